@@ -51,6 +51,8 @@ _FAMILY_COLORS = {
     "chain": _OCHRE,
     "bruck": _OCHRE,
     "rabenseifner": _BLUE,
+    "bine": _INDIGO,
+    "multiplying": _RED,
 }
 _LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # without the orange of grids: both are dashed
 _OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
@@ -79,6 +81,8 @@ _FAMILY_SYMBOLS = {
     "chain": "star",
     "bruck": "star",
     "rabenseifner": "triangle-down",
+    "bine": "pentagon",
+    "multiplying": "star",
 }
 _GLYPHS = {
     "circle": "●",

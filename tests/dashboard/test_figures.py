@@ -25,12 +25,12 @@ METHODS = [
     *("pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination", "dense", "shared"),
 ]
 COLLECTIVES = {
-    "bcast": ["vendor", "binomial", "knomial", "chain", "scatter_allgather"],
-    "reduce": ["vendor", "binomial", "star", "rabenseifner"],
-    "allreduce": ["vendor", "binomial", "hypercube", "rabenseifner", "ring"],
-    "allgather": ["vendor", "hypercube", "ring", "bruck"],
-    "alltoall": ["vendor", "bruck", "pairwise"],
-    "reduce_scatter_block": ["vendor", "hypercube", "ring", "pairwise"],
+    "bcast": ["vendor", "binomial", "knomial", "chain", "scatter_allgather", "bine"],
+    "reduce": ["vendor", "binomial", "star", "knomial", "rabenseifner", "bine"],
+    "allreduce": ["vendor", "binomial", "hypercube", "multiplying", "rabenseifner", "ring", "bine"],
+    "allgather": ["vendor", "hypercube", "multiplying", "ring", "bruck", "bine"],
+    "alltoall": ["vendor", "bruck", "pairwise", "bine"],
+    "reduce_scatter_block": ["vendor", "hypercube", "ring", "pairwise", "bine"],
 }
 EVERYWHERE = [
     *("twolevel", "orthogonal:grid=2x4", "orthogonal:grid=4x2", "orthogonal:grid=2x2x2"),

@@ -106,4 +106,4 @@ def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[
         best_s = min(known.values(), default=math.inf)
         for name, time_s in known.items():
             nearest[name] = min(nearest[name], time_s / best_s)
-    return sorted(nearest, key=lambda name: (nearest[name], name))
+    return sorted(nearest, key=nearest.__getitem__)

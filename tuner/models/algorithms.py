@@ -79,8 +79,11 @@ def bcast_knomial(group: Group, m: float, radix: int = _RADIX) -> float:
 
     Wilkins et al., CLUSTER'23.
     """
-    levels = next(n for n in range(1, group.procs + 1) if radix**n >= group.procs)
-    return levels * group.burst_s(min(radix, group.procs) - 1, m)
+    return _levels(group, radix) * group.burst_s(min(radix, group.procs) - 1, m)
+
+
+def _levels(group: Group, radix: int) -> int:
+    return next(n for n in range(1, group.procs + 1) if radix**n >= group.procs)
 
 
 def bcast_linear(group: Group, m: float) -> float:
@@ -111,6 +114,25 @@ def tree_of_blocks(group: Group, m: float) -> float:
     return group.messages_s(min(1 << i, p - (1 << i)) * m for i in range(steps(p)))
 
 
+def blocks_knomial(group: Group, m: float, radix: int = _RADIX) -> float:
+    """Return the time of gather and scatter along a tree: a level's blocks in radix - 1 messages.
+
+    Wilkins et al., CLUSTER'23.
+    """
+    return _blocks_by_levels(group, m, radix, everyone=False)
+
+
+def _blocks_by_levels(group: Group, m: float, radix: int, *, everyone: bool) -> float:
+    """Return the time of levels of radix - 1 messages; a rank receives as many, or one."""
+    total_s, below = 0.0, 1
+    while below < group.procs:
+        blocks = min((radix - 1) * below, group.procs - below)
+        messages = -(-blocks // below)
+        total_s += group.burst_s(messages, blocks * m / messages, messages if everyone else 1)
+        below *= radix
+    return total_s
+
+
 def reduce_star(group: Group, m: float) -> float:
     """Return the time of a root that receives and combines the vectors of all others."""
     each = group.costs.of(m)
@@ -121,6 +143,12 @@ def reduce_star(group: Group, m: float) -> float:
 def reduce_binomial(group: Group, m: float) -> float:
     """Return the time of lg steps, each of which combines two vectors."""
     return steps(group.procs) * (group.message_s(m) + m * group.reduce_s_per_byte)
+
+
+def reduce_knomial(group: Group, m: float, radix: int = _RADIX) -> float:
+    """Return the time of levels that each combine radix vectors (Wilkins et al., CLUSTER'23)."""
+    joined = _levels(group, radix) * (min(radix, group.procs) - 1)
+    return bcast_knomial(group, m, radix) + joined * m * group.reduce_s_per_byte
 
 
 def reduce_binary(group: Group, m: float) -> float:
@@ -242,6 +270,45 @@ def reduce_scatter_doubling(group: Group, m: float) -> float:
     )
 
 
+# ---- Hypercubes with more than two ranks in a row ----
+
+
+def _multiplied(group: Group, radix: int) -> tuple[int, list[tuple[int, int]]]:
+    """Return how many positions there are, and by step their stride and others to exchange with."""
+    power = 1
+    while power <= group.procs // radix:
+        power *= radix
+    size = group.procs // power * power
+    found, stride = [], 1
+    while stride < size:
+        found.append((stride, min(radix, size // stride) - 1))
+        stride *= radix
+    return size, found
+
+
+def allreduce_multiplying(group: Group, m: float, radix: int = _RADIX) -> float:
+    """Return the time of radix - 1 exchanges of whole vectors at once, in each step.
+
+    Wilkins et al., CLUSTER'23.
+    """
+    size, exchanges = _multiplied(group, radix)
+    reduce_s = m * group.reduce_s_per_byte
+    folded_s = 2 * group.message_s(m) + reduce_s if size != group.procs else 0.0
+    return folded_s + sum(
+        group.burst_s(others, m, others) + others * reduce_s for _, others in exchanges
+    )
+
+
+def allgather_multiplying(group: Group, m: float, radix: int = _RADIX) -> float:
+    """Return the time of radix - 1 exchanges of the blocks so far at once, in each step."""
+    size, exchanges = _multiplied(group, radix)
+    folded_s = group.messages_s((m, group.procs * m)) if size != group.procs else 0.0
+    return folded_s + sum(
+        group.burst_s(others, stride * group.procs / size * m, others)
+        for stride, others in exchanges
+    )
+
+
 # ---- Rings, pairs, Bruck ----
 
 
@@ -291,6 +358,31 @@ def alltoall_bruck(group: Group, m: float) -> float:
     return group.messages_s(count * m for count in blocks) + copied * group.copy_s_per_byte
 
 
+def allgather_bruck_by(group: Group, m: float, radix: int) -> float:
+    """Return the time of a step for each digit of P - 1, of radix - 1 messages at once."""
+    copied = group.procs * m
+    return _blocks_by_levels(group, m, radix, everyone=True) + copied * group.copy_s_per_byte
+
+
+def alltoall_bruck_by(group: Group, m: float, radix: int) -> float:
+    """Return the time of turns that send on the blocks whose distance has not the digit 0."""
+    turns_s, blocks = _turns(group, m, radix, 1)
+    return turns_s + 2 * (group.procs + blocks) * m * group.copy_s_per_byte
+
+
+def _turns(level: Group, block_bytes: float, radix: int, each: int) -> tuple[float, int]:
+    """Return the time of turns along ranks with so many blocks for every one, and all blocks."""
+    value, total_s, sent = 1, 0.0, 0
+    while value < level.procs:
+        whole, rest = divmod(level.procs, value * radix)
+        blocks = (level.procs - whole * value - min(rest, value)) * each
+        messages = min(radix - 1, (level.procs - 1) // value)
+        total_s += level.burst_s(messages, blocks * block_bytes / messages, messages)
+        sent += blocks
+        value *= radix
+    return total_s, sent
+
+
 def uneven_bruck(group: Group, m: float, radix: int = 2, global_radix: int = 0) -> float:
     """Return the time of turns of radix - 1 messages that forward blocks with their sizes.
 
@@ -303,15 +395,9 @@ def uneven_bruck(group: Group, m: float, radix: int = 2, global_radix: int = 0) 
         levels = [(group.part(group.ppn, group.ppn), radix), (between, global_radix)]
     copied, total_s = p, 0.0
     for level, base in levels:
-        value = 1
-        while value < level.procs:
-            whole, rest = divmod(level.procs, value * base)
-            blocks = (level.procs - whole * value - min(rest, value)) * (p // level.procs)
-            messages = min(base - 1, (level.procs - 1) // value)
-            each = blocks * (m + COUNT_BYTES) / messages
-            total_s += level.burst_s(messages, each, messages)
-            copied += blocks
-            value *= base
+        turns_s, blocks = _turns(level, m + COUNT_BYTES, base, p // level.procs)
+        total_s += turns_s
+        copied += blocks
     return total_s + 2 * copied * m * group.copy_s_per_byte
 
 
@@ -324,3 +410,19 @@ def with_bit(place: int, below: int) -> int:
 def alltoall_linear(group: Group, m: float) -> float:
     """Return the time of all messages at once."""
     return group.burst_s(group.procs - 1, m, group.procs - 1)
+
+
+# ---- Negabinary butterflies ----
+
+
+def allgather_bine(group: Group, m: float) -> float:
+    """Return the time of recursive doubling, and of putting blocks in order.
+
+    De Sensi et al., SC'25.
+    """
+    return allgather_hypercube(group, m) + group.procs * m * group.copy_s_per_byte
+
+
+def reduce_scatter_bine(group: Group, m: float) -> float:
+    """Return the time of putting blocks in order, and of recursive halving."""
+    return reduce_scatter_hypercube(group, m) + group.procs * m * group.copy_s_per_byte

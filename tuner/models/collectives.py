@@ -18,6 +18,7 @@ Formula = Callable[[Group, float], float]
 
 _SMALL_BYTES = 8
 RADIXES = (3, 4, 8)
+_RADIX = 4
 BRUCK_RADIXES, GLOBAL_RADIXES = (2, 4, 8), (2, 4)  # of an alltoallv
 SEGMENTS_BYTES = (8192, 32768, 131072)
 
@@ -56,6 +57,26 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "alltoallv": {"pairwise": algorithms.ring},
 }
 """Formulas by operation and method. Those made of the library's collectives are in `formula`."""
+
+OWN: dict[str, dict[str, Formula]] = {
+    "bcast": {"bine": algorithms.bcast_binomial},
+    "gather": {"knomial": algorithms.blocks_knomial, "bine": algorithms.tree_of_blocks},
+    "scatter": {"knomial": algorithms.blocks_knomial, "bine": algorithms.tree_of_blocks},
+    "reduce": {"knomial": algorithms.reduce_knomial, "bine": algorithms.reduce_binomial},
+    "allreduce": {
+        "multiplying": algorithms.allreduce_multiplying,
+        "bine": algorithms.allreduce_rabenseifner,
+    },
+    "allgather": {
+        "multiplying": algorithms.allgather_multiplying,
+        "bine": algorithms.allgather_bine,
+    },
+    "allgatherv": {},
+    "alltoall": {"bine": algorithms.alltoall_bruck},
+    "alltoallv": {},
+    "reduce_scatter_block": {"bine": algorithms.reduce_scatter_bine},
+}
+"""Formulas of methods that no MPI library has."""
 
 _OTHERS_ALLGATHER: dict[str, Formula] = {
     "linear": algorithms.allgather_linear,
@@ -223,8 +244,15 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
             sizes = [int(size) for size in value.split("x")]
             return partial(_orthogonal, operation, sizes) if math.prod(sizes) == procs else None
         case _, "":
-            return FORMULAS[operation].get(spec)
-    return _bcast_by(name, key, value) if operation == "bcast" else None
+            return (FORMULAS[operation] | OWN[operation]).get(spec)
+        case "bine", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})*", value):
+            product = math.prod(map(int, value.split("x")))
+            return OWN[operation].get(name) if product == procs else None
+    number = int(value) if re.fullmatch(r"[1-9]\d{0,9}", value) else 0
+    if key == "radix":
+        by_radix = _BY_RADIX.get((name, operation)) if number > 1 else None
+        return by_radix and partial(by_radix, radix=number)
+    return _bcast_by(name, key, value, number) if operation == "bcast" else None
 
 
 def _uneven_bruck(argument: str) -> Formula | None:
@@ -236,12 +264,22 @@ def _uneven_bruck(argument: str) -> Formula | None:
     return partial(algorithms.uneven_bruck, radix=radix or 2, global_radix=global_radix)
 
 
-def _bcast_by(name: str, key: str, value: str) -> Formula | None:
+_BY_RADIX: dict[tuple[str, str], Callable[..., float]] = {
+    ("knomial", "bcast"): algorithms.bcast_knomial,
+    ("knomial", "gather"): algorithms.blocks_knomial,
+    ("knomial", "scatter"): algorithms.blocks_knomial,
+    ("knomial", "reduce"): algorithms.reduce_knomial,
+    ("multiplying", "allreduce"): algorithms.allreduce_multiplying,
+    ("multiplying", "allgather"): algorithms.allgather_multiplying,
+    ("bruck", "allgather"): algorithms.allgather_bruck_by,
+    ("bruck", "allgatherv"): algorithms.allgather_bruck_by,
+    ("bruck", "alltoall"): algorithms.alltoall_bruck_by,
+}
+
+
+def _bcast_by(name: str, key: str, value: str, number: int) -> Formula | None:
     """Return the formula of a broadcast that has a parameter."""
-    number = int(value) if re.fullmatch(r"[1-9]\d{0,9}", value) else 0
     match name, key:
-        case "knomial", "radix" if number > 1:
-            return partial(algorithms.bcast_knomial, radix=number)
         case "chain", "segment" if number:
             return partial(algorithms.bcast_chain, segment_bytes=number)
         case "scatter_allgather", "allgather":
@@ -251,15 +289,22 @@ def _bcast_by(name: str, key: str, value: str) -> Formula | None:
 
 def methods(operation: str, procs: int, ppn: int) -> list[str]:
     """Return the specs that the library would try, without the algorithms that it has itself."""
+    radixes = [k for k in RADIXES if k == RADIXES[0] or k <= procs]
+    more = procs > _RADIX  # where these are no stars, and bine has distances of its own
+    power_of_two = procs & procs - 1 == 0
     variants = {
-        "knomial": [f"knomial:radix={k}" for k in RADIXES if k == RADIXES[0] or k <= procs],
+        "knomial": [f"knomial:radix={k}" for k in radixes],
+        "bruck": ["bruck", *([f"bruck:radix={_RADIX}"] if more else [])],
         "chain": [f"chain:segment={size}" for size in SEGMENTS_BYTES],
         "scatter_allgather": [f"scatter_allgather:allgather={a}" for a in _SCATTER_ALLGATHER],
     }
-    found = [
-        "vendor",
-        *(spec for name in FORMULAS[operation] for spec in variants.get(name, [name])),
-    ]
+    own = {
+        "knomial": [f"knomial:radix={_RADIX}"],
+        "multiplying": [f"multiplying:radix={_RADIX}"],
+        "bine": ["bine"] if operation != "alltoall" or power_of_two else [],
+    }
+    found = ["vendor", *(s for name in FORMULAS[operation] for s in variants.get(name, [name]))]
+    found += (spec for name in OWN[operation] if more for spec in own[name])
     if operation == "alltoallv":
         found += _brucks(procs, procs > ppn > 1 and procs % ppn == 0)
     else:

@@ -1,11 +1,27 @@
 /*
- * bruck: ceil(log2 P) steps for any number of ranks P. Blocks lie packed in the order in which they are met:
- * for an allgather from the rank's own one on, for an alltoall by the distance that they have to go.
+ * bruck: a step for each digit of P - 1 to the base `radix`, for any number of ranks P. Blocks lie packed in
+ * the order in which they are met: for an allgather from the rank's own one on, for an alltoall by the
+ * distance that they have to go.
  */
 #include "blocks.h"
 #include "textbook.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { RADIX = 2, MORE = 4, MOST_RADIX = 64 };
+
+static int radix_of(const struct spec *spec) {
+  const struct argument *radix = &spec->arguments[0];
+  return radix->given ? (int)radix->value : RADIX;
+}
+
+static bool bruck_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  (void)operation;
+  if (index == 0)
+    return snprintf(text, length, "bruck") > 0;
+  return index == 1 && procs > MORE && snprintf(text, length, "bruck:radix=%d", MORE) > 0;
+}
 
 /* ---- Allgather ---- */
 
@@ -24,18 +40,25 @@ static int run_bytes(const struct swp_plan *plan, const struct blocks *blocks, i
 static int bruck_allgather(struct swp_plan *plan, const void *send, void *recv) {
   const struct call *call = call_of(plan);
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
-  int procs = plan->procs, rank = plan->rank, error = SWP_SUCCESS;
-  int own_bytes = run_bytes(plan, &blocks, rank, 1), bytes = own_bytes;
+  const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
+  MPI_Request requests[2 * MOST_RADIX];
+  int own_bytes = run_bytes(plan, &blocks, rank, 1), bytes = own_bytes, error = SWP_SUCCESS;
   TRY(swp_blocks_place_own(plan, &blocks, send));
   TRY(swp_pack(plan, &call->recv, swp_blocks_at(&blocks, rank), swp_blocks_items(&blocks, rank),
                scratch_of(plan)));
-  for (int distance = 1; distance < procs; distance *= 2) {
-    int count = distance < procs - distance ? distance : procs - distance;
-    int came = run_bytes(plan, &blocks, (rank + distance) % procs, count);
-    TRY(swp_send_receive(plan, scratch_of(plan), run_bytes(plan, &blocks, rank, count), MPI_PACKED,
-                         (rank - distance + procs) % procs, scratch_of(plan) + bytes, came, MPI_PACKED,
-                         (rank + distance) % procs));
-    bytes += came;
+  for (int64_t value = 1; value < procs; value *= radix) {
+    int n = 0;
+    for (int64_t next = value; next < procs && next < radix * value; next += value) {
+      const int distance = (int)next, count = (int)(value < procs - next ? value : procs - next);
+      const int from = (rank + distance) % procs, to = (rank - distance + procs) % procs;
+      const int came = run_bytes(plan, &blocks, from, count);
+      MPI_TRY(MPI_Irecv(scratch_of(plan) + bytes, came, MPI_PACKED, from, COLLECTIVE_TAG, plan->comm,
+                        &requests[n++]));
+      MPI_TRY(MPI_Isend(scratch_of(plan), run_bytes(plan, &blocks, rank, count), MPI_PACKED, to,
+                        COLLECTIVE_TAG, plan->comm, &requests[n++]));
+      bytes += came;
+    }
+    TRY(swp_complete(plan, n, requests));
   }
   bytes = own_bytes;
   for (int i = 1; i < procs; i++) {
@@ -50,26 +73,48 @@ done:
 
 /* ---- Alltoall ---- */
 
-/* All blocks, and those that a step sends and receives: at most half of them. */
+/* All blocks, and those that a step sends and receives: all but those of digit 0. */
 static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
-  return (plan->procs + 2 * (plan->procs / 2)) * plan->features.bytes;
+  const int64_t procs = plan->procs, radix = radix_of(&plan->spec);
+  return (procs + 2 * (procs - (procs + radix - 1) / radix)) * plan->features.bytes;
 }
 
-/* Sends on the blocks whose distance has the bit `distance`; received blocks take their places. */
-static int forward(struct swp_plan *plan, int distance) {
-  int procs = plan->procs, count = 0, error = SWP_SUCCESS;
-  size_t block = (size_t)plan->features.bytes;
-  char *blocks = scratch_of(plan), *out = blocks + (size_t)procs * block;
-  char *in = out + (size_t)(procs / 2) * block;
-  for (int i = distance; i < procs; i++)
-    if ((i & distance) != 0)
-      memcpy(out + (size_t)count++ * block, blocks + (size_t)i * block, block);
-  TRY(swp_send_receive(plan, out, count * (int)block, MPI_PACKED, (plan->rank + distance) % procs, in,
-                       count * (int)block, MPI_PACKED, (plan->rank - distance + procs) % procs));
-  count = 0;
-  for (int i = distance; i < procs; i++)
-    if ((i & distance) != 0)
-      memcpy(blocks + (size_t)i * block, in + (size_t)count++ * block, block);
+/* Copies the blocks whose distance has a digit between their places and a run. Returns the run's end. */
+static char *copy_digit(const struct swp_plan *plan, int64_t value, int digit, char *run, bool to_run) {
+  const int radix = radix_of(&plan->spec);
+  const size_t block = (size_t)plan->features.bytes;
+  for (int64_t i = digit * value; i < plan->procs; i += radix * value)
+    for (int64_t k = i; k < i + value && k < plan->procs; k++, run += block) {
+      char *place = scratch_of(plan) + (size_t)k * block;
+      memcpy(to_run ? run : place, to_run ? place : run, block);
+    }
+  return run;
+}
+
+/* Sends on the blocks whose distance has another digit than 0 at this place; received blocks take their
+   places. */
+static int forward(struct swp_plan *plan, int64_t value) {
+  const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
+  char *out = scratch_of(plan) + procs * plan->features.bytes;
+  char *const in = out + (procs - (procs + radix - 1) / radix) * plan->features.bytes;
+  char *came = in;
+  MPI_Request requests[2 * MOST_RADIX];
+  int n = 0, error = SWP_SUCCESS;
+  for (int digit = 1; digit < radix && digit * value < procs; digit++) {
+    const int distance = (int)(digit * value);
+    char *end = copy_digit(plan, value, digit, out, true);
+    const int bytes = (int)(end - out);
+    MPI_TRY(MPI_Irecv(came, bytes, MPI_PACKED, (rank - distance + procs) % procs, COLLECTIVE_TAG, plan->comm,
+                      &requests[n++]));
+    MPI_TRY(MPI_Isend(out, bytes, MPI_PACKED, (rank + distance) % procs, COLLECTIVE_TAG, plan->comm,
+                      &requests[n++]));
+    out = end;
+    came += bytes;
+  }
+  TRY(swp_complete(plan, n, requests));
+  came = in;
+  for (int digit = 1; digit < radix && digit * value < procs; digit++)
+    came = copy_digit(plan, value, digit, came, false);
 done:
   return error;
 }
@@ -83,8 +128,8 @@ static int bruck_alltoall(struct swp_plan *plan, const void *send, void *recv) {
   for (int i = 0; i < procs; i++)
     TRY(swp_pack(plan, from, swp_item(from, source, (int64_t)((rank + i) % procs) * from->count), from->count,
                  scratch_of(plan) + i * block));
-  for (int distance = 1; distance < procs; distance *= 2)
-    TRY(forward(plan, distance));
+  for (int64_t value = 1; value < procs; value *= radix_of(&plan->spec))
+    TRY(forward(plan, value));
   for (int i = 0; i < procs; i++)
     TRY(swp_unpack(plan, to, scratch_of(plan) + i * block, to->count,
                    swp_item(to, recv, (int64_t)((rank - i + procs) % procs) * to->count)));
@@ -92,12 +137,26 @@ done:
   return error;
 }
 
+/* Without a radix as libraries have it. */
+static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  if (!estimate->spec->arguments[0].given)
+    return swp_estimate_textbook(plan, estimate, seconds);
+  const struct group group = swp_group(plan, estimate->model);
+  radix_formula *formula =
+      plan->operation == SWP_ALLTOALL ? swp_textbook_bruck_alltoall_s : swp_textbook_bruck_allgather_s;
+  *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
+  return SWP_SUCCESS;
+}
+
 const struct method swp_collective_bruck = {
     .name = "bruck",
-    .summary = "ceil(log2 P) steps that forward packed blocks, for any number of ranks",
+    .summary = "ceil(log P) steps that forward packed blocks, for any number of ranks",
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
-    .estimate = swp_estimate_textbook,
+    .usage = "radix=K (2 to 64; 2 when not given)",
+    .parameters = {{.name = "radix", .type = PARAMETER_INTEGER, .low = 2, .high = MOST_RADIX}},
+    .variant = bruck_variant,
+    .estimate = bruck_estimate,
     .procedures =
         {
             [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},

@@ -16,6 +16,7 @@ struct swp_plan;
 struct outbox;
 struct inbox;
 struct estimate;
+struct tree;
 
 enum parameter_type {
   PARAMETER_INTEGER, /* low .. high */
@@ -119,8 +120,10 @@ struct method {
   /* Discovery: send the messages in the outbox, add those received to the inbox (swp_inbox_add). */
   int (*execute)(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox);
 
-  /* Collectives, by enum swp_operation. */
+  /* Collectives, by enum swp_operation; and this rank's place in the tree with a root, for procedures that
+     go along one: see tree.h. */
   struct procedure procedures[OPERATIONS];
+  void (*tree)(const struct swp_plan *plan, int root, struct tree *tree);
 };
 
 /* NULL when the method can do it, otherwise why not. */

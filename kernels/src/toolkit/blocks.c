@@ -74,10 +74,15 @@ done:
 }
 
 struct fold swp_fold(const struct swp_plan *plan, int root) {
-  struct fold fold = {.procs = plan->procs, .root = root, .size = 1, .partner = -1};
-  while (fold.size <= plan->procs / 2)
-    fold.size *= 2;
-  fold.pairs = plan->procs - fold.size;
+  int size = 1;
+  while (size <= plan->procs / 2)
+    size *= 2;
+  return swp_fold_of(plan, root, size);
+}
+
+struct fold swp_fold_of(const struct swp_plan *plan, int root, int size) {
+  struct fold fold = {
+      .procs = plan->procs, .root = root, .size = size, .pairs = plan->procs - size, .partner = -1};
   int index = (plan->rank - root + plan->procs) % plan->procs;
   if (index >= 2 * fold.pairs) {
     fold.position = index - fold.pairs;

@@ -63,14 +63,16 @@ int swp_blocks_ring(struct swp_plan *plan, const struct blocks *blocks, int own)
  */
 struct fold {
   int procs, root;
-  int size;     /* the largest power of two that is not above procs */
+  int size;     /* of swp_fold: the largest power of two that is not above procs */
   int pairs;    /* the first this many positions stand for two ranks */
   int position; /* of this rank; -1: its partner stands for it */
   int partner;  /* the other rank of its pair; -1: none */
 };
 
-/* With `root` as the first rank, and those before it behind the last. */
+/* With `root` as the first rank, and those before it behind the last; of another size, from half of procs up
+   to procs. */
 struct fold swp_fold(const struct swp_plan *plan, int root);
+struct fold swp_fold_of(const struct swp_plan *plan, int root, int size);
 
 /* The first rank that a position stands for, counted from the root; procs behind the last position. */
 static inline int swp_fold_first(const struct fold *fold, int position) {

@@ -69,15 +69,39 @@ static double bcast_binomial(const struct group *g, double m) {
   return steps_of(g) * message_s(g, m);
 }
 
-double swp_textbook_knomial_s(const struct group *g, double m, int radix) {
+static int levels_of(const struct group *g, int radix) {
   int levels = 0;
   for (int64_t reached = 1; reached < g->procs; reached *= radix)
     levels++;
-  return levels * burst_s(g, fewer(radix, g->procs) - 1, m, 1);
+  return levels;
+}
+
+double swp_textbook_knomial_bcast_s(const struct group *g, double m, int radix) {
+  return levels_of(g, radix) * burst_s(g, fewer(radix, g->procs) - 1, m, 1);
+}
+
+double swp_textbook_knomial_reduce_s(const struct group *g, double m, int radix) {
+  const int joined = levels_of(g, radix) * (fewer(radix, g->procs) - 1);
+  return swp_textbook_knomial_bcast_s(g, m, radix) + joined * reduced_s(g, m);
+}
+
+/* A level's blocks, in as many messages as it has at most; a rank receives one of them, or as many. */
+static double blocks_by_levels(const struct group *g, double m, int radix, bool everyone) {
+  double seconds = 0;
+  for (int64_t below = 1; below < g->procs; below *= radix) {
+    const int64_t rest = g->procs - below, most = (radix - 1) * below, blocks = rest < most ? rest : most;
+    const int messages = (int)((blocks + below - 1) / below);
+    seconds += burst_s(g, messages, (double)blocks * m / messages, everyone ? messages : 1);
+  }
+  return seconds;
+}
+
+double swp_textbook_knomial_blocks_s(const struct group *g, double m, int radix) {
+  return blocks_by_levels(g, m, radix, false);
 }
 
 static double bcast_knomial(const struct group *g, double m) {
-  return swp_textbook_knomial_s(g, m, RADIX);
+  return swp_textbook_knomial_bcast_s(g, m, RADIX);
 }
 
 static double bcast_linear(const struct group *g, double m) {
@@ -216,6 +240,36 @@ static double reduce_scatter_doubling(const struct group *g, double m) {
   return seconds;
 }
 
+/* ---- Hypercubes with more than two ranks in a row ---- */
+
+/* As many as act alone or in pairs: a power of the radix, times the values of one more digit. */
+static int multiplied(const struct group *g, int radix) {
+  int power = 1;
+  while (power <= g->procs / radix)
+    power *= radix;
+  return g->procs / power * power;
+}
+
+double swp_textbook_multiplying_allreduce_s(const struct group *g, double m, int radix) {
+  const int size = multiplied(g, radix);
+  double seconds = size == g->procs ? 0 : 2 * message_s(g, m) + reduced_s(g, m);
+  for (int64_t stride = 1; stride < size; stride *= radix) {
+    const int others = fewer(radix, (int)(size / stride)) - 1;
+    seconds += burst_s(g, others, m, others) + others * reduced_s(g, m);
+  }
+  return seconds;
+}
+
+double swp_textbook_multiplying_allgather_s(const struct group *g, double m, int radix) {
+  const int size = multiplied(g, radix);
+  double seconds = size == g->procs ? 0 : message_s(g, m) + message_s(g, g->procs * m);
+  for (int64_t stride = 1; stride < size; stride *= radix) {
+    const int others = fewer(radix, (int)(size / stride)) - 1;
+    seconds += burst_s(g, others, (double)stride * g->procs / size * m, others);
+  }
+  return seconds;
+}
+
 /* ---- Rings, pairs, Bruck ---- */
 
 static double ring(const struct group *g, double m) {
@@ -252,17 +306,26 @@ static double alltoall_bruck(const struct group *g, double m) {
   return seconds + 2 * copied * m * g->copy_s_per_byte;
 }
 
-/* Turns along these ranks, each of which forwards so many blocks for every one of them. */
-static double turns_s(const struct group *g, double m, int radix, int each, double *copied) {
+double swp_textbook_bruck_allgather_s(const struct group *g, double m, int radix) {
+  return blocks_by_levels(g, m, radix, true) + g->procs * m * g->copy_s_per_byte;
+}
+
+/* Turns along these ranks, each of which forwards so many blocks of these bytes for every one of them. */
+static double turns_s(const struct group *g, double bytes, int radix, int each, double *copied) {
   double seconds = 0;
   for (int64_t value = 1; value < g->procs; value *= radix) {
     const int64_t rest = g->procs % (value * radix), stay = rest < value ? rest : value;
     const double blocks = (double)(g->procs - g->procs / (value * radix) * value - stay) * each;
     const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
-    seconds += burst_s(g, messages, blocks * (m + COUNT_BYTES) / messages, messages);
+    seconds += burst_s(g, messages, blocks * bytes / messages, messages);
     *copied += blocks;
   }
   return seconds;
+}
+
+double swp_textbook_bruck_alltoall_s(const struct group *g, double m, int radix) {
+  double copied = g->procs, seconds = turns_s(g, m, radix, 1, &copied);
+  return seconds + 2 * copied * m * g->copy_s_per_byte;
 }
 
 double swp_textbook_uneven_bruck_s(const struct group *g, double m, int radix, int global) {
@@ -270,15 +333,24 @@ double swp_textbook_uneven_bruck_s(const struct group *g, double m, int radix, i
   if (g->procs == 1)
     return 0;
   if (global == 0) {
-    seconds = turns_s(g, m, radix, 1, &copied);
+    seconds = turns_s(g, m + COUNT_BYTES, radix, 1, &copied);
   } else {
     const struct group node = swp_group_part(g, g->ppn, g->ppn);
     struct group between = *g;
     between.procs = g->procs / g->ppn;
-    seconds = turns_s(&node, m, radix, between.procs, &copied);
-    seconds += turns_s(&between, m, global, g->ppn, &copied);
+    seconds = turns_s(&node, m + COUNT_BYTES, radix, between.procs, &copied);
+    seconds += turns_s(&between, m + COUNT_BYTES, global, g->ppn, &copied);
   }
   return seconds + 2 * copied * m * g->copy_s_per_byte;
+}
+
+/* Blocks are put in order before or behind. */
+static double allgather_bine(const struct group *g, double m) {
+  return allgather_hypercube(g, m) + g->procs * m * g->copy_s_per_byte;
+}
+
+static double reduce_scatter_bine(const struct group *g, double m) {
+  return reduce_scatter_hypercube(g, m) + g->procs * m * g->copy_s_per_byte;
 }
 
 static double alltoall_linear(const struct group *g, double m) {
@@ -298,7 +370,8 @@ double swp_textbook_shared_s(enum swp_operation operation, const struct group *g
 
 /* ---- The table ---- */
 
-/* Of methods by their names; `others` are the algorithms that only MPI libraries have, by theirs. */
+/* Of methods by their names; `own` are those that no MPI library has, and `others` the algorithms that only
+   MPI libraries have, by theirs. */
 static const struct entry {
   enum swp_operation operation;
   const char *name;
@@ -330,6 +403,17 @@ static const struct entry {
         {SWP_REDUCE_SCATTER_BLOCK, "ring", ring_reduce_scatter},
         {SWP_REDUCE_SCATTER_BLOCK, "pairwise", ring_reduce_scatter},
     },
+  own[] =
+      {
+          {SWP_BCAST, "bine", bcast_binomial},
+          {SWP_GATHER, "bine", tree_of_blocks},
+          {SWP_SCATTER, "bine", tree_of_blocks},
+          {SWP_REDUCE, "bine", reduce_binomial},
+          {SWP_ALLREDUCE, "bine", allreduce_rabenseifner},
+          {SWP_ALLGATHER, "bine", allgather_bine},
+          {SWP_ALLTOALL, "bine", alltoall_bruck},
+          {SWP_REDUCE_SCATTER_BLOCK, "bine", reduce_scatter_bine},
+      },
   others[] = {
       {SWP_BCAST, "linear", bcast_linear},
       {SWP_BCAST, "binary", bcast_binary},
@@ -353,7 +437,11 @@ static const struct entry {
       {SWP_REDUCE_SCATTER_BLOCK, "recursive_doubling", reduce_scatter_doubling},
   };
 
-enum { METHODS = sizeof methods / sizeof methods[0], OTHERS = sizeof others / sizeof others[0] };
+enum {
+  METHODS = sizeof methods / sizeof methods[0],
+  OWN = sizeof own / sizeof own[0],
+  OTHERS = sizeof others / sizeof others[0]
+};
 
 /* Other names that libraries have for the same algorithms. */
 static const char *const aliases[][2] = {
@@ -395,7 +483,8 @@ static formula *find(const struct entry *entries, int count, enum swp_operation 
 }
 
 formula *swp_textbook_method(enum swp_operation operation, const char *name) {
-  return find(methods, METHODS, operation, name);
+  formula *found = find(methods, METHODS, operation, name);
+  return found != NULL ? found : find(own, OWN, operation, name);
 }
 
 /* A library's `chain` is not ours. */

@@ -30,7 +30,10 @@ formula *swp_textbook_algorithm(enum swp_operation operation, const char *name);
 double swp_textbook_least_s(enum swp_operation operation, const struct group *group, double m);
 
 /* Those of methods with parameters. */
-double swp_textbook_knomial_s(const struct group *group, double m, int radix);
+typedef double radix_formula(const struct group *group, double m, int radix);
+radix_formula swp_textbook_knomial_bcast_s, swp_textbook_knomial_blocks_s, swp_textbook_knomial_reduce_s;
+radix_formula swp_textbook_multiplying_allreduce_s, swp_textbook_multiplying_allgather_s;
+radix_formula swp_textbook_bruck_allgather_s, swp_textbook_bruck_alltoall_s;
 double swp_textbook_chain_s(const struct group *group, double m, double segment_bytes);
 formula swp_textbook_scatter_ring_s;
 double swp_textbook_uneven_bruck_s(const struct group *group, double m, int radix,
