@@ -36,6 +36,44 @@ study.add_command(stfw)
 
 
 @study.command()
+@click.option("--procs", type=whole_number(8), default=256, help="Ranks, a power of two.")
+@click.option("--dragonfly", type=whole_number(2), default=32, help="Nodes of a group.")
+@click.option("--fattree", type=whole_number(2), default=64, help="Nodes below a top-level link.")
+@click.option(
+    "--torus", metavar="SIZES", multiple=True, default=("8x8", "4x4x4"), help="Powers of two."
+)
+@json_option
+def bine(procs: int, dragonfly: int, fattree: int, torus: tuple[str, ...], as_json: bool) -> None:
+    """Count the bytes that negabinary trees send on global links, and on those of a torus.
+
+    One rank on each node; placed from the start of a group, from all other places of it, or on
+    half of the nodes by chance.
+    """
+    from tuner.studies import bine as counting
+
+    for text in torus:
+        if not re.fullmatch(r"(2|4|8|16|32|64)(x(2|4|8|16|32|64)){0,2}", text):
+            raise click.BadParameter(f"{text!r} is not a torus, as 8x8 is", param_hint="--torus")
+    networks = {"dragonfly": dragonfly, "fat tree": fattree}
+    placed = list(counting.on_groups(procs, networks))
+    tori = [tuple(map(int, text.split("x"))) for text in torus]
+    loaded = [load for sizes in tori for load in counting.on_torus(sizes)]
+    if as_json:
+        document = {"global": list(map(asdict, placed)), "torus": list(map(asdict, loaded))}
+        click.echo(json.dumps(document, indent=1))
+        return
+    click.echo(f"bytes on global links of {procs} ranks / those of the rival ({counting.PAPER})")
+    for each in placed:
+        click.echo(
+            f"{each.operation}, {each.rival}, {each.network}, {each.placement}: "
+            f"mean {each.mean:.3f}, {each.least:.3f} to {each.most:.3f}"
+        )
+    click.echo("allreduce on a torus: vectors on the busiest link, and summed over its steps")
+    for load in loaded:
+        click.echo(f"{load.torus}, {load.method}: {load.most:.4g}, {load.in_turn:.4g}")
+
+
+@study.command()
 @click.argument("matrix", type=click.Path(path_type=Path))
 @click.option("--procs", type=whole_number(2), required=True, help="Processes.")
 @click.option(
