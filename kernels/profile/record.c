@@ -135,19 +135,19 @@ static struct group *attached_group(MPI_Comm comm) {
   return group;
 }
 
-/* The communicator's group; NULL without memory. */
+/* The communicator's group; NULL without memory. The lock is held, but not while MPI is asked. */
 static struct group *group_of(MPI_Comm comm) {
-  unsigned at = slot_of_handle((uintptr_t)comm, HANDLES);
-  pthread_mutex_lock(&lock);
-  struct group *group = handles[at].used && handles[at].comm == comm ? handles[at].group : NULL;
+  const unsigned at = slot_of_handle((uintptr_t)comm, HANDLES);
+  if (handles[at].used && handles[at].comm == comm)
+    return handles[at].group;
   pthread_mutex_unlock(&lock);
-  if (group != NULL || (group = attached_group(comm)) == NULL)
-    return group;
+  struct group *group = attached_group(comm);
   pthread_mutex_lock(&lock);
-  handles[at].used = true;
-  handles[at].comm = comm;
-  handles[at].group = group;
-  pthread_mutex_unlock(&lock);
+  if (group != NULL) {
+    handles[at].used = true;
+    handles[at].comm = comm;
+    handles[at].group = group;
+  }
   return group;
 }
 
@@ -232,14 +232,14 @@ static void sample(struct group *group, const struct tally *tally, double starte
 
 void record_call(const char *name, enum kind kind, MPI_Comm comm, int64_t items, MPI_Datatype type,
                  double started, double seconds) {
-  struct group *group = comm != MPI_COMM_NULL ? group_of(comm) : NULL;
-  const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
   MPI_Count size = 0;
   pthread_mutex_lock(&lock);
+  struct group *group = comm != MPI_COMM_NULL ? group_of(comm) : NULL;
   if (!record_on) { /* another thread ends the program */
     pthread_mutex_unlock(&lock);
     return;
   }
+  const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
   int index = has_type ? type_of(type, &size) : -1;
   int64_t bytes = items > 0 ? items * size : 0;
   struct tally *tally = find_tally(name, group, index, round_bytes(bytes));

@@ -1,7 +1,7 @@
-"""The cost of a profile: a program with steps of 100 us, with and without it, in turn.
+"""The cost of a profile: programs of many small calls and of few large ones, with and without it.
 
-Each pair of runs is two ranks that compute, then exchange 64 bytes by MPI_Alltoall; the program
-times itself, without its start. The figure is the median of the pairs' ratios.
+Each run is a rank that computes and calls MPI_Alltoall in turn; the program times itself, without
+its start. The figure is the median of the ratios of pairs of runs.
 Run from the checkout: python -m tests.bench.profiling [--pairs N]
 """
 
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +25,27 @@ from tuner import stats
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler
 
-PROCS, BYTES, COMPUTE_US = 2, 64, 100
+PROCS = 1  # whose calls wait for nobody, which would hide the cost
 MOST_SLOWER = 1.01
 
 
-def seconds(mpi: Mpi, build: Path, steps: int, libraries: Sequence[Path], profile: Path) -> float:
-    """Return the seconds of the program's steps."""
+class Mix(NamedTuple):
+    """The steps of a program."""
+
+    bytes: int
+    compute_us: int
+
+
+MIXES = {"many small calls": Mix(64, 10), "few large calls": Mix(65536, 1000)}
+
+
+def run_s(
+    mpi: Mpi, build: Path, mix: Mix, seconds: float, libraries: Sequence[Path], profile: Path
+) -> float:
+    """Return the seconds of the program's steps, of which so many compute."""
     start = this_machine.launch(mpi, PROCS, build=build, preload=libraries)
-    words = [str(build / "tests" / "swp_mix"), str(steps), str(BYTES), str(COMPUTE_US)]
+    steps = round(seconds / (1e-6 * mix.compute_us))
+    words = [str(build / "tests" / "swp_mix"), *map(str, (steps, mix.bytes, mix.compute_us))]
     done = subprocess.run(
         [*start.argv_prefix, *words],
         env=os.environ | start.env | {"SWITCHPOINT_PROFILE": str(profile)},
@@ -43,8 +57,8 @@ def seconds(mpi: Mpi, build: Path, steps: int, libraries: Sequence[Path], profil
     return float(done.stdout.split()[-2])
 
 
-def overhead(mpi: Mpi, pairs: int, steps: int) -> Figure:
-    """Return the median ratio of an MPI, and print its interval."""
+def overhead(mpi: Mpi, name: str, pairs: int, seconds: float) -> Figure:
+    """Return the median ratio of an MPI for a mix of that name, and print its interval."""
     build = build_kernels(mpi)
     library = profiler(build)
     assert library is not None
@@ -53,24 +67,28 @@ def overhead(mpi: Mpi, pairs: int, steps: int) -> Figure:
         profile = Path(scratch) / "mix.profile"
         for pair in range(pairs):
             order = ([library], []) if pair % 2 else ([], [library])
-            times = [seconds(mpi, build, steps, libraries, profile) for libraries in order]
+            times = [run_s(mpi, build, MIXES[name], seconds, its, profile) for its in order]
             plain_s, profiled_s = reversed(times) if pair % 2 else times
             ratios.append(profiled_s / plain_s)
     ordered = np.sort(ratios)
     low, high = stats.median_interval_ranks(np.array([pairs]))
-    print(f"{mpi.name}: profiled / plain {np.median(ordered):.4f}", end=" ")
+    print(f"{mpi.name}, {name}: profiled / plain {np.median(ordered):.4f}", end=" ")
     print(f"({ordered[low[0]]:.4f} to {ordered[high[0]]:.4f}, {pairs} pairs)", flush=True)
-    name = f"{mpi.name}: with a profile / without"
-    return Figure(name, float(np.median(ordered)), "times", most=MOST_SLOWER)
+    title = f"{mpi.name}, {name}: with a profile / without"
+    return Figure(title, float(np.median(ordered)), "times", most=MOST_SLOWER)
 
 
 def main() -> int:
     """Compare under every MPI."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=40, help="of runs (%(default)s)")
-    parser.add_argument("--steps", type=int, default=5000, help="of a run (%(default)s)")
-    options = options_of(parser, "profiling", {"pairs": 2, "steps": 50})
-    figures = [overhead(mpi, options.pairs, options.steps) for mpi in measured_mpis(options)]
+    parser.add_argument("--pairs", type=int, default=30, help="of runs (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of a run (%(default)s)")
+    options = options_of(parser, "profiling", {"pairs": 2, "seconds": 0.01})
+    figures = [
+        overhead(mpi, name, options.pairs, options.seconds)
+        for mpi in measured_mpis(options)
+        for name in MIXES
+    ]
     return conclude("profiling", figures, options)
 
 
