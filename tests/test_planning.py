@@ -334,6 +334,7 @@ def test_winners_meet_the_default_by_ranks_that_arrive_apart(
 def test_a_winner_that_loses_by_ranks_that_arrive_apart_is_marked(tmp_path: Path) -> None:
     """It is still chosen, as it wins where they arrive together."""
     plan = MACHINE.plan(procs=(4,))
+    plan.cases = [replace(case, arrival_s=2e-5) for case in plan.cases]
 
     def otherwise(task: Task) -> SyntheticMachine:
         def swapped(method: str, size: int, procs: int) -> float:
@@ -347,6 +348,8 @@ def test_a_winner_that_loses_by_ranks_that_arrive_apart_is_marked(tmp_path: Path
     assert FASTER not in {point.status for point in points}
     said = {evidence.verdict(point) for point in points if point.status == FASTER_TOGETHER}
     assert all(text.endswith("; slower where ranks arrive apart") for text in said)
+    arrivals = {task.options["--arrival"] for task in plan.tasks}
+    assert arrivals == {"together", "2e-05"}
 
 
 def test_a_method_that_is_not_applicable_at_a_size_races_at_others_only(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@
 enum { SAMPLES_MOST = 65535, UNSET = -1 };
 
 static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
+static const double ARRIVAL_MOST_S = 1;
 
 enum {
   RUN = COMMAND_RUN,
@@ -151,9 +152,12 @@ static int set_placement(struct command_line *line, const char *value) {
 }
 
 static int set_arrival(struct command_line *line, const char *value) {
-  line->options.staggered = strcmp(value, "staggered") == 0;
+  char *end;
+  line->options.arrival_s = strtod(value, &end);
+  const bool timed = *end == '\0' && line->options.arrival_s > 0 && line->options.arrival_s <= ARRIVAL_MOST_S;
+  line->options.staggered = timed || strcmp(value, "staggered") == 0;
   if (!line->options.staggered && strcmp(value, "together") != 0)
-    return failure_set("--arrival \"%s\": write together or staggered", value);
+    return failure_set("--arrival \"%s\": write together, staggered, or seconds, at most 1", value);
   if (line->options.staggered && SWP_SIMULATED)
     return failure_set("--arrival staggered: not in a simulation, which has no warm-up");
   return 0;
@@ -193,7 +197,7 @@ static const struct bench_option OPTIONS[] = {
      .set = set_limit},
     {"--sync", "window|hca|barrier", "how executions start together (window; hca on several machines)",
      MEASURES, 0, .set = set_sync},
-    {"--arrival", "together|staggered", "whether ranks wait a random part of an execution first (together)",
+    {"--arrival", "together|staggered|SECONDS", "ranks first wait a random part of an execution, or of this",
      RUN, 0, .set = set_arrival},
     {"--ppn", "N", "virtual nodes of N ranks (real nodes)", METHODS, 0, .set = set_ppn},
     {"--placement", "block|cyclic", "placement of ranks on virtual nodes (block)", METHODS, 0,

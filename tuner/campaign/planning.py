@@ -278,6 +278,7 @@ def _wanted_staggered(plan: Plan, number: int, standing: _Standing) -> _Wanted |
     if standing.crowded:
         return None
     tried = _tried(plan, number, staggered=True)
+    arrival_s = plan.cases[number].arrival_s
     together: dict[str, list[int]] = defaultdict(list)
     cost_s = 0.0
     sizes, points = sorted(standing.trials), decide_class(standing.trials)
@@ -287,7 +288,7 @@ def _wanted_staggered(plan: Plan, number: int, standing: _Standing) -> _Wanted |
         if point.status in WON and point.method in logs and tried[size] < MIN_LAUNCHES:
             together[point.method].append(size)
             both_s = math.exp(logs[standing.default]) + math.exp(logs[point.method])
-            cost_s += ROUNDS * of_sample_s(2 * both_s)
+            cost_s += ROUNDS * of_sample_s(both_s + (2 * arrival_s or both_s))
     if not together:
         return None
     racing = [
@@ -397,7 +398,8 @@ def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
             if launch < its.launches:
                 number = first + len(tasks)
                 budget_s = math.floor(100 * (LEAST_BUDGET_S + its.cost_s)) / 100
-                tasks.append(Task(number, its.case, its.races, budget_s, its.proved, its.staggered))
+                how = its.proved, its.staggered, plan.cases[its.case].arrival_s
+                tasks.append(Task(number, its.case, its.races, budget_s, *how))
     return tasks
 
 

@@ -42,7 +42,8 @@ class Budget(NamedTuple):
 class PlannedCase:
     """A case to be tuned: an operation with a pattern on a layout, over sizes.
 
-    Methods that failed their soak are not measured.
+    Methods that failed their soak are not measured. Where ranks arrive apart, that is by up to
+    `arrival_s`; 0 stands for the time of an execution.
     """
 
     system: str  # ReFrame's, as local:cpu
@@ -56,6 +57,7 @@ class PlannedCase:
     failed: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)  # none stands for all
     oversubscribed: bool = False
+    arrival_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Task:
     budget_s: float
     proved: bool = False  # by an earlier launch: that the MPI library runs its algorithms by name
     staggered: bool = False  # ranks arrive apart
+    arrival_s: float = 0.0  # see PlannedCase
 
     @property
     def sizes(self) -> list[int]:
@@ -101,13 +104,14 @@ class Task:
     @property
     def options(self) -> dict[str, str]:
         """Return swpbench's options that differ between launches; each has its own order."""
+        apart = f"{self.arrival_s:.3g}" if self.arrival_s > 0 else "staggered"
         return {
             "--launch": str(self.number),
             "--races": "|".join(map(str, self.races)),
             "--budget": f"{self.budget_s:g}",
             "--seed": str(self.number + 1),
             "--proof": "earlier" if self.proved else "here",
-            "--arrival": "staggered" if self.staggered else "together",
+            "--arrival": apart if self.staggered else "together",
         }
 
 

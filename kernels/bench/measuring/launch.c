@@ -164,6 +164,8 @@ static int write_header(const struct launch *launch) {
   const char *arrival = launch->options->staggered ? "-staggered" : "";
   snprintf(sync, sizeof sync, "%s%s", launch->sync.scheme->name, arrival);
   json_string(&json, "sync", sync);
+  if (options->arrival_s > 0)
+    json_double(&json, "arrival_s", options->arrival_s);
   if (launch->sync.falls_back)
     json_bool(&json, "sync_fallback", true);
   write_clock_error(&json, launch);

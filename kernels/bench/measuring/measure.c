@@ -189,6 +189,8 @@ static void set_inner(struct block *block, const struct round *round) {
 
 static void set_stagger(struct block *block, struct round *round) {
   int64_t shortest_ns = INT64_MAX;
+  if ((round->stagger_ns = block->stagger_ns) > 0)
+    return;
   for (int i = 0; block->team->rank == 0 && i < block->count; i++)
     shortest_ns = round->warm_ns[i] < shortest_ns ? round->warm_ns[i] : shortest_ns;
   team_bcast(block->team, &shortest_ns, 1, MPI_INT64_T);

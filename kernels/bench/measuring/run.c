@@ -88,6 +88,7 @@ static int measure_size(struct session *session, struct budget *budget, int inde
                         .seed = hash_pair(workload.payload.seed, (uint64_t)session->options->launch),
                         .max_samples = max_samples,
                         .staggered = session->options->staggered,
+                        .stagger_ns = (int64_t)(1e9 * session->options->arrival_s),
                         .tick_ns = session->launch.tick_ns};
   if (status == 0)
     status = measure_block(session, budget, index, &block);
