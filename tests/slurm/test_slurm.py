@@ -19,6 +19,7 @@ from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
+from tuner.advice.running import Application
 from tuner.campaign.examine import examine
 from tuner.cli import main
 from tuner.machine import doctor
@@ -168,6 +169,23 @@ def test_ranks_are_started_by_either_launcher(campaign, mpi, launcher):
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["procs"], header["nodes"]) == ("box:cpu", 4, 2)
         assert header["allocation"].isdigit()
+
+
+def test_advice_says_how_srun_starts_a_program_with_a_table(
+    cluster, require, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == "mpich"), None)
+    require("mpich", mpi is not None, "this MPI is not installed")
+    build = build_kernels(mpi)
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\nrule op=alltoall method=bruck\n")
+    program = [str(build / "tests" / "swp_mix"), "10", "64", "0"]
+    app = Application(mpi, build, 2, program)
+    switch, _ = app.lines(table)
+    lines = ["export SWITCHPOINT_REPORT=1", switch, app.by_srun(table)]
+    done = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True)
+    assert "alltoall by bruck: 10 calls of 64 to 64 bytes" in done.stderr, done.stderr
 
 
 def cancel(cluster: Cluster, job: str) -> None:

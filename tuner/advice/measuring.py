@@ -8,21 +8,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from tuner.advice.mix import Said
-from tuner.advice.running import RunError, Start, run
+from tuner.advice.running import Invocation, RunError, run
 from tuner.campaign.looks import PROBE
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.plans import Plan, PlannedCase
-from tuner.campaign.racing import Start as CaseStart
-from tuner.campaign.racing import Starts
+from tuner.campaign.racing import Start, Starts
 from tuner.campaign.reframe import CONFIGS, Call
 from tuner.campaign.soaking import SoakSite
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import python_path, scratch_directory
-from tuner.machine.systems import BuiltKernels
+from tuner.machine.systems import LOCAL, BuiltKernels
 from tuner.paths import new_campaign
 from tuner.rawfile import keeping
 
-SYSTEM = "local:cpu"
 LEAST_S = 25.0
 """The shortest race, with its soaks."""
 
@@ -45,7 +43,7 @@ def cases_of(wanted: Sequence[Said], kernels: BuiltKernels) -> list[PlannedCase]
     cores = this_machine.available_cores()
     return [
         PlannedCase(
-            *(SYSTEM, kernels.mpi.name, operation, "blocks", f"{procs}_on_1_node", procs, procs),
+            *(LOCAL, kernels.mpi.name, operation, "blocks", f"{procs}_on_1_node", procs, procs),
             sorted(its),
             oversubscribed=procs > cores,
         )
@@ -75,13 +73,13 @@ def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> 
     widest = min(cases, key=lambda case: (case.oversubscribed, -case.procs))
     probe = _start(widest, campaign, kernels, PROBE)
     file = stage / "starts.json"
-    place = PLANS.path_of(campaign).absolute(), SYSTEM, kernels.mpi.name
+    place = PLANS.path_of(campaign).absolute(), LOCAL, kernels.mpi.name
     Starts(*place, kernels.swpbench.absolute(), starts, probe).save(file)
     log = stage / "race.log"
     try:
         with log.open("wb") as output:
             command = [sys.executable, "-m", "tuner.campaign.racing", str(file)]
-            run(Start(command, {"PYTHONPATH": python_path()}), output, output, stage)
+            run(Invocation(command, {"PYTHONPATH": python_path()}), output, output, stage)
     except RunError as error:
         lines = log.read_text(errors="replace").splitlines()
         raise RunError(f"the race failed: {lines[-1] if lines else error}") from error
@@ -93,11 +91,11 @@ def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> 
 
 def _start(
     case: PlannedCase, campaign: str, kernels: BuiltKernels, options: Mapping[str, str]
-) -> CaseStart:
+) -> Start:
     start = this_machine.launch(kernels.mpi, case.procs, build=kernels.root)
-    common = {"--campaign": campaign, "--system": SYSTEM, "--environment": kernels.mpi.name}
+    common = {"--campaign": campaign, "--system": LOCAL, "--environment": kernels.mpi.name}
     words = [word for option in {**options, **common}.items() for word in option]
-    return CaseStart(start, words, LIMIT_S)
+    return Start(start, words, LIMIT_S)
 
 
 def soak_site(cases: list[PlannedCase], required: int, seconds: float) -> SoakSite:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -35,23 +35,23 @@ class Application:
     launcher: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)  # where it has a table
 
-    def preloading(self, library: Path | None) -> "Start":
+    def preloading(self, library: Path | None) -> "Invocation":
         """Return how the program starts, its processes with a library."""
         libraries = [library] if library else []
         if not self.launcher:
             start = this_machine.launch(self.mpi, self.procs, build=self.build, preload=libraries)
-            return Start([*start.argv_prefix, *self.command], start.env)
+            return Invocation([*start.argv_prefix, *self.command], start.env)
         words = [*self.launcher, "-n", str(self.procs)]
-        if library:
-            words += ["env", f"LD_PRELOAD={library}"]
-        return Start([*words, *self.command], {})
+        if variables := this_machine.preload_variables(libraries):
+            words += ["env", *(f"{name}={value}" for name, value in variables.items())]
+        return Invocation([*words, *self.command], {})
 
-    def profiled(self, path: Path) -> "Start":
+    def profiled(self, path: Path) -> "Invocation":
         """Return how the program starts to write a profile."""
         start = self.preloading(_required(profiler(self.build), self.build))
         return start.using({"SWITCHPOINT_PROFILE": str(path)})
 
-    def tabled(self, table: Path) -> "Start":
+    def tabled(self, table: Path) -> "Invocation":
         """Return how the program starts to use a table; it reports what was dispatched."""
         start = self.preloading(_required(shim(self.build), self.build))
         return start.using({_TABLE: str(table), "SWITCHPOINT_REPORT": "1", **self.variables})
@@ -63,17 +63,21 @@ class Application:
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
         return [f"export {exports}", shlex.join(start.command)]
 
+    def by_srun(self, table: Path) -> str:
+        """Return the second line in a job of Slurm."""
+        return replace(self, launcher=["srun"]).lines(table)[1]
+
 
 @dataclass(frozen=True)
-class Start:
+class Invocation:
     """A command, and the variables that join the environment."""
 
     command: list[str]
     env: Mapping[str, str]
 
-    def using(self, variables: Mapping[str, str]) -> "Start":
+    def using(self, variables: Mapping[str, str]) -> "Invocation":
         """Return the start with further variables."""
-        return Start(self.command, {**self.env, **variables})
+        return Invocation(self.command, {**self.env, **variables})
 
 
 def _required(library: Path | None, build: Path) -> Path:
@@ -85,7 +89,7 @@ def _required(library: Path | None, build: Path) -> Path:
 
 
 def run(
-    start: Start,
+    start: Invocation,
     stdout: IO[bytes] | int | None = None,
     stderr: IO[bytes] | int | None = None,
     cwd: Path | None = None,

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from tuner.advice.document import percent
 from tuner.advice.proof import LEAST_PAIRS, Proof, prove
-from tuner.advice.running import Application, RunError, Start, run
+from tuner.advice.running import Application, Invocation, RunError, run
 from tuner.files import one_line
 
 _SAID = re.compile(r"^switchpoint: (\w+ (?:not )?by .*)$", re.MULTILINE)
@@ -22,7 +22,7 @@ def compare(app: Application, table: Path, end_s: float) -> tuple[Proof, list[st
     """
     said: list[str] = []
 
-    def timed(start: Start) -> float:
+    def timed(start: Invocation) -> float:
         with tempfile.TemporaryFile() as output:
             try:
                 return run(start, output, output)

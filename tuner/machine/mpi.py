@@ -203,7 +203,7 @@ def launch(
         if any(path.name == YIELD_LIBRARY for path in libraries):
             setting = f"LD_PRELOAD={YIELD_LIBRARY}"
     # Given to the ranks only: the launcher itself needs no preload.
-    for name, value in _preload(libraries).items():
+    for name, value in preload_variables(libraries).items():
         argv += ["-x", f"{name}={value}"] if mpi.family == "openmpi" else ["-genv", name, value]
     return LaunchCommand([*argv, "-n", str(procs)], env, setting)
 
@@ -223,7 +223,7 @@ def has_preloads(build: Path) -> bool:
     return _find(FINALIZE_LIBRARY, build) is not None
 
 
-def _preload(libraries: list[Path]) -> dict[str, str]:
+def preload_variables(libraries: Sequence[Path]) -> dict[str, str]:
     """Return variables that make ranks preload libraries; all are in one directory of one build."""
     if not libraries:
         return {}

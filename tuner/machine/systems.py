@@ -12,6 +12,9 @@ from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
 from tuner.machine.simulation import machines
 
+LOCAL = "local:cpu"
+"""This machine itself."""
+
 THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
 
 
@@ -35,7 +38,7 @@ def kernels(system: str, environment: str) -> BuiltKernels:
     """
     kind = system.partition(":")[0]
     if kind not in (virtual.SYSTEM, machines.SYSTEM):
-        system = "local:cpu"  # also where results have another name
+        system = LOCAL  # also where results have another name
     named = os.environ.get("SWITCHPOINT_KERNELS")
     for mpi in [identify("smpicc", "smpirun")] if kind == machines.SYSTEM else find_mpis():
         if mpi is not None and environment in ("", mpi.name):

@@ -15,6 +15,7 @@ import numpy as np
 
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, shim
+from tuner.machine.systems import LOCAL
 from tuner.stats import Floats, mean_interval
 
 FORMS = {"jacobi": ("rows", "columns-all", "columns-root"), "adams": ("pab", "pabm")}
@@ -27,7 +28,6 @@ _PROGRAMS = {
 """The paths of the programs in a build, and in an installation."""
 
 _TIMEOUT_S = 300
-_THIS_MACHINE = "local:cpu"
 
 
 class ApplicationError(SwitchpointError):
@@ -115,7 +115,7 @@ def find_build(environment: str) -> Build:
     named = os.environ.get("SWITCHPOINT_KERNELS")
     for mpi in find_mpis():
         if environment in ("", mpi.name):
-            root = Path(named) if named else installation_directory(_THIS_MACHINE, mpi.name)
+            root = Path(named) if named else installation_directory(LOCAL, mpi.name)
             library, programs = shim(root), _programs(root)
             if library is not None and len(programs) == len(_PROGRAMS):
                 return Build(mpi, root, library, programs)

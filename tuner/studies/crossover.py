@@ -22,12 +22,10 @@ from tuner.machine.mpi import LaunchCommand, launch
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.nodes.launch import launch as launch_on_nodes
 from tuner.machine.nodes.namespaces import meant
-from tuner.machine.systems import BuiltKernels, kernels
+from tuner.machine.systems import LOCAL, BuiltKernels, kernels
 from tuner.paths import results_directory
 from tuner.rawfile import reading
 from tuner.stats import Floats, mean_interval
-
-_THIS_MACHINE = "local:cpu"
 
 
 class CrossoverError(SwitchpointError):
@@ -95,7 +93,7 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
         CrossoverError, LaunchError: it fails.
         NodesError: the virtual nodes are not up, or too few.
     """
-    built = kernels(_THIS_MACHINE, request.environment)
+    built = kernels(LOCAL, request.environment)
     kept = kept_partition(request.matrix, read_pattern(request.matrix), request.by, request.procs)
     times: dict[str, list[dict[str, float]]] = {"strided": [], str(kept.path): []}
     for number in range(request.launches):
@@ -148,7 +146,7 @@ def _measure(
 def _start(request: CrossoverRequest, built: BuiltKernels) -> tuple[LaunchCommand, str]:
     """Return the command that starts the ranks, and the system's name."""
     if not request.on_nodes:
-        return launch(built.mpi, request.procs, build=built.root), _THIS_MACHINE
+        return launch(built.mpi, request.procs, build=built.root), LOCAL
     nodes = meant()
     ppn = request.ppn or -(-request.procs // nodes.count)
     start = launch_on_nodes(nodes, built.mpi, request.procs, ppn, built.root)
