@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from tuner.advice.mix import Said
+from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, run
 from tuner.campaign.looks import PROBE
 from tuner.campaign.order import PLANS, keep_finished
@@ -27,29 +28,44 @@ LEAST_S = 25.0
 LIMIT_S = 30.0  # of a launch, beyond its budget
 ITEM = 8  # bytes of an element of reductions
 
+LATEST_S = 0.01
+"""The most by which ranks arrive apart: by then all others wait, whatever the method."""
+
 SIZES = 4
 """Most sizes of a case, those that may add most first."""
 
 
 def cases_of(wanted: Sequence[Said], kernels: BuiltKernels) -> list[PlannedCase]:
-    """Return the cases of the calls to measure, on one node, the most promising first."""
+    """Return the cases of the calls to measure, on one node, the most promising first.
+
+    Ranks arrive apart as in the most promising calls of the case.
+    """
     sizes: dict[tuple[str, int], list[int]] = defaultdict(list)
+    arrivals_s: dict[tuple[str, int], float] = {}
     for said in wanted:
         shape = said.calls.shape
         its = sizes[shape.operation, shape.procs]
         size = max(round(shape.bytes / ITEM), 1) * ITEM
         if shape.nodes == 1 and size not in its and len(its) < SIZES:
             its.append(size)
+            arrivals_s.setdefault((shape.operation, shape.procs), _arrival_s(said.calls))
     cores = this_machine.available_cores()
     return [
         PlannedCase(
             *(LOCAL, kernels.mpi.name, operation, "blocks", f"{procs}_on_1_node", procs, procs),
             sorted(its),
             oversubscribed=procs > cores,
+            arrival_s=arrivals_s[operation, procs],
         )
         for (operation, procs), its in sizes.items()
         if its
     ]
+
+
+def _arrival_s(calls: Calls) -> float:
+    """Return the time in which random arrivals are on average as far apart as those of calls."""
+    procs = calls.shape.procs
+    return min((calls.spread_s or 0.0) * (procs + 1) / (procs - 1), LATEST_S)
 
 
 def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> list[str]:
