@@ -13,12 +13,13 @@ import pytest
 
 from tests import synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.advice import mix, profile, trial
-from tuner.advice.document import document
+from tuner.advice import document, measuring, mix, profile
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
 from tuner.domain.tables import Table
+from tuner.machine.mpi import Mpi
+from tuner.machine.systems import BuiltKernels
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -38,7 +39,9 @@ def content(*calls: dict[str, Any], late_s: Sequence[float] = (0.0, 0.0)) -> byt
     """Return the profile of two ranks, each of which reaches its calls so late."""
     lines = []
     for rank, late in enumerate(late_s):
-        samples = [[number, at + late, took - late, of] for number, at, took, of in SAMPLES]
+        samples = [
+            [number, at + late, max(took - late, 0.0), of] for number, at, took, of in SAMPLES
+        ]
         groups = [GROUP | {"samples": samples}]
         own = {"profile": 1, "rank": rank, "procs": 2, "finalized": True, "program": "app"}
         own |= {"node": "n", "seconds": RUN_S, "lost": 0, "calls": calls, "groups": groups}
@@ -120,7 +123,21 @@ def test_without_a_store_everything_is_to_be_measured() -> None:
     calls = [tally("Bcast", 8, 0.1), tally("Alltoall", 8, 0.2), tally("Gather", 8, 1e-4)]
     found = mix.mix(parse(content(*calls)), None)
     assert [said.calls.shape.call for said in found.to_measure] == ["Alltoall", "Bcast"]
-    assert document(found)["to_measure"][0][0] == "Alltoall"
+    assert document.advice(found).to_measure[0].call == "Alltoall"
+
+
+def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
+    mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
+    kernels = BuiltKernels(mpi, Path(), Path())
+    for late_s, arrival_s in ((2e-4, 6e-4), (0.0, 0.0), (0.9, measuring.LATEST_S)):
+        calls = [tally("Bcast", 8, 0.4), tally("Bcast", 4096, 0.1), tally("Gather", 8, 0.2)]
+        its = profile.parse(content(*calls, late_s=(0.0, late_s)))
+        cases = measuring.cases_of(mix.mix(its, None).to_measure, kernels)
+        found = [(case.operation, case.sizes, case.arrival_s) for case in cases]
+        assert found == [
+            ("bcast", [8, 4096], pytest.approx(arrival_s)),
+            ("gather", [8], 0.0),  # of which no call was sampled
+        ]
 
 
 LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
@@ -219,11 +236,13 @@ def test_a_difference_is_resolved(ratio: float, noise: float, count: int, verdic
 
 
 def test_a_table_that_slows_down_does_not_save() -> None:
-    proof = Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1))
-    assert "so far the table takes 5.0 % longer" in next(trial.sentences(proof))
-    said = trial.document(proof)
-    assert (said["verdict"], said["low"], said["high"]) == ("open", None, None)
-    assert trial.document(Proof.of(pairs(0.8, 0.01, 3)))["high"] < 1
+    its = document.advice(mix.mix(profile.parse(LINE), None))
+    slower = document.proved(its, Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1)))
+    said = next(document.outcome(slower))
+    assert "so far the table takes 5.0 % longer (no interval: three pairs are needed" in said
+    assert (slower.verdict, slower.low, slower.high) == ("open", None, None)
+    faster = document.proved(its, Proof.of(pairs(0.8, 0.01, 3)))
+    assert faster.high is not None and faster.high < 1
 
 
 def test_runs_that_may_stop_at_any_pair_are_seldom_wrong() -> None:

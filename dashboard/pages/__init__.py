@@ -1,6 +1,7 @@
 """The pages. A new page is a module with a `PAGE` and one line here."""
 
 from dashboard.pages import (
+    advice,
     best,
     choose,
     compare,
@@ -25,4 +26,5 @@ PAGES: tuple[Page, ...] = (
     table.PAGE,
     history.PAGE,
     compare.PAGE,
+    advice.PAGE,
 )

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from dash import Dash
 from flask.testing import FlaskClient
+from msgspec.structs import replace as replace_fields
 
 from dashboard.app import create_app
+from dashboard.choice import newest_first
 from tests.synthetic import (
     BCAST_LATENCY_S,
     BLOCKS,
@@ -17,6 +19,9 @@ from tests.synthetic import (
     discovery_times,
     write,
 )
+from tests.test_advice import content, tally
+from tuner.advice import document, mix, profile, saved
+from tuner.advice.proof import Proof
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
@@ -60,7 +65,22 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ingest(path, [results])
     with Store.open(path) as store:
         tune_missing(store)
+        keep_advice(store)
     return path
+
+
+def keep_advice(store: Store) -> None:
+    """Keep advice on a program that broadcasts, by the table of the first system."""
+    its = profile.parse(content(tally("Bcast", 64, 0.5), tally("Irecv", 8, 0.2, group=-1)))
+    found = document.advice(
+        mix.mix(its, store.table(newest_first(store.systems())["system"].iloc[0]))
+    )
+    proof = Proof.of([(1.0, 0.80), (1.0, 0.81), (1.0, 0.80), (1.0, 0.81)])
+    lines = ["export SWITCHPOINT_TABLE=a.table", "mpiexec -n 2 ./app"]
+    faster = replace_fields(document.proved(found, proof), lines=lines, srun="srun -n 2 ./app")
+    path = saved.profile_path(store.path.parent, "20261122T000000Z-1")
+    saved.save(path, faster)
+    path.with_name("broken.json").write_text("{")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from dashboard import pages
 from dashboard.choice import newest_first
 from tests.conftest import Require
 from tests.dashboard.test_web import client_of, request_of
+from tests.test_advice import content, tally
 from tests.test_vendor import table_of
 from tuner.export import forms
 from tuner.machine.mpi import find_mpis
@@ -82,6 +83,31 @@ def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, databa
             item["value"] = value
         answer = client.post("/_dash-update-component", json=request)
         assert json.dumps(expected)[1:-1] in json.dumps(answer.json)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "expected"),
+    [
+        (
+            content(tally("Bcast", 64, 0.5)).decode(),
+            "app: 1.00 s on 2 processes, 50 % of it in MPI",
+        ),
+        ("{}", "line 1 is not one of a profile"),
+        ("\ud800", "This is no profile"),
+    ],
+)
+def test_a_pasted_profile_is_advised_on(
+    client: FlaskClient, database: Path, pasted: str, expected: str
+) -> None:
+    with Store.open(database, readonly=True) as store:
+        system = newest_first(store.systems())["system"].iloc[0]
+    dependencies = client.get("/_dash-dependencies").json
+    declared = next(one for one in dependencies if one["output"] == "advice-given.children")
+    request = request_of(declared)
+    for item, value in zip(request["inputs"], (pasted, system), strict=True):
+        item["value"] = value
+    answer = client.post("/_dash-update-component", json=request)
+    assert expected in json.dumps(answer.json)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tests.dashboard.frames import drawn, said
 from tests.dashboard.test_changes import overview_of
 from tests.synthetic import BCAST_LATENCY_S, BLOCKS, Campaign, bcast_times, write
 from tests.test_cli import succeed
+from tuner.advice import document
 from tuner.domain.cases import Place
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
 from tuner.models.fitting import fit
@@ -82,6 +83,20 @@ def test_pages_tell_which_methods_were_soaked_and_which_wait(
             _, parts = drawn(page, database, "?o=exchange&b=8" if page is pages.choose.PAGE else "")
             text = said(parts["answer" if page is pages.choose.PAGE else "rules"])
             assert [each in text for each in texts] == [not number] * 2 + [bool(number)] * 2
+
+
+def test_advice_is_shown_in_the_words_of_the_command(database: Path) -> None:
+    choice, parts = drawn(pages.advice.PAGE, database)
+    assert choice.found is not None and choice.found.verdict == "gain"
+    assert len(choice.options["advice"]) == 1  # a broken file is none
+    text = said(parts["kept"])
+    its = choice.found
+    lines = [*document.summary(its), *document.outcome(its), *document.use(its)]
+    assert [line for line in lines if line not in text] == []
+    assert "the table saves 20 % of the run time" in text
+    cells = [cell for row in document.rows(its) for cell in row]
+    assert [cell for cell in cells if cell not in text] == []
+    assert any("binomial is " in cell for cell in cells)
 
 
 def test_the_map_has_the_method_that_is_decided_for_every_layout(database: Path) -> None:

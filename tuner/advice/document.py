@@ -2,109 +2,173 @@
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
+
+import msgspec
 
 from tuner.advice.mix import Mix, Said, State
+from tuner.advice.profile import Shape
+from tuner.advice.proof import LEAST_PAIRS, Proof
 from tuner.units import significant, size_text
 
 SHOWN = 10
 """Calls that are shown, those with the most time first."""
 
 
-def document(mix: Mix) -> dict[str, Any]:
+class Gain(msgspec.Struct, frozen=True):
+    """Seconds that a table saves, with their interval."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+class CallAdvice(msgspec.Struct, frozen=True):
+    """The calls of one shape, and what a table says of them: see `Calls` and `Said`."""
+
+    call: str
+    procs: int
+    nodes: int
+    ppn: int
+    bytes: int
+    types: list[str]
+    count: int
+    seconds: float
+    own_s: float
+    spread_s: float | None
+    state: State
+    method: str
+    evidence: str
+    gain: Gain
+    may_add_s: float
+
+
+class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of an application; from `verdict` on, what runs with a table showed."""
+
+    program: str
+    processes: int
+    reported: int
+    finalized: bool
+    seconds: float
+    communication_s: float
+    bound_s: float
+    lost: int
+    gain: Gain
+    calls: list[CallAdvice]
+    to_measure: list[Shape]
+    verdict: str = ""
+    pairs: list[tuple[float, float]] = []
+    ratio: float | None = None
+    low: float | None = None  # None: too few pairs for an interval
+    high: float | None = None
+    dispatched: list[str] = []
+    lines: list[str] = []
+    srun: str = ""
+
+
+def advice(mix: Mix) -> Advice:
     """Return the mix of an application as a document."""
     profile = mix.profile
-    gain_s, low_s, high_s = mix.gain_s
-    return {
-        "program": profile.program,
-        "processes": profile.procs,
-        "reported": profile.reported,
-        "finalized": profile.finalized,
-        "seconds": profile.seconds,
-        "communication_s": profile.communication_s,
-        "bound_s": profile.bound_s,
-        "lost": profile.lost,
-        "gain": {"seconds": gain_s, "low": low_s, "high": high_s},
-        "calls": [_call(said) for said in mix.said],
-        "to_measure": [list(said.calls.shape) for said in mix.to_measure],
-    }
+    return Advice(
+        program=profile.program,
+        processes=profile.procs,
+        reported=profile.reported,
+        finalized=profile.finalized,
+        seconds=profile.seconds,
+        communication_s=profile.communication_s,
+        bound_s=profile.bound_s,
+        lost=profile.lost,
+        gain=Gain(*mix.gain_s),
+        calls=[_call(said) for said in mix.said],
+        to_measure=[said.calls.shape for said in mix.to_measure],
+    )
 
 
-def _call(said: Said) -> dict[str, Any]:
+def _call(said: Said) -> CallAdvice:
     calls = said.calls
-    return {
+    return CallAdvice(
         **calls.shape._asdict(),
-        "types": list(calls.types),
-        "count": calls.count,
-        "seconds": calls.seconds,
-        "own_s": calls.own_s,
-        "spread_s": calls.spread_s,
-        "state": said.state.value,
-        "method": said.method,
-        "evidence": said.words,
-        "gain": {"seconds": said.gain_s, "low": said.low_s, "high": said.high_s},
-        "may_add_s": said.more_s,
-    }
+        types=list(calls.types),
+        count=calls.count,
+        seconds=calls.seconds,
+        own_s=calls.own_s,
+        spread_s=calls.spread_s,
+        state=said.state,
+        method=said.method,
+        evidence=said.words,
+        gain=Gain(said.gain_s, said.low_s, said.high_s),
+        may_add_s=said.more_s,
+    )
+
+
+def proved(its: Advice, proof: Proof) -> Advice:
+    """Return the advice with what runs with and without the table showed."""
+    known = len(proof.pairs) >= LEAST_PAIRS
+    return msgspec.structs.replace(
+        its,
+        verdict=proof.verdict,
+        pairs=proof.pairs,
+        ratio=proof.ratio,
+        low=proof.low if known else None,
+        high=proof.high if known else None,
+    )
 
 
 COLUMNS = ("call", "processes", "bytes", "calls", "of run", "waiting", "table")
 """The heads of `rows`."""
 
 
-def rows(mix: Mix) -> list[tuple[str, ...]]:
+def rows(its: Advice) -> list[tuple[str, ...]]:
     """Return the calls with the most time: see `COLUMNS`."""
     return [
         (
-            f"MPI_{said.calls.shape.call}",
-            _processes(said),
-            size_text(said.calls.shape.bytes) if said.calls.shape.bytes else "",
-            str(said.calls.count),
-            percent(said.calls.seconds, mix.profile.seconds),
-            percent(said.calls.seconds - said.calls.own_s, said.calls.seconds),
-            said.words or said.state.value,
+            f"MPI_{call.call}",
+            _processes(call),
+            size_text(call.bytes) if call.bytes else "",
+            str(call.count),
+            percent(call.seconds, its.seconds),
+            percent(call.seconds - call.own_s, call.seconds),
+            call.evidence or call.state.value,
         )
-        for said in mix.said[:SHOWN]
+        for call in its.calls[:SHOWN]
     ]
 
 
-def _processes(said: Said) -> str:
-    shape = said.calls.shape
-    if not shape.procs:
+def _processes(call: CallAdvice) -> str:
+    if not call.procs:
         return ""
-    return f"{shape.procs} on {shape.nodes} node{'s' * (shape.nodes > 1)}" if shape.nodes else "?"
+    return f"{call.procs} on {call.nodes} node{'s' * (call.nodes > 1)}" if call.nodes else "?"
 
 
-def summary(mix: Mix) -> Iterator[str]:
+def summary(its: Advice) -> Iterator[str]:
     """Yield what follows from the mix, a sentence a line."""
-    its = mix.profile
     yield (
-        f"{its.program}: {significant(its.seconds)} s on {its.procs} processes, "
+        f"{its.program}: {significant(its.seconds)} s on {its.processes} processes, "
         f"{percent(its.communication_s, its.seconds)} of it in MPI"
     )
-    if its.reported < its.procs:
-        yield f"only {its.reported} of {its.procs} processes have written their calls"
+    if its.reported < its.processes:
+        yield f"only {its.reported} of {its.processes} processes have written their calls"
     if its.lost:
         yield f"{its.lost} calls are not counted, as there were too many different ones"
     yield (
         f"bound: no table can save more than {percent(its.bound_s, its.seconds)}, the time in "
         "calls that tables are about"
     )
-    gain_s, low_s, high_s = mix.gain_s
-    if gain_s > 0:
+    if its.gain.seconds > 0:
         yield (
-            f"expected gain by the table: {percent(gain_s, its.seconds)} "
-            f"({percent(low_s, its.seconds)} to {percent(high_s, its.seconds)})"
+            f"expected gain by the table: {percent(its.gain.seconds, its.seconds)} "
+            f"({percent(its.gain.low, its.seconds)} to {percent(its.gain.high, its.seconds)})"
         )
     else:
-        yield f"expected gain by the table: none; {_why_none(mix)}"
-    others_s = sum(each.calls.seconds for each in mix.said if each.state is State.UNDISPATCHED)
+        yield f"expected gain by the table: none; {_why_none(its)}"
+    others_s = sum(call.seconds for call in its.calls if call.state is State.UNDISPATCHED)
     if others_s > 0:
         yield f"calls that no table is about take {percent(others_s, its.seconds)}"
 
 
-def worth_measuring(mix: Mix) -> Iterator[str]:
+def worth_measuring(its: Advice) -> Iterator[str]:
     """Yield the calls worth measuring, a line each, and the command for their operations."""
-    shapes = [said.calls.shape for said in mix.to_measure[:SHOWN]]
+    shapes = its.to_measure[:SHOWN]
     for shape in shapes:
         yield f"worth measuring: {shape.operation} of {shape.bytes} B on {shape.procs} processes"
     if shapes:
@@ -113,14 +177,48 @@ def worth_measuring(mix: Mix) -> Iterator[str]:
         yield f"to measure their operations: {shlex.join(command)}"
 
 
-def _why_none(mix: Mix) -> str:
-    its = mix.profile
+def _why_none(its: Advice) -> str:
     if its.bound_s < 0.01 * its.seconds:
         others = its.communication_s > 0.05 * its.seconds
         return "its time is in other calls" if others else "the program computes"
-    if mix.to_measure:
+    if its.to_measure:
         return "what matters is not measured yet"
     return "the MPI library's own methods are the best known for its calls"
+
+
+def outcome(its: Advice) -> Iterator[str]:
+    """Yield what runs with and without the table showed, and what was dispatched in them."""
+    if its.pairs:
+        yield _compared(Proof.of(its.pairs))
+    elif its.verdict:
+        yield "no gain: the table has no other method for the calls of this program"
+    yield from its.dispatched
+    if its.verdict == "open":
+        yield "a larger --budget resolves smaller differences"
+
+
+def _compared(proof: Proof) -> str:
+    pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
+    low, high = (percent(1 - end, 1) for end in (proof.high, proof.low))
+    few = len(proof.pairs) < LEAST_PAIRS
+    interval = "no interval: three pairs are needed" if few else f"{low} to {high}"
+    found = percent(abs(1 - proof.ratio), 1)
+    so_far = f"saves {found}" if proof.ratio <= 1 else f"takes {found} longer"
+    words = {
+        "gain": f"gain: the table saves {found} of the run time",
+        "loss": "no gain: the program is slower with the table",
+        "none": "no gain: the difference is below 1 %",
+        "open": f"not resolved within the budget; so far the table {so_far}",
+    }
+    return f"{words[proof.verdict]} ({interval}, by {pairs})"
+
+
+def use(its: Advice) -> list[str]:
+    """Return the lines for a shell that switch the table on, comments among them; [] if no gain."""
+    if its.verdict != "gain":
+        return []
+    by_srun = ["# in a job of Slurm, instead of the last line:", its.srun] if its.srun else []
+    return [*its.lines, *by_srun]
 
 
 def percent(part: float, whole: float) -> str:

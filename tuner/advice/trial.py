@@ -2,13 +2,10 @@
 
 import re
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from tuner.advice.document import percent
-from tuner.advice.proof import LEAST_PAIRS, Proof, prove
+from tuner.advice.proof import Proof, prove
 from tuner.advice.running import Application, Invocation, RunError, run
 from tuner.files import one_line
 
@@ -44,26 +41,3 @@ def _text(output: IO[bytes]) -> str:
 
 def _last_line(text: str) -> str:
     return one_line(next(iter(reversed(text.strip().splitlines())), "it printed nothing"))
-
-
-def document(proof: Proof) -> dict[str, Any]:
-    """Return what the runs show for programs; the interval is null where pairs are too few."""
-    unknown = {"low": None, "high": None} if len(proof.pairs) < LEAST_PAIRS else {}
-    return asdict(proof) | unknown | {"verdict": proof.verdict}
-
-
-def sentences(proof: Proof) -> Iterator[str]:
-    """Yield what the runs show."""
-    pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
-    low, high = (percent(1 - end, 1) for end in (proof.high, proof.low))
-    few = len(proof.pairs) < LEAST_PAIRS
-    interval = "no interval: three pairs are needed" if few else f"{low} to {high}"
-    found = percent(abs(1 - proof.ratio), 1)
-    so_far = f"saves {found}" if proof.ratio <= 1 else f"takes {found} longer"
-    words = {
-        "gain": f"gain: the table saves {found} of the run time",
-        "loss": "no gain: the program is slower with the table",
-        "none": "no gain: the difference is below 1 %",
-        "open": f"not resolved within the budget; so far the table {so_far}",
-    }
-    yield f"{words[proof.verdict]} ({interval}, by {pairs})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -28,15 +27,12 @@ from tuner.commands.plan import BUDGET
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tuner.advice.document import Advice
     from tuner.advice.mix import Mix
-    from tuner.advice.profile import Profile
     from tuner.advice.running import Application
     from tuner.campaign.plans import Budget
     from tuner.domain.tables import Table
     from tuner.machine.systems import BuiltKernels
-
-THIS_MACHINE = "local:cpu"
-"""The name of this machine's systems."""
 
 MEASURED_SHARE = 0.6
 """Share of the time for measurements: the rest is for the runs that prove a gain."""
@@ -86,7 +82,10 @@ def advise(
     that may matter are measured, and runs with and without the table show the gain. With --profile
     alone, nothing runs.
     """
+    import msgspec
+
     from tuner.advice import profile
+    from tuner.advice.mix import mix
     from tuner.commands.printing.results import console
 
     if (profile_file is None) == (not command):
@@ -99,7 +98,7 @@ def advise(
     end_s = time.monotonic() + budget.seconds
     if profile_file is not None:
         its = profile.read(profile_file)
-        document = _say(its, table_of(system_of(system, environment)), out)
+        document = _say(mix(its, table_of(system_of(system, environment))), out)
     else:
         words = _words(launcher)
         app, kernels = _application(command, procs or 1, words, environment)
@@ -107,7 +106,7 @@ def advise(
         advice = _Advice(app, kernels, its_system, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
-        click.echo(json.dumps(document, indent=1))
+        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
 
 
 def system_of(part: str | None, environment: str = "") -> str | None:
@@ -115,6 +114,7 @@ def system_of(part: str | None, environment: str = "") -> str | None:
 
     Of several, that is this machine's. None where nothing is measured.
     """
+    from tuner.machine.systems import LOCAL
     from tuner.paths import database_path
     from tuner.store.store import Store
 
@@ -124,7 +124,7 @@ def system_of(part: str | None, environment: str = "") -> str | None:
         rows = store.systems()
         here = rows[rows["environment"] == environment] if environment else rows
         if len(here) > 1:
-            here = here[here["name"] == THIS_MACHINE]
+            here = here[here["name"] == LOCAL]
         if part is None and (environment or not len(rows)) and len(here) < 2:
             return str(here["system"].iloc[0]) if len(here) else None
         return one_system(store, part)
@@ -140,15 +140,14 @@ def table_of(system: str | None) -> Table | None:
         return store.table(system)
 
 
-def _say(its: Profile, table: Table | None, out: Console) -> dict[str, Any]:
+def _say(mix: Mix, out: Console) -> Advice:
     """Print what a table says of a profile, and return it as a document."""
-    from tuner.advice.document import document
-    from tuner.advice.mix import mix
-    from tuner.commands.printing.advice import show_mix
+    from tuner.advice.document import advice
+    from tuner.commands.printing.advice import show_calls
 
-    found = mix(its, table)
-    show_mix(found, out)
-    return document(found)
+    its = advice(mix)
+    show_calls(its, out)
+    return its
 
 
 def _words(launcher: str) -> list[str]:
@@ -165,10 +164,10 @@ def _application(
     """Return the application, and the kernels of its MPI."""
     from tuner.advice.running import Application, mpi_of
     from tuner.machine.mpi import find_mpis
-    from tuner.machine.systems import kernels
+    from tuner.machine.systems import LOCAL, kernels
 
     linked = None if environment else mpi_of(command[0], find_mpis())
-    built = kernels(THIS_MACHINE, environment or (linked.name if linked else ""))
+    built = kernels(LOCAL, environment or (linked.name if linked else ""))
     variables = {}
     if built.mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
         variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
@@ -194,43 +193,45 @@ class _Advice:
         self._end_s = end_s
         self._out = out
 
-    def give(self, stdout: Any) -> dict[str, Any]:
-        """Carry out all steps, and return the results as a document."""
-        from tuner.advice.document import document
+    def give(self, stdout: Any) -> Advice:
+        """Carry out all steps, and return the results as a document; each step's are kept."""
+        from tuner.advice import profile, saved
         from tuner.advice.mix import mix
+        from tuner.commands.printing.advice import show_outcome
 
-        its, run_s = self._profile(stdout)
+        path, run_s = self._profile(stdout)
+        its = profile.read(path)
+        self._say(f"profile    {path}")
         table = table_of(self._system)
         found = mix(its, table)
-        self._show(found)
+        document = _say(found, self._out)
+        saved.save(path, document)
         if measured := self._measure(found, run_s):
             table = measured
             found = mix(its, table)
             self._say("with what was measured:")
-            self._show(found)
-        return document(found) | self._prove(found, table)
+            document = _say(found, self._out)
+            saved.save(path, document)
+        document = self._prove(found, document, table)
+        saved.save(path, document)
+        show_outcome(document, self._out)
+        return document
 
     def _say(self, text: str) -> None:
-        self._out.print(text, soft_wrap=True, highlight=False, markup=False)
+        from tuner.commands.printing.advice import show_line
 
-    def _show(self, mix: Mix) -> None:
-        from tuner.commands.printing.advice import show_mix
+        show_line(text, self._out)
 
-        show_mix(mix, self._out)
-
-    def _profile(self, stdout: Any) -> tuple[Profile, float]:
+    def _profile(self, stdout: Any) -> tuple[Path, float]:
         """Run the application once, with its output as it is; return its profile and seconds."""
-        from tuner.advice import profile
+        from tuner.advice import saved
         from tuner.advice.running import run
         from tuner.paths import planned_campaign, results_directory
 
-        name = f"{planned_campaign()}-{os.getpid()}.profile"  # runs may start in one second
-        path = (results_directory() / "profiles" / name).absolute()
+        name = f"{planned_campaign()}-{os.getpid()}"  # runs may start in one second
+        path = saved.profile_path(results_directory(), name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        run_s = run(self._app.profiled(path), stdout)
-        its = profile.read(path)
-        self._say(f"profile    {path}")
-        return its, run_s
+        return path, run(self._app.profiled(path), stdout)
 
     def _measure(self, mix: Mix, run_s: float) -> Table | None:
         """Measure what matters; return the new table, None where nothing is to be measured."""
@@ -261,9 +262,12 @@ class _Advice:
         tables = tune_systems(systems, self._out, required)
         return tables[0].table if tables else None
 
-    def _prove(self, mix: Mix, table: Table | None) -> dict[str, Any]:
-        """Run the application with and without the table if it may gain; print what it gains."""
+    def _prove(self, mix: Mix, its: Advice, table: Table | None) -> Advice:
+        """Run the application with and without the table if it may gain; add what that shows."""
+        from msgspec.structs import replace
+
         from tuner.advice import trial
+        from tuner.advice.document import proved
         from tuner.export import forms
         from tuner.models.fitting import last_fitted
         from tuner.paths import database_path, results_directory
@@ -271,20 +275,12 @@ class _Advice:
 
         used = [said for said in mix.said if said.method not in ("", "vendor")]
         if table is None or not used:
-            self._say("no gain: the table has no other method for the calls of this program")
-            return {"verdict": "none", "pairs": []}
+            return replace(its, verdict="none")
         system = table.provenance.system
         path = (results_directory() / system / "switchpoint.table").absolute()
         with Store.open(database_path(), readonly=True) as store:
             forms.write(table, "table", path, last_fitted(store, system))
         proof, dispatched = trial.compare(self._app, path, self._end_s)
-        for line in [*trial.sentences(proof), *dispatched]:
-            self._say(line)
         lines = self._app.lines(path)
-        if proof.verdict == "gain":
-            self._say("to use the table:")
-            for line in lines:
-                self._say(line)
-        elif proof.verdict == "open":
-            self._say("a larger --budget resolves smaller differences")
-        return trial.document(proof) | {"dispatched": dispatched, "lines": lines}
+        srun = "" if self._app.launcher else self._app.by_srun(path)
+        return replace(proved(its, proof), dispatched=dispatched, lines=lines, srun=srun)

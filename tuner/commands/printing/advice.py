@@ -4,19 +4,34 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from tuner.advice import document
-from tuner.advice.mix import Mix
+from tuner.advice.document import Advice
 
 
-def show_mix(mix: Mix, out: Console) -> None:
-    """Print the mix of an application."""
+def show_calls(its: Advice, out: Console) -> None:
+    """Print the calls of an application, and what follows from them."""
     grid = Grid(box=None, pad_edge=False)
     for number, head in enumerate(document.COLUMNS):
         numeric = 1 < number < len(document.COLUMNS) - 1
         grid.add_column(head, justify="right" if numeric else "left", overflow="fold")
-    for row in document.rows(mix):
+    for row in document.rows(its):
         grid.add_row(*row)
-    for line in document.summary(mix):
-        out.print(line, soft_wrap=True, highlight=False, markup=False)
+    for line in document.summary(its):
+        show_line(line, out)
     out.print(grid)
-    for line in document.worth_measuring(mix):
-        out.print(line, soft_wrap=True, highlight=False, markup=False)
+    for line in document.worth_measuring(its):
+        show_line(line, out)
+
+
+def show_outcome(its: Advice, out: Console) -> None:
+    """Print what runs with and without the table showed, and how the table is used."""
+    for line in document.outcome(its):
+        show_line(line, out)
+    if lines := document.use(its):
+        show_line("to use the table:", out)
+        for line in lines:
+            show_line(line, out)
+
+
+def show_line(line: str, out: Console) -> None:
+    """Print a line as it is."""
+    out.print(line, soft_wrap=True, highlight=False, markup=False)
