@@ -115,8 +115,25 @@ def test_what_promises_no_gain(
     found = mix.mix(parse(content(tally(call, bytes_, 0.5, group))), table)
     (said,) = found.said
     assert (said.state, said.gain_s) == (state, 0.0)
+    assert ("not dispatched: " in said.words) == (state is State.UNDISPATCHED)
     assert bool(found.to_measure) == (state is State.UNMEASURED)
     assert (found.profile.bound_s > 0) == (state is not State.UNDISPATCHED)
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("Barrier", "no table"),
+        ("Iallreduce", "nonblocking"),
+        ("Allreduce_init", "persistent"),
+        ("Ineighbor_alltoall", "fixed counts"),
+        ("Irecv", "messages"),
+        ("Sendrecv_replace", "messages"),
+    ],
+)
+def test_calls_that_are_not_dispatched_say_why(call: str, why: str) -> None:
+    found = mix.mix(profile.parse(content(tally(call, 8, 0.5))), None)
+    assert why in document.rows(document.advice(found))[0][-1]
 
 
 def test_without_a_store_everything_is_to_be_measured() -> None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.selection import match
 from tuner.selection.evidence import verdict
@@ -87,7 +87,7 @@ def mix(profile: Profile, table: Table | None) -> Mix:
 def _said(calls: Calls, table: Table | None) -> Said:
     shape = calls.shape
     if not shape.operation:
-        return Said(calls, State.UNDISPATCHED)
+        return Said(calls, State.UNDISPATCHED, words=f"not dispatched: {_why_not(shape)}")
     if shape.procs == 1:
         return Said(calls, State.ALONE)
     point = _nearest(table.points, shape) if table else None
@@ -104,6 +104,24 @@ def _said(calls: Calls, table: Table | None) -> Said:
         *(calls, State.SETTLED if point.settled else State.OPEN, method, words),
         *(gain_s, low_s, high_s, 0.0 if point.settled else calls.seconds * may_lose),
     )
+
+
+def _why_not(shape: Shape) -> str:
+    """Return why the preload leaves a call to the MPI library."""
+    name = shape.call.lower()
+    if name in COLLECTIVES:
+        return "the communicator has ranks of another job, or is between two groups"
+    if name.removeprefix("i").startswith("neighbor_"):
+        return "only with fixed counts, promised or by persistent requests"
+    if name.removesuffix("_init") in COLLECTIVES:
+        return "persistent; starting it must not wait for other ranks, as methods do"
+    if name.removeprefix("i") in COLLECTIVES:
+        return "nonblocking; methods wait for other ranks"
+    if not shape.procs or name.endswith(
+        ("send", "recv", "probe", "send_init", "recv_init", "_replace")
+    ):
+        return "messages and waiting are the program's own"
+    return "no table is about this function"
 
 
 def _nearest(points: Iterable[Point], shape: Shape) -> Point | None:
