@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests import synthetic
 from tests.test_cli import call, fail, succeed
@@ -260,6 +261,12 @@ def test_a_table_that_slows_down_does_not_save() -> None:
     assert (slower.verdict, slower.low, slower.high) == ("open", None, None)
     faster = document.proved(its, Proof.of(pairs(0.8, 0.01, 3)))
     assert faster.high is not None and faster.high < 1
+
+
+def test_what_is_not_measured_is_not_called_no_gain() -> None:
+    its = document.advice(mix.mix(profile.parse(LINE), None))
+    said = [next(document.outcome(replace(its, verdict=verdict))) for verdict in ("open", "none")]
+    assert [text.partition(":")[0] for text in said] == ["not resolved", "no gain"]
 
 
 def test_runs_that_may_stop_at_any_pair_are_seldom_wrong() -> None:

@@ -190,10 +190,12 @@ def outcome(its: Advice) -> Iterator[str]:
     """Yield what runs with and without the table showed, and what was dispatched in them."""
     if its.pairs:
         yield _compared(Proof.of(its.pairs))
+    elif its.verdict == "open":
+        yield "not resolved: calls that may gain are not measured, or too little"
     elif its.verdict:
         yield "no gain: the table has no other method for the calls of this program"
     yield from its.dispatched
-    if its.verdict == "open":
+    if its.verdict == "open" and its.pairs:
         yield "a larger --budget resolves smaller differences"
 
 

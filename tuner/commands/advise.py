@@ -275,7 +275,7 @@ class _Advice:
 
         used = [said for said in mix.said if said.method not in ("", "vendor")]
         if table is None or not used:
-            return replace(its, verdict="none")
+            return replace(its, verdict="open" if its.to_measure else "none")
         system = table.provenance.system
         path = (results_directory() / system / "switchpoint.table").absolute()
         with Store.open(database_path(), readonly=True) as store:
