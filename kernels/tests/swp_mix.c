@@ -3,7 +3,7 @@
  * [END]. Each step computes so long, then calls MPI_Alltoall with blocks of so many bytes; every tenth also
  * reduces a double on one half of the ranks or the other. It ends without MPI_Finalize if END is "exit", with
  * MPI_Abort if it is "abort"; "threads" has two threads call at the same time, "shuffled" has the ranks in
- * another order in each step, for one MPI_Barrier.
+ * another order in each step, for one MPI_Barrier. It prints the time of all steps, and the median of a step.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -14,22 +14,39 @@
 static int steps, bytes, procs, rank;
 static double compute_s;
 
-static void *communicate(void *comm) {
+/* What a thread does, and the median time of its steps. */
+struct part {
+  MPI_Comm comm;
+  double step_s;
+};
+
+static int by_value(const void *one, const void *other) {
+  const double a = *(const double *)one, b = *(const double *)other;
+  return (a > b) - (a < b);
+}
+
+static void *communicate(void *argument) {
+  struct part *part = argument;
+  double *steps_s = calloc((size_t)steps + 1, sizeof *steps_s);
   MPI_Comm world, half;
   char *send = calloc((size_t)procs, (size_t)bytes + 1), *recv = calloc((size_t)procs, (size_t)bytes + 1);
-  MPI_Comm_dup(*(MPI_Comm *)comm, &world);
+  MPI_Comm_dup(part->comm, &world);
   MPI_Comm_split(world, rank % 2, rank, &half);
   for (int step = 0; step < steps; step++) {
-    double one = 1, sum, end = MPI_Wtime() + compute_s;
-    while (compute_s > 0 && MPI_Wtime() < end)
+    double one = 1, sum, began = MPI_Wtime();
+    while (compute_s > 0 && MPI_Wtime() < began + compute_s)
       ;
     MPI_Alltoall(send, bytes, MPI_CHAR, recv, bytes, MPI_CHAR, world);
     if (step % 10 == 0)
       MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, half);
+    steps_s[step] = MPI_Wtime() - began;
   }
+  qsort(steps_s, (size_t)steps, sizeof *steps_s, by_value);
+  part->step_s = steps_s[steps / 2];
   MPI_Barrier(world);
   MPI_Comm_free(&half);
   MPI_Comm_free(&world);
+  free(steps_s);
   free(send);
   free(recv);
   return NULL;
@@ -57,21 +74,21 @@ int main(int argc, char **argv) {
   bytes = atoi(argv[2]);
   compute_s = 1e-6 * atof(argv[3]);
   const double began = MPI_Wtime();
-  MPI_Comm mine[2] = {MPI_COMM_WORLD, MPI_COMM_NULL};
+  struct part mine[2] = {{.comm = MPI_COMM_WORLD}, {.comm = MPI_COMM_NULL}};
   if (strcmp(end, "threads") == 0) {
     pthread_t thread;
-    MPI_Comm_dup(MPI_COMM_WORLD, &mine[1]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mine[1].comm);
     pthread_create(&thread, NULL, communicate, &mine[1]);
     communicate(&mine[0]);
     pthread_join(thread, NULL);
-    MPI_Comm_free(&mine[1]);
+    MPI_Comm_free(&mine[1].comm);
   } else if (strcmp(end, "shuffled") == 0) {
     shuffle();
   } else {
     communicate(&mine[0]);
   }
   if (rank == 0)
-    printf("mixed in %.6f s\n", MPI_Wtime() - began), fflush(stdout);
+    printf("mixed in %.6f s, a step in %.9f s\n", MPI_Wtime() - began, mine[0].step_s), fflush(stdout);
   if (strcmp(end, "exit") == 0)
     exit(EXIT_SUCCESS);
   if (strcmp(end, "abort") == 0)

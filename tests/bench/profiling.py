@@ -1,7 +1,8 @@
 """The cost of a profile: programs of many small calls and of few large ones, with and without it.
 
-Each run is a rank that computes and calls MPI_Alltoall in turn; the program times itself, without
-its start. The figure is the median of the ratios of pairs of runs.
+Each run is a rank that computes and calls MPI_Alltoall in turn; the program prints the median time
+of a step, which other work hardly disturbs. The figure is the median of the ratios of pairs of
+runs.
 Run from the checkout: python -m tests.bench.profiling [--pairs N]
 """
 
@@ -39,10 +40,10 @@ class Mix(NamedTuple):
 MIXES = {"many small calls": Mix(64, 10), "few large calls": Mix(65536, 1000)}
 
 
-def run_s(
+def step_s(
     mpi: Mpi, build: Path, mix: Mix, seconds: float, libraries: Sequence[Path], profile: Path
 ) -> float:
-    """Return the seconds of the program's steps, of which so many compute."""
+    """Return the median seconds of a step of the program, which computes for so many."""
     start = this_machine.launch(mpi, PROCS, build=build, preload=libraries)
     steps = round(seconds / (1e-6 * mix.compute_us))
     words = [str(build / "tests" / "swp_mix"), *map(str, (steps, mix.bytes, mix.compute_us))]
@@ -67,7 +68,7 @@ def overhead(mpi: Mpi, name: str, pairs: int, seconds: float) -> Figure:
         profile = Path(scratch) / "mix.profile"
         for pair in range(pairs):
             order = ([library], []) if pair % 2 else ([], [library])
-            times = [run_s(mpi, build, MIXES[name], seconds, its, profile) for its in order]
+            times = [step_s(mpi, build, MIXES[name], seconds, its, profile) for its in order]
             plain_s, profiled_s = reversed(times) if pair % 2 else times
             ratios.append(profiled_s / plain_s)
     ordered = np.sort(ratios)
@@ -81,8 +82,8 @@ def overhead(mpi: Mpi, name: str, pairs: int, seconds: float) -> Figure:
 def main() -> int:
     """Compare under every MPI."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=30, help="of runs (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.4, help="of a run (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=10, help="of runs (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="of a run (%(default)s)")
     options = options_of(parser, "profiling", {"pairs": 2, "seconds": 0.01})
     figures = [
         overhead(mpi, name, options.pairs, options.seconds)
