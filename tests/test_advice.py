@@ -125,6 +125,7 @@ def test_what_promises_no_gain(
     ("call", "why"),
     [
         ("Barrier", "no table"),
+        ("Alltoallv", "promised to stay fixed"),
         ("Iallreduce", "nonblocking"),
         ("Allreduce_init", "persistent"),
         ("Ineighbor_alltoall", "fixed counts"),

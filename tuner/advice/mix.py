@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.selection import match
 from tuner.selection.evidence import verdict
@@ -109,8 +109,10 @@ def _said(calls: Calls, table: Table | None) -> Said:
 def _why_not(shape: Shape) -> str:
     """Return why the preload leaves a call to the MPI library."""
     name = shape.call.lower()
-    if name in COLLECTIVES:
+    if name in DISPATCHED:
         return "the communicator has ranks of another job, or is between two groups"
+    if name in COLLECTIVES:
+        return "only with counts that are promised to stay fixed"
     if name.removeprefix("i").startswith("neighbor_"):
         return "only with fixed counts, promised or by persistent requests"
     if name.removesuffix("_init") in COLLECTIVES:
