@@ -134,7 +134,7 @@ def test_what_promises_no_gain(
     ],
 )
 def test_calls_that_are_not_dispatched_say_why(call: str, why: str) -> None:
-    found = mix.mix(profile.parse(content(tally(call, 8, 0.5))), None)
+    found = mix.mix(parse(content(tally(call, 8, 0.5))), None)
     assert why in document.rows(document.advice(found))[0][-1]
 
 
@@ -150,7 +150,7 @@ def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
     kernels = BuiltKernels(mpi, Path(), Path())
     for late_s, arrival_s in ((2e-4, 6e-4), (0.0, 0.0), (0.9, measuring.LATEST_S)):
         calls = [tally("Bcast", 8, 0.4), tally("Bcast", 4096, 0.1), tally("Gather", 8, 0.2)]
-        its = profile.parse(content(*calls, late_s=(0.0, late_s)))
+        its = parse(content(*calls, late_s=(0.0, late_s)))
         cases = measuring.cases_of(mix.mix(its, None).to_measure, kernels)
         found = [(case.operation, case.sizes, case.arrival_s) for case in cases]
         assert found == [
@@ -255,7 +255,7 @@ def test_a_difference_is_resolved(ratio: float, noise: float, count: int, verdic
 
 
 def test_a_table_that_slows_down_does_not_save() -> None:
-    its = document.advice(mix.mix(profile.parse(LINE), None))
+    its = document.advice(mix.mix(parse(LINE), None))
     slower = document.proved(its, Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1)))
     said = next(document.outcome(slower))
     assert "so far the table takes 5.0 % longer (no interval: three pairs are needed" in said
@@ -265,7 +265,7 @@ def test_a_table_that_slows_down_does_not_save() -> None:
 
 
 def test_what_is_not_measured_is_not_called_no_gain() -> None:
-    its = document.advice(mix.mix(profile.parse(LINE), None))
+    its = document.advice(mix.mix(parse(LINE), None))
     said = [next(document.outcome(replace(its, verdict=verdict))) for verdict in ("open", "none")]
     assert [text.partition(":")[0] for text in said] == ["not resolved", "no gain"]
 

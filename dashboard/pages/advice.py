@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import dash_bootstrap_components as dbc
@@ -85,7 +86,7 @@ def _shown(its: Advice, part: str) -> list[Component]:
 
 def _of_profile(store: Store, system: str, content: str) -> list[Component]:
     try:
-        its = profile.parse(content.encode(errors="replace"))
+        its = profile.parse(BytesIO(content.encode(errors="replace")))
     except ProfileError as error:
         return [notice("This is no profile", html.P(str(error)), color="warning")]
     return _shown(document.advice(mix.mix(its, table_of(store, system))), "given")

@@ -19,8 +19,8 @@ from tests.synthetic import (
     discovery_times,
     write,
 )
-from tests.test_advice import content, tally
-from tuner.advice import document, mix, profile, saved
+from tests.test_advice import content, parse, tally
+from tuner.advice import document, mix, saved
 from tuner.advice.proof import Proof
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune_missing
@@ -71,7 +71,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def keep_advice(store: Store) -> None:
     """Keep advice on a program that broadcasts, by the table of the first system."""
-    its = profile.parse(content(tally("Bcast", 64, 0.5), tally("Irecv", 8, 0.2, group=-1)))
+    its = parse(content(tally("Bcast", 64, 0.5), tally("Irecv", 8, 0.2, group=-1)))
     found = document.advice(
         mix.mix(its, store.table(newest_first(store.systems())["system"].iloc[0]))
     )

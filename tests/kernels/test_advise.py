@@ -27,7 +27,7 @@ def environment(kernels: Kernels, results: Path) -> dict[str, str]:
 
 
 def command(program: Path, *arguments: str, options: Sequence[str] = ()) -> list[str]:
-    """Return the command that advises on a program, of two processes unless options say otherwise."""
+    """Return the command that advises on a program, by default of two processes."""
     advise = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", *options]
     return [*advise, "--", str(program), *arguments]
 
