@@ -1,9 +1,11 @@
 """What is said of a launch that did not end well."""
 
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import TIMEOUT_S
 from tuner.campaign.launches import LaunchError, run
 from tuner.machine.mpi import LaunchCommand
 
@@ -34,6 +36,9 @@ def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_pat
     rank = int((tmp_path / "rank").read_text())
     told = f"a launch did not end within 1 s; rank 1 (process {rank}) is stopped"
     assert (str(raised.value), raised.value.output) == (told, "waits\n")
+    end = time.monotonic() + TIMEOUT_S
+    while is_running(rank) and time.monotonic() < end:
+        time.sleep(0.01)
     assert not is_running(rank)
 
 
