@@ -1,6 +1,7 @@
 /* Proof by stacks: one rank comes late, and the functions in which the others wait belong to the
-   algorithm. Where they wait is also chance, so each is looked at several times: what distinguishes two
-   algorithms is there at every look at the one and at no look at the other. */
+   algorithm. Where they wait is also chance, so each is looked at several times, in passes over all of them,
+   as a busy machine changes it for a while: what distinguishes two algorithms is there at every look at the
+   one and at no look at the other. */
 #include "proof.h"
 
 #include "stacks.h"
@@ -19,7 +20,9 @@ enum {
   ATTEMPTS = 6,
   WARM_CALLS = 8,
   LATE_RANKS = 2,
-  LOOKS = 4,
+  PASSES = 2,
+  PASS_LOOKS = 4,
+  LOOKS = PASSES * PASS_LOOKS,
   AGAIN = 2,
   SPECS_BYTES = 1 << 14
 };
@@ -34,7 +37,7 @@ static void sleep_us(long us) {
 /* The stacks seen of one algorithm: with the root late, for which all ranks wait that receive from it, and
    with its neighbour late. */
 struct sight {
-  bool seen;
+  bool seen[PASSES];
   struct stacks stacks[LATE_RANKS][LOOKS];
 };
 
@@ -67,37 +70,52 @@ static int warm_up(const struct workload *workload, swp_plan *plan) {
   return error;
 }
 
-static bool is_complete(const struct sight *sight, int late) {
-  for (int look = 0; look < LOOKS; look++)
+static bool is_seen(const struct sight *sight) {
+  bool all = true;
+  for (int pass = 0; pass < PASSES; pass++)
+    all = all && sight->seen[pass];
+  return all;
+}
+
+static bool is_complete(const struct sight *sight, int late, int first, int looks) {
+  for (int look = first; look < first + looks; look++)
     if (sight->stacks[late][look].count < ENOUGH)
       return false;
   return true;
 }
 
-/* Whether all others waited for the late root, or the root for the late rank, at each look. */
-static bool is_enough(const struct workload *workload, const struct sight *sight) {
+/* Whether all others waited for the late root, or the root for the late rank, at each look of a pass. */
+static bool is_enough(const struct workload *workload, const struct sight *sight, int pass) {
   const int rank = workload->team->rank, root = workload->pattern->root;
   int waited[LATE_RANKS];
   for (int i = 0; i < LATE_RANKS; i++)
-    waited[i] = is_complete(sight, i) || rank == late_rank(workload, i) || (i > 0 && rank != root);
+    waited[i] = is_complete(sight, i, pass * PASS_LOOKS, PASS_LOOKS) || rank == late_rank(workload, i) ||
+                (i > 0 && rank != root);
   team_allreduce(workload->team, waited, LATE_RANKS, MPI_INT, MPI_MIN);
   return waited[0] || waited[1];
 }
 
-/* Makes ranks later and later, until enough stacks were seen. */
-static int observe(const struct workload *workload, swp_plan *plan, struct sight *sight) {
+/* Makes ranks later and later, until enough stacks were seen in a pass. */
+static int observe_pass(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
   const struct team *team = workload->team;
   int error = warm_up(workload, plan);
-  memset(sight, 0, sizeof *sight);
-  for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen; attempt++) {
-    for (int i = 0; i < LATE_RANKS * LOOKS && error == SWP_SUCCESS; i++) {
-      const int late = i % LATE_RANKS;
-      error = watch(workload, plan, late_rank(workload, late), LATE_US << attempt,
-                    &sight->stacks[late][i / LATE_RANKS]);
+  sight->seen[pass] = false;
+  for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen[pass]; attempt++) {
+    for (int i = 0; i < LATE_RANKS * PASS_LOOKS && error == SWP_SUCCESS; i++) {
+      const int late = i % LATE_RANKS, look = pass * PASS_LOOKS + i / LATE_RANKS;
+      error =
+          watch(workload, plan, late_rank(workload, late), LATE_US << attempt, &sight->stacks[late][look]);
       team_allreduce(team, &error, 1, MPI_INT, MPI_MAX);
     }
-    sight->seen = is_enough(workload, sight);
+    sight->seen[pass] = is_enough(workload, sight, pass);
   }
+  return error;
+}
+
+static int observe(const struct workload *workload, swp_plan *plan, struct sight *sight) {
+  int error = SWP_SUCCESS;
+  for (int pass = 0; pass < PASSES && error == SWP_SUCCESS; pass++)
+    error = observe_pass(workload, plan, sight, pass);
   return error;
 }
 
@@ -105,7 +123,7 @@ static int observe(const struct workload *workload, swp_plan *plan, struct sight
 static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
   int different = 0;
   for (int i = 0; i < LATE_RANKS; i++)
-    if (is_complete(a, i) && is_complete(b, i))
+    if (is_complete(a, i, 0, LOOKS) && is_complete(b, i, 0, LOOKS))
       different |= stacks_distinguish(a->stacks[i], b->stacks[i], LOOKS) ||
                    stacks_distinguish(b->stacks[i], a->stacks[i], LOOKS);
   team_allreduce(team, &different, 1, MPI_INT, MPI_MAX);
@@ -131,11 +149,6 @@ static void refuse(struct contender *contender) {
   swp_plan_free(&contender->plan);
   snprintf(contender->reason, sizeof contender->reason, "refused by the MPI library:%s",
            last_words(swp_error_message()));
-}
-
-static void see(const struct workload *workload, struct contender *contender, struct sight *sight) {
-  if (observe(workload, contender->plan, sight) != SWP_SUCCESS)
-    refuse(contender);
 }
 
 /* Whether the library was observed to run something else under another of its algorithms. */
@@ -164,10 +177,10 @@ static bool is_proved(const struct workload *workload, struct contender *contend
   bool alone = true, differs = false;
   const char *same = NULL;
   snprintf(contender->reason, sizeof contender->reason, "no rank was observed to wait for another in it");
-  if (!sights[index].seen)
+  if (!is_seen(&sights[index]))
     return false;
   for (int i = 0; i < count; i++)
-    if (i != index && sights[i].seen) {
+    if (i != index && is_seen(&sights[i])) {
       const bool differs_here = differ(workload->team, &sights[index], &sights[i]);
       alone = false;
       differs |= differs_here;
@@ -194,9 +207,10 @@ static void judge(const struct workload *workload, struct contender *contenders,
       swp_plan_free(&contender->plan);
       return;
     }
-    see(workload, contender, &sights[index]);
-    if (contender->plan == NULL)
+    if (observe(workload, contender->plan, &sights[index]) != SWP_SUCCESS) {
+      refuse(contender);
       return;
+    }
   }
 }
 
@@ -219,9 +233,11 @@ static int set_fallback(int value) {
 /* Looks at all contenders before it judges any. */
 static void prove(const struct workload *workload, struct contender *contenders, int count) {
   struct sight *sights = allocate_zeros((size_t)count * sizeof *sights);
-  for (int i = 0; i < count; i++)
-    if (is_to_prove(&contenders[i]))
-      see(workload, &contenders[i], &sights[i]);
+  for (int pass = 0; pass < PASSES; pass++)
+    for (int i = 0; i < count; i++)
+      if (is_to_prove(&contenders[i]) &&
+          observe_pass(workload, contenders[i].plan, &sights[i], pass) != SWP_SUCCESS)
+        refuse(&contenders[i]);
   for (int i = 0; i < count; i++)
     if (is_to_prove(&contenders[i]))
       judge(workload, contenders, count, i, sights);
