@@ -8,6 +8,7 @@
 #include "watchdog.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +151,7 @@ static void end_of_hang(const struct where *where) {
     sleep(GRACE_S);
   }
   fflush(NULL);
-  _exit(EXIT_FAILURE);
+  kill(getpid(), SIGKILL); /* by exit, others may outlive this rank under MPICH 5's mpiexec */
 }
 
 /* Makes some ranks late, now and then one very late, in another order each time. */
@@ -350,7 +351,7 @@ static int watch(const char *doing, double limit_s) {
 }
 
 int soak(const struct team *team, const struct options *options) {
-  struct session session;
+  struct session session = {0}; /* the watchdog may read it before it is prepared */
   int failed = 0;
   if (SWP_SIMULATED)
     return team_agree(team, failure_set("soak runs on real machines only, not on simulated ones"));
