@@ -25,7 +25,7 @@ nightly.PARTS = (
     NightPart("bad", 1, command=("sh", "-c", ran + "; exit 3")),
     NightPart("spare", 1, command=("false",), is_optional=True),
     NightPart("slow", 0.001, command=("sh", "-c", f"setsid sleep {sys.argv.pop()} & wait")),
-    NightPart("tested", 1, tests=(str(place / "test_three.py"),)),
+    NightPart("tested", 5, tests=(str(place / "test_three.py"),)),
 )
 sys.exit(nightly.main())
 """
