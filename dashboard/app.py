@@ -29,7 +29,7 @@ from dashboard.plain import add_plain
 from dashboard.query import UnknownError
 from dashboard.server import server_on
 from dashboard.web import OpenStore
-from dashboard.widgets import href, notice
+from dashboard.widgets import MOST_TEXT_BYTES, href, notice
 from tuner.errors import SwitchpointError
 from tuner.store.database import StoreError
 from tuner.store.store import Store
@@ -40,7 +40,7 @@ class ListenError(SwitchpointError):
 
 
 _BUSY_TIMEOUT_S = 2.0  # users would not wait longer for a page
-_MOST_REQUEST_BYTES = 256 * 1024  # including a pasted table
+_MOST_REQUEST_BYTES = 3 * MOST_TEXT_BYTES  # as JSON has it, and the state of a page
 _GARBAGE = 50_000  # new objects before a search for garbage: a page makes more than the usual 700
 _INDEX = """<!DOCTYPE html>
 <html lang="en">

@@ -176,12 +176,13 @@ _VERSION_OF_NAME = r"[-_/@.]?\d+(?:\.\d+)*"
 
 
 def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
-    """Return the systems of the same machine and environment in any version, including this one."""
+    """Return the systems of the same machine and environment in any version, including this one.
+
+    Machines may have one name, as `local` has on each: they differ in their processors.
+    """
     families = systems["environment"].str.replace(_VERSION_OF_NAME, "", regex=True)
-    own = systems["system"] == system
-    return systems[
-        (systems["name"] == systems.loc[own, "name"].iloc[0]) & (families == families[own].iloc[0])
-    ]
+    machines = systems[["name", "cpu_model", "cores"]].assign(family=families)
+    return systems[(machines == machines[systems["system"] == system].iloc[0]).all(axis="columns")]
 
 
 def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:

@@ -19,6 +19,8 @@ from tuner.store.store import Store
 Side = tuple[str, str]
 """A system and a campaign."""
 
+_NOTABLE = 0.01  # change of an operation's mean time that is called slower or faster
+
 
 def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
     """Return the differences of an operation, or of all; each campaign is decided alone."""
@@ -89,6 +91,16 @@ class Step:
     def changed(self) -> list[Shift]:
         """Return the operations whose cells changed."""
         return [shift for shift in self.shifts if shift.changes]
+
+    @property
+    def slower(self) -> list[Shift]:
+        """Return the changed operations whose mean time rose notably, the largest effect first."""
+        return [shift for shift in self.changed if shift.ratio >= 1 + _NOTABLE]
+
+    @property
+    def faster(self) -> list[Shift]:
+        """Return the changed operations whose mean time fell notably, the largest effect first."""
+        return [shift for shift in self.changed if shift.ratio <= 1 / (1 + _NOTABLE)]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from dashboard.choice import SIMULATED, unreal, upgrades
+from dashboard.choice import SIMULATED, explorable, unreal, upgrades
 from dashboard.compared import Step
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
@@ -119,7 +119,7 @@ def _level(system: dict[str, Any], state: str, doubts: list[str]) -> tuple[str, 
 
 def _newer(store: Store, system: str) -> dict[str, Any] | None:
     """Return the system with the MPI that replaced this one on the machine."""
-    alike = upgrades(store.systems(), system).sort_values("first_date")
+    alike = upgrades(explorable(store), system).sort_values("first_date")
     newest = alike.iloc[-1].to_dict()
     return None if newest["system"] == system else newest
 
@@ -181,10 +181,11 @@ def _advice(
         yield Advice("Measure again while nothing else runs.", [again])
     if any(point.status == UNSOAKED for point in table.points):
         yield Advice("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
-    if step and (slower := [shift for shift in step.changed if shift.ratio > 1]):
-        before = step.before[slower[0].operation]
+    if step and step.slower:
+        operation = step.slower[0].operation
+        before = step.before[operation]
         sides = f"{before.system}/{before.name} {name}/{step.campaign.name}"
-        yield Advice(f"See why {slower[0].operation} is slower.", [f"switchpoint compare {sides}"])
+        yield Advice(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
     settled = settlement(table.points)
     if settled.worst is not None:
         time = f": about {seconds_text(settled.more_s)} more" if settled.more_s else ""

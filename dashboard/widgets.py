@@ -13,6 +13,9 @@ from dashboard.figures.methods import method_style
 
 Option = tuple[str, str]  # value, label
 
+MOST_TEXT_BYTES = 4 << 20
+"""Of a table or profile that a user pastes, drops or chooses."""
+
 
 def href(path: str, search: str = "") -> str:
     """Return a link from one page to another: relative, so that it holds under any prefix."""
@@ -117,6 +120,19 @@ def commands(element_id: str, lines: Sequence[str]) -> Component:
         ],
         className="copied",
     )
+
+
+def pasted_text(element_id: str) -> list[Component]:
+    """Return a field for a text that is pasted, dropped as a file, or read from a chosen file."""
+    return [
+        dbc.Textarea(id=element_id, rows=4, debounce=True, spellcheck=False),
+        html.Button(
+            "Or choose a file",
+            type="button",
+            className="btn btn-sm align-self-start mt-2 mb-2",
+            **{"data-file": element_id, "data-most": str(MOST_TEXT_BYTES)},
+        ),
+    ]
 
 
 def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> Component:

@@ -79,14 +79,29 @@ document.addEventListener("click", (event) => {
   });
 });
 
-// A button fills a field with the text of a file that its user chooses.
-document.addEventListener("click", (event) => {
-  const id = event.target.dataset && event.target.dataset.file;
-  if (!id) return;
-  const input = Object.assign(document.createElement("input"), { type: "file" });
-  input.addEventListener("change", async () => {
-    window.dash_clientside.set_props(id, { value: await input.files[0].text() });
+// The text of a file fills a field: a file that a user chooses by its button, or drops on it.
+async function fill(button, file) {
+  const most = Number(button.dataset.most);
+  if (file.size > most) {
+    window.alert(`${file.name} is larger than ${most / 2 ** 20} MiB: use the command line.`);
+    return;
+  }
+  window.dash_clientside.set_props(button.dataset.file, { value: await file.text() });
+}
+
+for (const kind of ["dragover", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    const button = document.querySelector(`[data-file="${event.target.id}"]`);
+    if (!button || !event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    if (kind === "drop") fill(button, event.dataTransfer.files[0]);
   });
+}
+
+document.addEventListener("click", (event) => {
+  if (!event.target.dataset || !event.target.dataset.file) return;
+  const input = Object.assign(document.createElement("input"), { type: "file" });
+  input.addEventListener("change", () => fill(event.target, input.files[0]));
   input.click();
 });
 

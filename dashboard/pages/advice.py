@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-import dash_bootstrap_components as dbc
 from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
 
@@ -17,7 +16,7 @@ from dashboard.pages.parts import Block
 from dashboard.query import Query, parameter
 from dashboard.snapshot import table_of
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, card, commands, data_table, notice, prose
+from dashboard.widgets import Option, card, commands, data_table, notice, pasted_text, prose
 from tuner.advice import document, mix, profile, saved
 from tuner.advice.document import Advice
 from tuner.advice.profile import ProfileError
@@ -94,8 +93,8 @@ def _of_profile(store: Store, system: str, content: str) -> list[Component]:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     hint = (
-        "Paste a profile that `libswitchpoint_profile.so` wrote, to see what the table of a system "
-        "says of its calls."
+        "Paste or drop a profile that `libswitchpoint_profile.so` wrote, to see what the table of "
+        "a system says of its calls."
     )
     return [
         card("What the program gains", parts["kept"]),
@@ -104,13 +103,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
                 "A profile of your own",
                 parts["system"],
                 html.Label(prose(hint), htmlFor=ids.of(PATH, "pasted"), className="hint"),
-                dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
-                html.Button(
-                    "Or choose a file",
-                    type="button",
-                    className="btn btn-sm align-self-start mt-2 mb-2",
-                    **{"data-file": ids.of(PATH, "pasted")},
-                ),
+                *pasted_text(ids.of(PATH, "pasted")),
                 html.Div(id=ids.of(PATH, "given"), role="status"),
             ),
             className="interactive",

@@ -220,7 +220,7 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
             [
                 html.A(
                     "The whole table",
-                    href=href(table.PATH, table.TableQuery(query.system).search()),
+                    href=href(table.PATH, table.TableQuery(query.system, query.operation).search()),
                 ),
                 " shows the evidence, exports other forms, and compares with a table of yours.",
             ]

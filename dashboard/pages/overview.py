@@ -33,7 +33,6 @@ from tuner.store.store import Store
 PATH = "/"
 _KINDS = {"": "Real machines", VIRTUAL: "Virtual nodes", SIMULATED: "Simulated machines"}
 _SHIFTS = 4  # changed operations that are named
-_NOTABLE = 0.01  # change of an operation's mean time that is called slower or faster
 _MAP_HINT = (
     "Maps of decisions: colour and marker are the method's, paler the less it gains; numbers are "
     "its speed as a multiple of the default's. Grey: the default; `?`: open, so the default stays; "
@@ -208,8 +207,8 @@ def _changed(step: Step | None) -> Component:
     if not step.changed:
         before = " or ".join(dict.fromkeys(each.name for each in step.before.values()))
         return _answer(question, GOOD, f"No operation changed significantly since {before}", [])
-    slower = [shift.operation for shift in step.changed if shift.ratio >= 1 + _NOTABLE]
-    faster = [shift.operation for shift in step.changed if shift.ratio <= 1 / (1 + _NOTABLE)]
+    slower = [shift.operation for shift in step.slower]
+    faster = [shift.operation for shift in step.faster]
     words = [f"{', '.join(slower)} slower"] if slower else []
     words += [f"{', '.join(faster)} faster"] if faster else []
     words = words or ["Only single cells changed"]

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dash_bootstrap_components as dbc
 import pandas as pd
 from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
@@ -32,6 +31,7 @@ from dashboard.widgets import (
     href,
     key,
     method_name,
+    pasted_text,
     prose,
 )
 from tuner.domain.records import NAME
@@ -175,17 +175,11 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             card(
                 "Compare with your table",
                 html.Label(
-                    "Paste your table, in the form chosen above, to see the differences.",
+                    "Paste or drop your table, in the form chosen above, to see the differences.",
                     htmlFor=ids.of(PATH, "pasted"),
                     className="hint",
                 ),
-                dbc.Textarea(id=ids.of(PATH, "pasted"), rows=4, debounce=True, spellcheck=False),
-                html.Button(
-                    "Or choose a file",
-                    type="button",
-                    className="btn btn-sm align-self-start mt-2 mb-2",
-                    **{"data-file": ids.of(PATH, "pasted")},
-                ),
+                *pasted_text(ids.of(PATH, "pasted")),
                 html.Div(id=ids.of(PATH, "difference"), role="status"),
             ),
             className="interactive",

@@ -272,6 +272,25 @@ def test_a_file_is_held_against_the_table_here(visit: Visit, tmp_path: Path) -> 
     expect_accessible(page)
 
 
+DROP = """field => {
+  const dropped = new DataTransfer();
+  dropped.items.add(new File([TEXT], "app.profile"));
+  for (const kind of ["dragover", "drop"])
+    field.dispatchEvent(new DragEvent(kind, {dataTransfer: dropped, bubbles: true}));
+}"""
+
+
+def test_a_large_profile_is_dropped_on_the_page_and_a_larger_one_refused(visit: Visit) -> None:
+    page = visit.open("/advice")
+    field = page.locator("#advice-pasted")
+    field.evaluate(DROP.replace("TEXT", "'no profile '.repeat(2 ** 16)"))
+    expect(page.locator("#advice-given")).to_contain_text("This is no profile")
+    with page.expect_event("dialog") as dialog:
+        page.on("dialog", lambda shown: shown.dismiss())
+        field.evaluate(DROP.replace("TEXT", "'x'.repeat(2 ** 22 + 1)"))
+    assert "app.profile is larger than 4 MiB" in dialog.value.message
+
+
 def test_pages_link_to_each_other_and_keep_the_case(visit: Visit) -> None:
     page = visit.open("/explore")
     page.get_by_label("Operation").select_option(label="bcast")
