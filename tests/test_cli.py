@@ -109,7 +109,17 @@ def test_the_help_has_every_command_in_one_section() -> None:
     assert [text.index(f"\n{section}:") for section in SECTIONS] == sorted(
         text.index(f"\n{section}:") for section in SECTIONS
     )
-    assert "..." not in text.split("Measure:")[1]
+
+
+def test_help_is_whole_and_fits_a_terminal_of_80_columns() -> None:
+    whole = [*commands(main)]
+    groups = {name.rpartition(" ")[0] for name in whole}  # "" is the first
+    for name in [*whole, *groups]:
+        lines = succeed(*name.split(), "--help").splitlines()
+        assert max(map(len, lines)) <= 80, name
+        if name in groups:
+            listed = lines[lines.index("Commands:" if name else "Measure:") :]
+            assert not any(line.endswith("...") for line in listed), name
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())

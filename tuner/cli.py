@@ -20,7 +20,7 @@ from tuner.commands.compare import compare
 from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, validate
-from tuner.commands.naming import NamedCommands
+from tuner.commands.naming import Commands, NamedCommands
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
 from tuner.commands.options import NAMED_FILE, config_option, json_option
@@ -80,7 +80,7 @@ def doctor(config: Path | None, as_json: bool) -> None:
         raise SwitchpointError(f"missing: {', '.join(missing)}")
 
 
-@main.group()
+@main.group(cls=Commands)
 def check() -> None:
     """Check a table, a model, the choices made, or the MPI library."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tuner.commands.naming import Commands
 from tuner.commands.options import (
     FILE,
     database_option,
@@ -39,7 +40,7 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
     click.echo(f"{path}: {table.provenance.system}, {len(table.points)} decisions, {kib} KiB")
 
 
-@click.group()
+@click.group(cls=Commands)
 def catalogue() -> None:
     """Keep bundles of other systems, for `export --borrow`."""
 

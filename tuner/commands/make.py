@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _directory_option = click.option(
 _gzip_option = click.option("--gzip", "packed", is_flag=True, help="Write .mtx.gz.")
 
 
-@click.group()
+@click.group(cls=Commands)
 def make() -> None:
     """Write matrices: look-alikes, multigrid levels, random ones."""
 

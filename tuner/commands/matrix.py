@@ -8,12 +8,13 @@ import click
 
 from tuner.commands.make import make
 from tuner.commands.messages import messages
+from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
 
 _FILE = click.Path(path_type=Path)
 
 
-@click.group()
+@click.group(cls=Commands)
 def matrix() -> None:
     """Make, fetch, inspect and partition matrices, and count their messages."""
 

@@ -1,5 +1,7 @@
 """Names of the commands: the sections of the help, and names of earlier versions."""
 
+from collections.abc import Iterable, Mapping
+
 import click
 
 SECTIONS = {
@@ -26,16 +28,28 @@ RENAMED = {
 _WHOLE = 200  # letters: longer than the first sentence of any command
 
 
-class NamedCommands(click.Group):
-    """A group that lists its commands by section, and warns of earlier names."""
+class Commands(click.Group):
+    """A group that lists its commands with whole first sentences."""
+
+    def sections(self) -> Mapping[str, Iterable[str]]:
+        """Return the names of the commands below the headings of the help."""
+        return {"Commands": sorted(self.commands)}
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a list of commands for each section."""
-        for section, names in SECTIONS.items():
+        for section, names in self.sections().items():
             with formatter.section(section):
                 formatter.write_dl(
                     [(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names]
                 )
+
+
+class NamedCommands(Commands):
+    """A group that lists its commands by section, and warns of earlier names."""
+
+    def sections(self) -> Mapping[str, Iterable[str]]:
+        """Return the names of the commands below the headings of the help."""
+        return SECTIONS
 
     def resolve_command(
         self, context: click.Context, args: list[str]

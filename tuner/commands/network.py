@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
+from tuner.commands.naming import Commands
 from tuner.commands.options import database_option, json_option, one_system, system_option
 from tuner.files import printable
 
 
-@click.group()
+@click.group(cls=Commands)
 def network() -> None:
     """List and create networks of simulated machines."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
 from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
 from tuner.machine.nodes import namespaces
@@ -23,7 +24,7 @@ name_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def nodes() -> None:
     """Run on virtual nodes: network namespaces on this machine, joined by a switch."""
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import click
 
 from tuner.campaign.reframe import CHECKS
+from tuner.commands.naming import Commands
 from tuner.commands.options import whole_number
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import SiteConfiguration, SiteError, host_pattern, host_stem
@@ -19,7 +20,7 @@ from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Scheduler
 Answer = TypeVar("Answer", str, int)
 
 
-@click.group()
+@click.group(cls=Commands)
 def site() -> None:
     """Configure a site."""
 

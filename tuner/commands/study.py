@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner.commands.naming import Commands
 from tuner.commands.options import (
     NAMED_FILE,
     budget_option,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
 
 
-@click.group()
+@click.group(cls=Commands)
 def study() -> None:
     """Repeat a study of a paper, on this machine or by simulation."""
 

@@ -174,7 +174,11 @@ def _borrowed(
 @click.argument("file", type=FILE, required=False)
 @system_option("Show only this system: ID or unique substring.")
 @click.option(
-    "--op", "operation", type=click.Choice(RULED_OPERATIONS), help="Show only rules for this one."
+    "--op",
+    "operation",
+    metavar="OPERATION",
+    type=click.Choice(RULED_OPERATIONS),
+    help="Show only rules for this one.",
 )
 @click.option("--next", "of_next", is_flag=True, help="For `show plan`: layouts to measure next.")
 @click.option(
