@@ -37,6 +37,10 @@ class UnknownError(LookupError):
     """Error raised for a well-formed value that the store does not hold; the response is 404."""
 
 
+class UnmeasuredError(UnknownError):
+    """Error raised where a store holds nothing of the kind that a page shows."""
+
+
 def parameter(key: str, pattern: str, label: str = "") -> Any:
     """Return a field of a `Query` with its short name in the URL and the pattern of its values.
 
@@ -121,7 +125,7 @@ def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
     if wanted and strict:
         raise UnknownError(f"The store holds no {what} {wanted!r} here.")
     if not options:
-        raise UnknownError(f"The store holds no {what} here.")
+        raise UnmeasuredError(f"The store holds no {what} here.")
     shape = _shape(wanted)
     return next((each for each in options if shape and _shape(each) == shape), options[0])
 

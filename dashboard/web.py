@@ -16,7 +16,7 @@ from flask import Flask, Response, abort, request
 from markupsafe import escape
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from dashboard.query import MalformedError, UnknownError
+from dashboard.query import MalformedError, UnknownError, UnmeasuredError
 from tuner.store.database import StoreError
 from tuner.store.store import Store
 
@@ -54,9 +54,9 @@ def plain_page(status: HTTPStatus, title: str, text: str, more: str = "") -> Res
     return Response(body, status=status, mimetype="text/html")
 
 
-def empty_page() -> Response:
-    """Return the page of a store without measurements."""
-    return plain_page(HTTPStatus.OK, "No measurements yet", "The store is empty.", TO_MEASURE)
+def empty_page(reason: str = "The store is empty.") -> Response:
+    """Return the page of a store without measurements, or without those that a page shows."""
+    return plain_page(HTTPStatus.OK, "No measurements yet", reason, TO_MEASURE)
 
 
 def cached(response: Response) -> Response:
@@ -139,7 +139,10 @@ def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStor
         with open_store() as store:
             if store.systems().empty:
                 return empty_page()
-            check(store, request.query_string.decode("ascii", "replace"))
+            try:
+                check(store, request.query_string.decode("ascii", "replace"))
+            except UnmeasuredError:
+                return empty_page("The store has no measurements that this page shows.")
         return None
 
 

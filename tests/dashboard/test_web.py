@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 from dashboard import app as app_module
 from dashboard import pages
 from dashboard.app import create_app
+from tests import probes
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write
 from tuner.rawfile.ingest import ingest
@@ -249,6 +250,19 @@ def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
     answer = client_of(path).get("/explore")
     assert answer.status_code == 200
     assert "switchpoint run" in answer.text
+
+
+def test_a_store_of_probes_says_what_to_run_where_methods_are_shown(tmp_path: Path) -> None:
+    probes.write(tmp_path, probes.ProbeCampaign(sizes=(8, 64), launches=1))
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    client = client_of(path)
+    for page in PAGES:
+        answer = client.get(page)
+        assert answer.status_code == 200, page
+    answer = client.get("/explore")
+    assert "switchpoint run" in answer.text
+    assert client.get("/explore?s=no-such").status_code == 404
 
 
 def test_a_store_that_appears_later_is_served(tmp_path: Path, database: Path) -> None:
