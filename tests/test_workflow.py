@@ -204,8 +204,9 @@ def third_launch_began(stage: Path) -> bool:
 
 def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, tmp_path):
     stage = tmp_path / "reframe"
-    options = ["--minutes", "1", "--environment", find_mpis()[0].name]
-    selection = ["--tag=smoke", "--name=exchange", f"--prefix={stage}", "--setvar=sizes=8"]
+    options = ["--minutes", "5", "--environment", find_mpis()[0].name]
+    selection = ["--tag=smoke", "--name=exchange|discovery|allreduce", f"--prefix={stage}"]
+    selection += ["--setvar=sizes=8,64,512,4K"]
     command = [sys.executable, "-m", "tuner.cli", "run", *options, "--", *selection]
     # As in the background of a shell, where Ctrl-C is ignored: ReFrame must be told nevertheless.
     in_background = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
