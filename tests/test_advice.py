@@ -92,6 +92,14 @@ def test_a_gain_follows_from_the_table_and_the_time_in_calls(table: Table) -> No
     assert not found.to_measure
 
 
+def test_a_size_that_was_not_measured_says_which_stands_for_it(table: Table) -> None:
+    sizes = sorted({point.case.bytes for point in table.points})
+    its = parse(content(tally("Bcast", sizes[0], 1.0), tally("Bcast", sizes[0] + 1, 0.5)))
+    measured, other = mix.mix(its, table).said
+    assert "not measured" not in measured.words
+    assert other.words.endswith(f" (not measured: {sizes[0]} B stands for it)")
+
+
 def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
     late = parse(content(tally("Bcast", 64, CALLS * EACH_S), late_s=(0.0, 0.9 * EACH_S)))
     (calls,) = late.calls

@@ -30,7 +30,7 @@ from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import NAME
 from tuner.domain.tables import DEFAULT, UNSOAKED, WON, Point
-from tuner.selection.evidence import verdict
+from tuner.selection.evidence import stand_in, verdict
 from tuner.store.store import Store
 from tuner.units import size_text
 
@@ -184,8 +184,8 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     far = size != point.case.bytes or degree != point.mmax
     marks: list[Component] = []
     if far:
-        stands = f"not measured: {', '.join(where[:-1]).removeprefix('at ')} stands for it"
-        marks.append(badge(stands, "secondary"))
+        measured = ", ".join(where[:-1]).removeprefix("at ")
+        marks.append(badge(stand_in(measured), "secondary"))
     if kind := unreal(choice.system["name"], choice.system["cpu_model"]):
         marks.append(badge(kind))
     if point.case.layout.oversubscribed:

@@ -15,7 +15,8 @@ from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.selection import match
-from tuner.selection.evidence import verdict
+from tuner.selection.evidence import stand_in, verdict
+from tuner.units import size_text
 
 NEAR = 4.0
 """Ratio of sizes up to which a measured one stands for another."""
@@ -98,7 +99,9 @@ def _said(calls: Calls, table: Table | None) -> Said:
     method = rule.method if rule else default
     ends = _ends(point, method) if method != default else (1.0, 1.0, 1.0)
     gain_s, low_s, high_s = (calls.own_s * (1 - ratio) for ratio in ends)
-    words = f"{verdict(point)} (measured at {point.case.bytes} B)"
+    words = verdict(point)
+    if point.case.bytes != shape.bytes:
+        words += f" ({stand_in(size_text(point.case.bytes))})"
     may_lose = 1.0 if point.may_lose is None else min(point.may_lose, 1.0)
     return Said(
         *(calls, State.SETTLED if point.settled else State.OPEN, method, words),

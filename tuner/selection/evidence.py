@@ -59,6 +59,11 @@ def verdict(point: Point, times: str = "x") -> str:
     return f"{default}; {_open(point)}"
 
 
+def stand_in(measured: str) -> str:
+    """Return the mark of an answer about a case that was not measured, from one that was."""
+    return f"not measured: {measured} stands for it"
+
+
 def have_filled(table: Table) -> list[bool]:
     """Return for each rule whether some of its sizes are open, and filled from their neighbours."""
     filled = [point for point in table.points if point.filled]
