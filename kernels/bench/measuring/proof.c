@@ -96,15 +96,15 @@ static bool is_enough(const struct workload *workload, const struct sight *sight
 }
 
 /* Makes ranks later and later, until enough stacks were seen in a pass. */
-static int observe_pass(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
+static int look_at(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
   const struct team *team = workload->team;
   int error = warm_up(workload, plan);
   sight->seen[pass] = false;
   for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen[pass]; attempt++) {
     for (int i = 0; i < LATE_RANKS * PASS_LOOKS && error == SWP_SUCCESS; i++) {
-      const int late = i % LATE_RANKS, look = pass * PASS_LOOKS + i / LATE_RANKS;
-      error =
-          watch(workload, plan, late_rank(workload, late), LATE_US << attempt, &sight->stacks[late][look]);
+      const int late = i % LATE_RANKS;
+      error = watch(workload, plan, late_rank(workload, late), LATE_US << attempt,
+                    &sight->stacks[late][pass * PASS_LOOKS + i / LATE_RANKS]);
       team_allreduce(team, &error, 1, MPI_INT, MPI_MAX);
     }
     sight->seen[pass] = is_enough(workload, sight, pass);
@@ -112,10 +112,21 @@ static int observe_pass(const struct workload *workload, swp_plan *plan, struct 
   return error;
 }
 
-static int observe(const struct workload *workload, swp_plan *plan, struct sight *sight) {
+/* Each pass has a plan of its own, and so another communicator: one may be unlike the next. */
+static int observe_pass(const struct workload *workload, const char *spec, swp_plan *plan,
+                        struct sight *sight, int pass) {
+  swp_plan *own = NULL;
+  int error = pass > 0 ? workload->operation->plan(workload, spec, &own) : SWP_SUCCESS;
+  if (error == SWP_SUCCESS)
+    error = look_at(workload, pass > 0 ? own : plan, sight, pass);
+  swp_plan_free(&own);
+  return error;
+}
+
+static int observe(const struct workload *workload, const char *spec, swp_plan *plan, struct sight *sight) {
   int error = SWP_SUCCESS;
   for (int pass = 0; pass < PASSES && error == SWP_SUCCESS; pass++)
-    error = observe_pass(workload, plan, sight, pass);
+    error = observe_pass(workload, spec, plan, sight, pass);
   return error;
 }
 
@@ -161,7 +172,7 @@ static bool has_other(const struct workload *workload, const char *own, const st
     swp_plan *plan = NULL;
     found = is_algorithm(spec) && strcmp(spec, own) != 0 &&
             workload->operation->plan(workload, spec, &plan) == SWP_SUCCESS &&
-            observe(workload, plan, other) == SWP_SUCCESS && differ(workload->team, sight, other);
+            observe(workload, spec, plan, other) == SWP_SUCCESS && differ(workload->team, sight, other);
     swp_plan_free(&plan);
   }
   free(other);
@@ -207,7 +218,7 @@ static void judge(const struct workload *workload, struct contender *contenders,
       swp_plan_free(&contender->plan);
       return;
     }
-    if (observe(workload, contender->plan, &sights[index]) != SWP_SUCCESS) {
+    if (observe(workload, contender->spec, contender->plan, &sights[index]) != SWP_SUCCESS) {
       refuse(contender);
       return;
     }
@@ -236,7 +247,7 @@ static void prove(const struct workload *workload, struct contender *contenders,
   for (int pass = 0; pass < PASSES; pass++)
     for (int i = 0; i < count; i++)
       if (is_to_prove(&contenders[i]) &&
-          observe_pass(workload, contenders[i].plan, &sights[i], pass) != SWP_SUCCESS)
+          observe_pass(workload, contenders[i].spec, contenders[i].plan, &sights[i], pass) != SWP_SUCCESS)
         refuse(&contenders[i]);
   for (int i = 0; i < count; i++)
     if (is_to_prove(&contenders[i]))
