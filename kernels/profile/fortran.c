@@ -18,24 +18,34 @@ enum { PATH_BYTES = 4096 };
 
 #define P3 void *a, void *b, void *c
 #define A3 a, b, c
+#define ERROR3 c
 #define P4 P3, void *d
 #define A4 A3, d
+#define ERROR4 d
 #define P5 P4, void *e
 #define A5 A4, e
+#define ERROR5 e
 #define P6 P5, void *f
 #define A6 A5, f
+#define ERROR6 f
 #define P7 P6, void *g
 #define A7 A6, g
+#define ERROR7 g
 #define P8 P7, void *h
 #define A8 A7, h
+#define ERROR8 h
 #define P9 P8, void *i
 #define A9 A8, i
+#define ERROR9 i
 #define P10 P9, void *j
 #define A10 A9, j
+#define ERROR10 j
 #define P11 P10, void *k
 #define A11 A10, k
+#define ERROR11 k
 #define P13 P11, void *l, void *m
 #define A13 A11, l, m
+#define ERROR13 m
 #define INTEGER(argument) (*(const MPI_Fint *)(argument))
 #define COMM(argument) PMPI_Comm_f2c(INTEGER(argument))
 #define TYPE(argument) PMPI_Type_f2c(INTEGER(argument))
@@ -75,7 +85,7 @@ static function *find(const char *name) {
     const double started = record_now();                                                                     \
     next(A##count);                                                                                          \
     const double seconds = record_now() - started;                                                           \
-    if (record_on)                                                                                           \
+    if (record_on && INTEGER(ERROR##count) == MPI_SUCCESS)                                                   \
       record_call(shown, kind, comm, items, type, started, seconds);                                         \
   }
 
@@ -165,6 +175,7 @@ FORTRAN(sendrecv, "Sendrecv", OTHER, 13, COMM(k), INTEGER(b), TYPE(c))
 #define UNSIZED(name, shown, kind, count, comm) FORTRAN(name, shown, kind, count, comm, 0, MPI_DATATYPE_NULL)
 #define P2 void *a, void *b
 #define A2 a, b
+#define ERROR2 b
 
 UNSIZED(barrier, "Barrier", COLLECTIVE, 2, COMM(a))
 UNSIZED(ibarrier, "Ibarrier", OTHER, 3, COMM(a))

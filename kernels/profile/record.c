@@ -151,9 +151,22 @@ static struct group *group_of(MPI_Comm comm) {
   return group;
 }
 
+/* MPICH refuses to describe types that were made with large counts, except with large counts. */
+static bool is_named(MPI_Datatype type) {
+  int combiner;
+#ifdef SWP_HAVE_LARGE_COUNTS
+  MPI_Count integers, addresses, counts, types_of;
+  const int error = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types_of, &combiner);
+#else
+  int integers, addresses, types_of;
+  const int error = PMPI_Type_get_envelope(type, &integers, &addresses, &types_of, &combiner);
+#endif
+  return error == MPI_SUCCESS && combiner == MPI_COMBINER_NAMED;
+}
+
 /* The index of a predefined type, 0 for others, and the bytes of an item. With the lock held. */
 static int type_of(MPI_Datatype type, MPI_Count *size) {
-  int integers, addresses, others, combiner, length, at = 1, probes = 1;
+  int length, at = 1, probes = 1;
   at += (int)slot_of_handle((uintptr_t)type, TYPES - 1);
   for (; types[at].used && probes < TYPES; probes++) {
     if (types[at].type == type) {
@@ -164,9 +177,7 @@ static int type_of(MPI_Datatype type, MPI_Count *size) {
   }
   *size = 0;
   strcpy(types[0].name, "derived");
-  if (PMPI_Type_size_x(type, size) != MPI_SUCCESS ||
-      PMPI_Type_get_envelope(type, &integers, &addresses, &others, &combiner) != MPI_SUCCESS ||
-      combiner != MPI_COMBINER_NAMED || types[at].used)
+  if (PMPI_Type_size_x(type, size) != MPI_SUCCESS || !is_named(type) || types[at].used)
     return 0;
   types[at].used = true;
   types[at].type = type;

@@ -134,8 +134,17 @@ static bool end_line(int file, const char *path) {
   return size <= 0 || pread(file, &last, 1, size - 1) != 1 || last == '\n' || append(file, path, "\n", 1);
 }
 
+/* Locked for this line alone: a rank that ends by itself writes its own while rank 0 waits for it. */
+static bool write_line(const char *path, const char *line, size_t length) {
+  const int file = open_locked(path);
+  const bool written = file >= 0 && end_line(file, path) && append(file, path, line, length);
+  if (file >= 0)
+    close(file);
+  return written;
+}
+
 /* Rank 0 holds one line of another at a time. All are received, even where one cannot be written. */
-static void append_received(int file, const char *path, MPI_Comm comm, bool writable) {
+static void write_received(const char *path, MPI_Comm comm, bool writable) {
   for (int from = 1; from < procs; from++) {
     int length;
     MPI_Status status;
@@ -145,7 +154,7 @@ static void append_received(int file, const char *path, MPI_Comm comm, bool writ
     if (line == NULL)
       PMPI_Abort(comm, EXIT_FAILURE);
     PMPI_Recv(line, length, MPI_CHAR, from, TAG, comm, MPI_STATUS_IGNORE);
-    writable = writable && append(file, path, line, (size_t)length);
+    writable = writable && write_line(path, line, (size_t)length);
     free(line);
   }
 }
@@ -159,12 +168,9 @@ void write_end(const char *path, MPI_Comm comm, double seconds) {
   if (together && rank != 0) {
     PMPI_Send(line, (int)length, MPI_CHAR, 0, TAG, comm);
   } else {
-    const int file = open_locked(path);
-    const bool writable = file >= 0 && end_line(file, path) && append(file, path, line, length);
+    const bool writable = write_line(path, line, length);
     if (together)
-      append_received(file, path, comm, writable);
-    if (file >= 0)
-      close(file);
+      write_received(path, comm, writable);
   }
   free(line);
 }

@@ -2,14 +2,16 @@
  * A program with a known mix of calls, which does not know of Switchpoint: swp_mix STEPS BYTES COMPUTE_US
  * [END]. Each step computes so long, then calls MPI_Alltoall with blocks of so many bytes; every tenth also
  * reduces a double on one half of the ranks or the other. It ends without MPI_Finalize if END is "exit", with
- * MPI_Abort if it is "abort"; "threads" has two threads call at the same time, "shuffled" has the ranks in
- * another order in each step, for one MPI_Barrier. It prints the time of all steps, and the median of a step.
+ * MPI_Abort if it is "abort", and "late" where rank 0 is in MPI_Finalize; "threads" has two threads call at
+ * the same time, "shuffled" has the ranks in another order in each step, for one MPI_Barrier. It prints the
+ * time of all steps, and the median of a step.
  */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int steps, bytes, procs, rank;
 static double compute_s;
@@ -91,7 +93,9 @@ int main(int argc, char **argv) {
     printf("mixed in %.6f s, a step in %.9f s\n", MPI_Wtime() - began, mine[0].step_s), fflush(stdout);
   if (strcmp(end, "exit") == 0)
     exit(EXIT_SUCCESS);
-  if (strcmp(end, "abort") == 0)
+  if (strcmp(end, "late") == 0 && rank > 0)
+    sleep(1); /* until rank 0 is in MPI_Finalize */
+  if (strcmp(end, "abort") == 0 || (strcmp(end, "late") == 0 && rank > 0))
     MPI_Abort(MPI_COMM_WORLD, 3);
   MPI_Finalize();
   return EXIT_SUCCESS;

@@ -81,6 +81,17 @@ def test_programs_without_finalize_are_recorded(kernels: Kernels, tmp_path: Path
     assert counts_of(its)["Alltoall", 3, 40] == STEPS
 
 
+def test_a_rank_that_aborts_while_rank_0_waits_for_its_profile_ends_the_job(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    path = tmp_path / "late.profile"
+    done = run_profiled(
+        any_kernels, path, any_kernels.build / "tests/swp_mix", "10", "40", "0", "late"
+    )
+    assert done.returncode != 0
+    assert profile.read(path).reported >= 1
+
+
 def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> None:
     kernels = kernels_of("openmpi")  # whose Fortran functions do not call those of C
     path = tmp_path / "f08.profile"
