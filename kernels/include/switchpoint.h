@@ -215,7 +215,7 @@ int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints
  *   alltoallv                         send_counts, send_displs, send_type, recv_counts, displs, recv_type
  *
  * Arguments that MPI ignores may have any value here too, but the type of a side that MPI_IN_PLACE replaces
- * must be MPI_DATATYPE_NULL or another valid type.
+ * must be MPI_DATATYPE_NULL or another valid type, the latter in an alltoallv with valid lists.
  */
 struct swp_collective {
   enum swp_operation operation; /* SWP_BCAST … */

@@ -359,7 +359,7 @@ static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *rec
   if (leads)
     MPI_TRY(PMPI_Allreduce(MPI_IN_PLACE, recv, side->count, side->type, op, state->peers));
   if (state->by_memory && side->dense)
-    TRY(swp_node_bcast(plan, 0, recv, (int)plan->features.bytes));
+    TRY(swp_node_bcast(plan, 0, recv, plan->features.bytes));
   else
     MPI_TRY(PMPI_Bcast(recv, side->count, side->type, 0, state->node));
 done:

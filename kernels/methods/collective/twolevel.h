@@ -22,9 +22,10 @@ void swp_node_free(struct swp_plan *plan);
 /*
  * Collectives of the node's ranks; `leader` is a local number. `blocks` are those of all of them at the
  * leader, and elsewhere this rank's; the leader's own stays in its place. The reduction is that of the call.
+ * `count` may exceed an int by the node's memory only.
  * Errors: SWP_ERR_MPI.
  */
-int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int count);
+int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int64_t count);
 int swp_node_gather(struct swp_plan *plan, int leader, char *blocks);
 int swp_node_scatter(struct swp_plan *plan, int leader, char *blocks);
 int swp_node_reduce(struct swp_plan *plan, int leader, const void *send, void *recv);

@@ -22,7 +22,7 @@ static struct roles to_leader(const struct twolevel *state, int leader, int in_b
                         .in_blocks = in_blocks};
 }
 
-int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int count) {
+int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int64_t count) {
   struct twolevel *state = plan->method_state;
   const bool leads = state->local == leader;
   const struct roles roles = from_leader(state, leader, 1);
@@ -30,7 +30,7 @@ int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int count) {
   int error = SWP_SUCCESS;
   if (state->by_memory)
     return swp_boards_move(plan, &state->boards, &roles, &images, count);
-  MPI_TRY(PMPI_Bcast(bytes, count, MPI_BYTE, leader, state->node));
+  MPI_TRY(PMPI_Bcast(bytes, (int)count, MPI_BYTE, leader, state->node));
 done:
   return error;
 }

@@ -128,17 +128,22 @@ static void count_items(const struct swp_plan *plan, const struct call *call, in
   }
 }
 
-/* Of an alltoallv, whose ranks have yet to agree: in `bytes` those that this rank sends. */
+/* Of an alltoallv, whose ranks have yet to agree: in `bytes` those that this rank sends. Room is for its
+   largest block, too, as ranks may be wrong about each other's counts. */
 static int count_sent(const struct swp_plan *plan, const struct call *call, struct features *features) {
-  int64_t items = 0;
+  int64_t items = 0, most = 0;
   features->bytes = features->total_bytes;
   if (call->send_counts == NULL)
     return SWP_SUCCESS;
-  for (int i = 0; i < plan->procs; i++)
+  for (int i = 0; i < plan->procs; i++) {
     items += call->send_counts[i];
-  return __builtin_mul_overflow(items, call->send.item_bytes, &features->bytes)
-             ? swp_fail(SWP_ERR_TOO_LARGE, "collective: more than 2^63 bytes")
-             : SWP_SUCCESS;
+    most = call->send_counts[i] > most ? call->send_counts[i] : most;
+  }
+  if (__builtin_mul_overflow(items, call->send.item_bytes, &features->bytes))
+    return swp_fail(SWP_ERR_TOO_LARGE, "collective: more than 2^63 bytes");
+  if (most * call->send.item_bytes > features->most_bytes)
+    features->most_bytes = most * call->send.item_bytes;
+  return SWP_SUCCESS;
 }
 
 /* From the side that is always there: gather has no receiving side at most ranks, and scatter a sending one

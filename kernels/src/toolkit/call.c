@@ -1,6 +1,8 @@
 /* Functions that the methods of collectives share: items in memory and in messages. */
 #include "call.h"
 
+#include "allocate.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ static MPI_Aint round_down(MPI_Aint offset) {
 
 int64_t swp_side_room(const struct side *side, int64_t count) {
   MPI_Aint extent = side->extent < 0 ? -side->extent : side->extent;
-  return count > 0 ? (count - 1) * extent + side->span + ALIGNMENT : 0;
+  return count > 0 ? swp_round_up((count - 1) * extent + side->span, ALIGNMENT) + ALIGNMENT : 0;
 }
 
 void *swp_side_place(const struct side *side, int64_t count, char *scratch) {
