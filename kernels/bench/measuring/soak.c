@@ -281,6 +281,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
     return team_agree(session->team, failure_set("cannot plan %s: %s", method->spec, swp_error_message()));
   now.method = swp_plan_method(plan);
   if (is_named_too(session, method)) { /* by itself, beside `auto` for instance */
+    now.method = method->spec;         /* the watchdog may read it after the plan */
     swp_plan_free(&plan);
     return 0;
   }
@@ -295,6 +296,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   if (verdict.failure == ERROR)
     end_of_error(&verdict);
   do_next("freeing after execution");
+  now.method = method->spec;
   swp_plan_free(&plan);
   *passed = verdict.failure == NONE;
   failure_clear();
@@ -343,11 +345,14 @@ static int finish(struct launch *launch, int failed) {
   return 0;
 }
 
-/* Lets the watchdog bite if this rank makes no progress. */
+/* Lets the watchdog of each rank bite if it makes no progress; of none where one cannot be started. */
 static int watch(const char *doing, double limit_s) {
   now.limit_s = limit_s;
   do_next(doing);
-  return watchdog_start(limit_s, end_of_hang);
+  const int status = watchdog_start(limit_s, end_of_hang), agreed = team_agree(now.team, status);
+  if (agreed && status == 0)
+    watchdog_stop();
+  return agreed;
 }
 
 int soak(const struct team *team, const struct options *options) {
@@ -357,12 +362,12 @@ int soak(const struct team *team, const struct options *options) {
     return team_agree(team, failure_set("soak runs on real machines only, not on simulated ones"));
   now.session = &session;
   now.team = team;
-  if (team_agree(team, watch("preparing", PREPARATION_LIMITS * options->limit_s)))
+  if (watch("preparing", PREPARATION_LIMITS * options->limit_s))
     return -1;
   int status = session_prepare(&session, team, options, "soak");
   watchdog_stop();
   if (status == 0)
-    status = team_agree(team, watch("going on to a size", options->limit_s));
+    status = watch("going on to a size", options->limit_s);
   const bool watched = status == 0;
   for (int i = 0; status == 0 && i < options->nsizes; i++)
     if (session_is_possible(&session, options->sizes_bytes[i]))
