@@ -98,9 +98,7 @@ def kernels_of(require: Callable[[str, bool, str], None]) -> Callable[[str], Ker
         require(name, name in mpis, "this MPI is not installed")
         require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
         if name not in built:
-            # What is only tested here is not worth optimizing: half of the time of a build.
-            purpose, *options = ["tests"] if name in MPIS else ["debug", "-DCMAKE_BUILD_TYPE=Debug"]
-            built[name] = Kernels(mpis[name], build_kernels(mpis[name], purpose, *options))
+            built[name] = Kernels(mpis[name], build_kernels(mpis[name]))
         return built[name]
 
     return get
