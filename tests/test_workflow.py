@@ -198,8 +198,8 @@ def processes_below(directory: Path) -> list[str]:
     return [line for line in found if str(directory) in line]
 
 
-def third_launch_began(stage: Path) -> bool:
-    return any(name.endswith("-2.jsonl") for _, _, names in os.walk(stage) for name in names)
+def second_launch_began(stage: Path) -> bool:
+    return any(name.endswith("-1.jsonl") for _, _, names in os.walk(stage) for name in names)
 
 
 def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, tmp_path):
@@ -213,7 +213,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=in_background
     ) as run:
-        while run.poll() is None and not third_launch_began(stage):
+        while run.poll() is None and not second_launch_began(stage):
             time.sleep(0.1)
         (plan,) = results.glob("plans/*.json")
         beside = subprocess.run(
@@ -226,7 +226,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
         said, _ = run.communicate(timeout=TIMEOUT_S)
     assert run.returncode == 128 + signal.SIGTERM
     kept = len(list(results.glob("*/*/*.jsonl")))
-    assert kept >= 2
+    assert kept
     (campaign,) = (path.name for path in results.glob("*-*/*"))
     told = f"campaign {campaign} is partial: {kept} launches; `switchpoint run --resume {campaign}`"
     assert f"interrupted: {told} measures the rest" in said
@@ -237,7 +237,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
 @pytest.mark.parametrize(
     ("options", "kills"),
     by_day(
-        [("--minutes 2 --launches 3", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]
+        [("--minutes 1 --launches 2", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]
     ),
 )
 def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, options, kills):
