@@ -134,6 +134,22 @@ def test_load_of_others_and_coarse_clocks_are_noted(fields: dict[str, Any], nois
     assert decide(cells) == decide(cells, doubting)
 
 
+def test_launches_through_a_busy_network_are_noted_and_count() -> None:
+    cells = make_cells(TRUTH, launches=8)
+    text = json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2))
+    header = read_header(text.encode())
+    assert header is not None
+    launches = sorted({int(number) for cell in cells for number in cell.parts["launch"]})
+    crossings_s = [1e-3] * 6 + [1.9e-3, 2.1e-3]
+    headers = {
+        launch: replace(header, crossing_s=crossing_s)
+        for launch, crossing_s in zip(launches, crossings_s, strict=True)
+    }
+    assert trust.shares(cells, Trust(cells, headers)) == ({}, 1 / 8)
+    assert decide(cells) == decide(cells, Trust(cells, headers))
+    assert read_header(text.replace("{", '{"crossing_s": -1, ', 1).encode()) is None
+
+
 def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     paths = synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=8))

@@ -188,6 +188,7 @@ def test_several_machines_start_by_synchronised_clocks_or_barriers(set_name, ker
     assert (header["nodes"], header["machines"]) == (4, 4)
     assert header["sync"] == ("barrier" if header.get("sync_fallback") else "hca")
     assert 0 < header["clock_error_s"] < 1
+    assert 0 < header["crossing_s"] < 1
     assert 0 < case["clock_error_s"] < 1
     assert header["oversubscribed"] == (available_cores() < 2)
     assert all(skew >= 0 for skew in case["skew_s"])

@@ -64,6 +64,7 @@ class Header:
     budget_s: float
     placement: str = ""  # of virtual nodes: block or cyclic; empty: the machine's nodes
     allocation: str = ""  # of the batch system; empty without one
+    crossing_s: float = 0.0  # of 64 KiB between the halves of all ranks; 0 on one node
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,6 +303,8 @@ def _header(line: bytes, record: HeaderLine) -> Header:
         raise UnusableError(f"date {header.date}: {error}") from error
     if len(header.load) != 3 or not all(0 <= load < 1e9 for load in header.load):
         raise UnusableError(f"load {header.load} is not three load averages")
+    if not 0 <= header.crossing_s < 1e9:
+        raise UnusableError(f"crossing_s {header.crossing_s} is no time")
     return header
 
 

@@ -2,7 +2,8 @@
 
 No check knows of methods, so that doubting disturbed parts favours none. A canary is a ping-pong
 of 8 bytes in every round. After large exchanges it is slower: caches are cold, and other ranks are
-still at work. So the usual value at their size is subtracted before canaries are compared.
+still at work. So the usual value at their size is subtracted before canaries are compared. What
+others do to a network is part of what is measured: launches that met it keep their weight.
 """
 
 import math
@@ -73,7 +74,7 @@ class Trust:
     def __init__(self, cells: Sequence[Cell], headers: Mapping[int, Header] | None = None) -> None:
         self._slowest_canary_s = _limits(cells)
         self._drifts = _drifts(cells)
-        self._unsure = _crowded_or_coarse(headers or {})
+        self._unsure = _unsure(headers or {})
         self.allocations = {
             launch: Allocation(header.allocation, datetime.fromisoformat(header.date))
             for launch, header in (headers or {}).items()
@@ -138,7 +139,9 @@ def notes(provenance: Provenance) -> list[str]:
         for cause, share in provenance.refused.items()
     ]
     if noisy > NOISY_CLEAN:
-        lines.append(f"{word}: {_per_cent(noisy)} with load on its nodes, drift or a coarse clock")
+        lines.append(
+            f"{word}: {_per_cent(noisy)} with load on nodes or network, drift or a coarse clock"
+        )
     return lines
 
 
@@ -216,18 +219,27 @@ def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
     return {where: sum(each) / len(each) for where, each in found.items()}
 
 
-def _crowded_or_coarse(headers: Mapping[int, Header]) -> set[int]:
-    """Return the launches on crowded nodes, or with a coarse clock.
+def _unsure(headers: Mapping[int, Header]) -> set[int]:
+    """Return the launches on crowded nodes, through a busy network, or with a coarse clock.
 
     A load above the campaign's own shows others at work on the node, though not that they disturb:
     they may have other cores.
     """
     own: dict[str, int] = defaultdict(int)
+    crossings: dict[tuple[str, int, int], list[float]] = defaultdict(list)
     for header in headers.values():
         own[header.campaign] = max(own[header.campaign], header.procs, header.cores)
+        if header.crossing_s > 0:
+            crossings[_spread(header)].append(math.log(header.crossing_s))
+    usual = {where: _usual(logs, _FAST)[0] for where, logs in crossings.items()}
     return {
         launch
         for launch, header in headers.items()
         if header.load[0] > own[header.campaign] + LOAD_ABOVE_OWN
         or header.clock.tick_s > COARSE_TICK_S
+        or (header.crossing_s > 0 and math.log(header.crossing_s) > usual[_spread(header)] + SLOW)
     }
+
+
+def _spread(header: Header) -> tuple[str, int, int]:
+    return header.campaign, header.procs, header.nodes

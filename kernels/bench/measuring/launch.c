@@ -1,5 +1,6 @@
 #include "launch.h"
 
+#include "canary.h"
 #include "clock.h"
 #include "error.h"
 
@@ -169,6 +170,8 @@ static int write_header(const struct launch *launch) {
   if (launch->sync.falls_back)
     json_bool(&json, "sync_fallback", true);
   write_clock_error(&json, launch);
+  if (launch->crossing_s > 0)
+    json_double(&json, "crossing_s", launch->crossing_s);
   json_open(&json, "clock", '{');
   json_string(&json, "name", CLOCK_NAME);
   json_double(&json, "tick_s", (double)launch->tick_ns * 1e-9);
@@ -186,6 +189,7 @@ int launch_begin(struct launch *launch) {
   facts_collect(team, &launch->facts);
   launch->sync = sync_create(team, launch->options->sync);
   launch->tick_ns = clock_tick_ns();
+  launch->crossing_s = canary_crossing_s(team);
   return team_agree(team, team->rank == 0 ? write_header(launch) : 0);
 }
 

@@ -22,6 +22,7 @@ struct launch {
   const char *operation; /* as the header names it, and the pattern */
   char pattern[512];
   int64_t begin_ns, tick_ns;
+  double crossing_s; /* canary_crossing_s when it began */
   struct facts facts;
   struct sync sync;
   FILE *file; /* on rank 0, like the members below */

@@ -1,5 +1,6 @@
 #include "measure.h"
 
+#include "canary.h"
 #include "clock.h"
 #include "error.h"
 #include "precision.h"
@@ -7,7 +8,6 @@
 
 #include <stdlib.h>
 
-enum { TAG_CANARY = 5, ROUND_TRIPS = 3 };
 enum { SHORT_TICKS = 20, VERIFY_EVERY = 10, INNER_MAX = 10000 };
 
 /* One rank's measurements of one execution. */
@@ -115,31 +115,6 @@ static int run_contender(struct block *block, struct round *round, int index, bo
   for (int i = 0; i < operation->nphases; i++)
     mine[i + 1] = observe(block, contender, round->delay_ns, operation->phases[i].execute);
   return status;
-}
-
-static int64_t middle(int64_t a, int64_t b, int64_t c) {
-  const int64_t low = a < b ? a : b, high = a < b ? b : a;
-  return c < low ? low : c > high ? high : c;
-}
-
-/* An 8-byte ping-pong of ranks 0 and 1 that shows whether the system is disturbed: on rank 0 the median round
-   trip, 0 with one rank; on the others 0. */
-static double canary_s(const struct team *team) {
-  int64_t trips_ns[ROUND_TRIPS], data = 0;
-  if (team->procs == 1 || team->rank > 1)
-    return 0;
-  const int other = 1 - team->rank;
-  for (int i = -1; i < ROUND_TRIPS; i++) { /* the first one waits for the other rank to arrive */
-    const int64_t begin = clock_ns();
-    if (team->rank == 0)
-      team_send(team, team->comm, &data, 1, other, TAG_CANARY);
-    team_receive(team, team->comm, &data, 1, other, TAG_CANARY);
-    if (team->rank == 1)
-      team_send(team, team->comm, &data, 1, other, TAG_CANARY);
-    if (i >= 0)
-      trips_ns[i] = clock_ns() - begin;
-  }
-  return team->rank == 0 ? (double)middle(trips_ns[0], trips_ns[1], trips_ns[2]) * 1e-9 : 0;
 }
 
 /* The same for all contenders of a round, which so remain comparable. */
