@@ -21,13 +21,14 @@ FIGURES = {  # one of each part
     "unmeasured": "table / nearest",
     "borrowing": "borrowed / default",
     "profiling": "with a profile / without",
+    "winners": "winners judged",
 }
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("part", PARTS)
 def test_the_smallest_case_of_each_part_runs(part: str, tmp_path: Path, require: Require) -> None:
-    if part in ("collectives", "comparisons", "profiling"):
+    if part in ("collectives", "comparisons", "profiling", "winners"):
         require("mpi", bool(find_mpis()), "no MPI is installed")
     command = [sys.executable, "-m", "tests.bench", "--least", f"--directory={tmp_path}", part]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
