@@ -108,7 +108,7 @@ class SlurmCampaign:
         """Starts the campaign."""
         variables = {"methods": "pex;nbx", "sizes": "8", "swpbench": self.place / "swpbench"}
         return self.run(
-            *(f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=1"),
+            *(f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=5"),
             *("--launches=3", "--", "--name=^discovery%scale=2_nodes%pattern=random"),
             *(f"--setvar={name}={value}" for name, value in variables.items()),
         )
