@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tuner.machine.mpi import build_root
+from tuner.machine.mpi import CHECKOUT, build_root
 
 # A loaded machine is no failure, and tests repeat their examples. New ones are for the night.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,12 +42,12 @@ TIMEOUT_S = 600  # far beyond a run on a busy machine: one that reaches it hangs
 
 CORES = sorted(os.sched_getaffinity(0))
 
-# The kernels are compiled by several tests, each in a directory of its own, some of a copy. Paths
-# are made relative, so that what one has compiled serves those in directories as deep.
+# The kernels are compiled by several tests, each in a directory of its own. Paths are relative to
+# the checkout, so that what one has compiled serves the next, and a copy that names itself so.
 if shutil.which("ccache"):
     os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
     os.environ.setdefault("CCACHE_DIR", str(build_root() / "ccache"))
-    os.environ.setdefault("CCACHE_BASEDIR", "/")
+    os.environ.setdefault("CCACHE_BASEDIR", str(CHECKOUT))
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
 Require = Callable[[str, bool, str], None]

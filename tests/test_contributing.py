@@ -110,8 +110,8 @@ def write_method(kind: str, name: str) -> Edit:
 
 
 def build(place: Path, mpi: Mpi) -> Kernels:
-    kernels = Kernels(mpi, place / "build")
-    options = [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}", "-DCMAKE_C_FLAGS_RELEASE=-O0"]
+    kernels = Kernels(mpi, place / "build" / "tests")
+    options = [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
     env = {"CCACHE_BASEDIR": str(place)}
     run(["cmake", "-S", str(place / "kernels"), "-B", str(kernels.build), *options], env=env)
     targets = ["swpbench", "swp_oracle", "swp_collectives", "swp_yield"]
@@ -185,7 +185,7 @@ def test_a_method_after_its_recipe_is_found_and_measured(kernels: Kernels, tmp_p
         assert f"new_{kind}" in {case.method for case in measured.cases}
         assert measured.complete
         assert measured.problems == []
-    documented_there(kernels.build.parent, "method")
+    documented_there(kernels.build.parents[1], "method")
 
 
 # ---- A parameter of the models ----
@@ -195,7 +195,7 @@ def test_a_parameter_after_its_recipe_is_fitted_shown_and_predicted_with(
     kernels: Kernels, tmp_path: Path
 ) -> None:
     """How long it takes to fill memory, as if reductions did so."""
-    copy = kernels.build.parent
+    copy = kernels.build.parents[1]
     options = ["--sizes", "1:64K:x4", "--max-samples", "8", "--campaign", "probes"]
     probe = ["probe", "--out", str(tmp_path / "probe.jsonl"), *options]
     assert kernels.run(SWPBENCH, probe, 2).returncode == 0
