@@ -4,6 +4,7 @@
  * as mpi4py always use, are treated like the others if their counts fit an int.
  */
 #include "dispatch.h"
+#include "functions.h"
 #include "startup.h"
 
 #include <limits.h>
@@ -16,8 +17,6 @@ static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
   MPI_Count size = dispatch_size(place, type);
   return size >= 0 && count * size <= INT_MAX;
 }
-
-#define LIST(...) __VA_ARGS__
 
 /*
  * A function. Calls that the table leaves to the MPI library must cost little: the search calls nothing, so
@@ -44,16 +43,10 @@ static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
     return name##_by_method(LIST arguments, comm);                                                           \
   }
 
-/* Parameters, arguments and problem of the functions with two sides, and of reductions. */
-#define SIDES(count_t)                                                                                       \
-  const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,              \
-      MPI_Datatype recv_type
-#define SIDES_GIVEN send, send_count, send_type, recv, recv_count, recv_type
+/* The problem of the functions with two sides, and of reductions. */
 #define SIDES_MEANT                                                                                          \
   .send_count = (int)send_count, .send_type = dispatch_type(send, send_type), .recv_count = (int)recv_count, \
   .recv_type = dispatch_type(recv, recv_type)
-#define VECTOR(count_t) const void *send, void *recv, count_t count, MPI_Datatype type, MPI_Op op
-#define VECTOR_GIVEN send, recv, count, type, op
 #define VECTOR_MEANT .recv_count = (int)count, .recv_type = type
 
 /* For the side that has blocks at the root. */

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "dispatch.h"
+#include "functions.h"
 #include "guard.h"
 #include "persistent.h"
 #include "report.h"
@@ -184,8 +185,6 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
 
 /* ---- The functions ---- */
 
-#define LIST(...) __VA_ARGS__
-
 /* Parameters and arguments are in parentheses, without the communicator and the arguments behind it. */
 #define PLAIN(name, function, parameters, arguments, from, to)                                               \
   EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm) {                                         \
@@ -214,35 +213,19 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
 
 /* With counts and displacements of int, or large ones; where the two are stored in a struct part. */
 #define ALL(suffix, count_t, displ_t, Counts, Displs)                                                        \
-  BOTH(allgather, suffix, NEIGHBOR_ALLGATHER,                                                                \
-       (const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,        \
-        MPI_Datatype recv_type),                                                                             \
-       (send, send_count, send_type, recv, recv_count, recv_type),                                           \
+  BOTH(allgather, suffix, NEIGHBOR_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN),                               \
        (.count = send_count, .type = send_type, .shared = true), (.count = recv_count, .type = recv_type))   \
-  BOTH(allgatherv, suffix, NEIGHBOR_ALLGATHERV,                                                              \
-       (const void *send, count_t send_count, MPI_Datatype send_type, void *recv,                            \
-        const count_t recv_counts[], const displ_t displs[], MPI_Datatype recv_type),                        \
-       (send, send_count, send_type, recv, recv_counts, displs, recv_type),                                  \
+  BOTH(allgatherv, suffix, NEIGHBOR_ALLGATHERV, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN),              \
        (.count = send_count, .type = send_type, .shared = true),                                             \
-       (.Counts = recv_counts, .Displs = displs, .type = recv_type))                                         \
-  BOTH(alltoall, suffix, NEIGHBOR_ALLTOALL,                                                                  \
-       (const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,        \
-        MPI_Datatype recv_type),                                                                             \
-       (send, send_count, send_type, recv, recv_count, recv_type), (.count = send_count, .type = send_type), \
-       (.count = recv_count, .type = recv_type))                                                             \
-  BOTH(alltoallv, suffix, NEIGHBOR_ALLTOALLV,                                                                \
-       (const void *send, const count_t send_counts[], const displ_t send_displs[], MPI_Datatype send_type,  \
-        void *recv, const count_t recv_counts[], const displ_t recv_displs[], MPI_Datatype recv_type),       \
-       (send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type),               \
+       (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                                    \
+  BOTH(alltoall, suffix, NEIGHBOR_ALLTOALL, (SIDES(count_t)), (SIDES_GIVEN),                                 \
+       (.count = send_count, .type = send_type), (.count = recv_count, .type = recv_type))                   \
+  BOTH(alltoallv, suffix, NEIGHBOR_ALLTOALLV, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN),              \
        (.Counts = send_counts, .Displs = send_displs, .type = send_type),                                    \
        (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                                    \
-  BOTH(alltoallw, suffix, NEIGHBOR_ALLTOALLW,                                                                \
-       (const void *send, const count_t send_counts[], const MPI_Aint send_places[],                         \
-        const MPI_Datatype send_types[], void *recv, const count_t recv_counts[],                            \
-        const MPI_Aint recv_places[], const MPI_Datatype recv_types[]),                                      \
-       (send, send_counts, send_places, send_types, recv, recv_counts, recv_places, recv_types),             \
-       (.Counts = send_counts, .places = send_places, .types = send_types),                                  \
-       (.Counts = recv_counts, .places = recv_places, .types = recv_types))
+  BOTH(alltoallw, suffix, NEIGHBOR_ALLTOALLW, (OF_TYPES(count_t, MPI_Aint)), (OF_TYPES_GIVEN),               \
+       (.Counts = send_counts, .places = send_displs, .types = send_types),                                  \
+       (.Counts = recv_counts, .places = recv_displs, .types = recv_types))
 
 ALL(, int, int, counts, displs)
 #ifdef SWP_HAVE_LARGE_COUNTS

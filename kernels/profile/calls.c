@@ -1,9 +1,8 @@
 /* The functions of MPI whose calls are recorded. Each calls the MPI library's with unchanged arguments. */
+#include "functions.h"
 #include "record.h"
 
 #include <stddef.h>
-
-#define LIST(...) __VA_ARGS__
 
 /* Parameters and arguments are in parentheses. `shown` is the name in the profile. */
 #define CALL(function, shown, kind, parameters, arguments, comm, items, type)                                \
@@ -27,36 +26,12 @@
 #endif
 
 /* A collective in its three forms. Parameters and arguments are without the communicator. */
-#define COLLECTIVE_CALLS(name, nonblocking, suffix, parameters, arguments, items, type)                      \
+#define COLLECTIVE_CALLS(group, name, nonblocking, suffix, parameters, arguments, items, type)               \
   CALL(name##suffix, #name, COLLECTIVE, (LIST parameters, MPI_Comm comm), (LIST arguments, comm), comm,      \
        items, type)                                                                                          \
   CALL(nonblocking##suffix, #nonblocking, OTHER, (LIST parameters, MPI_Comm comm, MPI_Request * request),    \
        (LIST arguments, comm, request), comm, items, type)                                                   \
   INIT(name##_init, suffix, parameters, arguments, items, type)
-
-#define SIDES(count_t)                                                                                       \
-  const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,              \
-      MPI_Datatype recv_type
-#define SIDES_GIVEN send, send_count, send_type, recv, recv_count, recv_type
-#define GATHERED(count_t, displ_t)                                                                           \
-  const void *send, count_t send_count, MPI_Datatype send_type, void *recv, const count_t recv_counts[],     \
-      const displ_t recv_displs[], MPI_Datatype recv_type
-#define GATHERED_GIVEN send, send_count, send_type, recv, recv_counts, recv_displs, recv_type
-#define SCATTERED(count_t, displ_t)                                                                          \
-  const void *send, const count_t send_counts[], const displ_t send_displs[], MPI_Datatype send_type,        \
-      void *recv, count_t recv_count, MPI_Datatype recv_type
-#define SCATTERED_GIVEN send, send_counts, send_displs, send_type, recv, recv_count, recv_type
-#define EXCHANGED(count_t, displ_t)                                                                          \
-  const void *send, const count_t send_counts[], const displ_t send_displs[], MPI_Datatype send_type,        \
-      void *recv, const count_t recv_counts[], const displ_t recv_displs[], MPI_Datatype recv_type
-#define EXCHANGED_GIVEN send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs, recv_type
-#define OF_TYPES(count_t, displ_t)                                                                           \
-  const void *send, const count_t send_counts[], const displ_t send_displs[],                                \
-      const MPI_Datatype send_types[], void *recv, const count_t recv_counts[], const displ_t recv_displs[], \
-      const MPI_Datatype recv_types[]
-#define OF_TYPES_GIVEN send, send_counts, send_displs, send_types, recv, recv_counts, recv_displs, recv_types
-#define VECTOR(count_t) const void *send, void *recv, count_t count, MPI_Datatype type, MPI_Op op
-#define VECTOR_GIVEN send, recv, count, type, op
 
 static bool is_root(MPI_Comm comm, int root) {
   int rank = MPI_PROC_NULL;
@@ -82,41 +57,7 @@ MEAN(int, mean_of)
 
 /* With counts of int, or large ones. */
 #define ALL(suffix, count_t, displ_t, mean)                                                                  \
-  COLLECTIVE_CALLS(Bcast, Ibcast, suffix, (void *buffer, count_t count, MPI_Datatype type, int root),        \
-                   (buffer, count, type, root), count, type)                                                 \
-  COLLECTIVE_CALLS(Gather, Igather, suffix, (SIDES(count_t), int root), (SIDES_GIVEN, root),                 \
-                   AT_ROOT(recv_count, send_count), AT_ROOT(recv_type, send_type))                           \
-  COLLECTIVE_CALLS(Scatter, Iscatter, suffix, (SIDES(count_t), int root), (SIDES_GIVEN, root),               \
-                   AT_ROOT(send_count, recv_count), AT_ROOT(send_type, recv_type))                           \
-  COLLECTIVE_CALLS(Reduce, Ireduce, suffix, (VECTOR(count_t), int root), (VECTOR_GIVEN, root), count, type)  \
-  COLLECTIVE_CALLS(Allreduce, Iallreduce, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)            \
-  COLLECTIVE_CALLS(Allgather, Iallgather, suffix, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type)    \
-  COLLECTIVE_CALLS(Allgatherv, Iallgatherv, suffix, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN),          \
-                   mean(recv_counts, comm), recv_type)                                                       \
-  COLLECTIVE_CALLS(Alltoall, Ialltoall, suffix, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type)      \
-  COLLECTIVE_CALLS(Reduce_scatter_block, Ireduce_scatter_block, suffix, (VECTOR(count_t)), (VECTOR_GIVEN),   \
-                   count, type)                                                                              \
-  COLLECTIVE_CALLS(Gatherv, Igatherv, suffix, (GATHERED(count_t, displ_t), int root),                        \
-                   (GATHERED_GIVEN, root), AT_ROOT(mean(recv_counts, comm), send_count),                     \
-                   AT_ROOT(recv_type, send_type))                                                            \
-  COLLECTIVE_CALLS(Scatterv, Iscatterv, suffix, (SCATTERED(count_t, displ_t), int root),                     \
-                   (SCATTERED_GIVEN, root), AT_ROOT(mean(send_counts, comm), recv_count),                    \
-                   AT_ROOT(send_type, recv_type))                                                            \
-  COLLECTIVE_CALLS(Alltoallv, Ialltoallv, suffix, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN),          \
-                   mean(recv_counts, comm), recv_type)                                                       \
-  COLLECTIVE_CALLS(Reduce_scatter, Ireduce_scatter, suffix,                                                  \
-                   (const void *send, void *recv, const count_t counts[], MPI_Datatype type, MPI_Op op),     \
-                   (send, recv, counts, type, op), mean(counts, comm), type)                                 \
-  COLLECTIVE_CALLS(Scan, Iscan, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)                      \
-  COLLECTIVE_CALLS(Exscan, Iexscan, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)                  \
-  COLLECTIVE_CALLS(Neighbor_allgather, Ineighbor_allgather, suffix, (SIDES(count_t)), (SIDES_GIVEN),         \
-                   recv_count, recv_type)                                                                    \
-  COLLECTIVE_CALLS(Neighbor_allgatherv, Ineighbor_allgatherv, suffix, (GATHERED(count_t, displ_t)),          \
-                   (GATHERED_GIVEN), send_count, send_type)                                                  \
-  COLLECTIVE_CALLS(Neighbor_alltoall, Ineighbor_alltoall, suffix, (SIDES(count_t)), (SIDES_GIVEN),           \
-                   recv_count, recv_type)                                                                    \
-  COLLECTIVE_CALLS(Neighbor_alltoallv, Ineighbor_alltoallv, suffix, (EXCHANGED(count_t, displ_t)),           \
-                   (EXCHANGED_GIVEN), 0, MPI_DATATYPE_NULL)                                                  \
+  FUNCTIONS(COLLECTIVE_CALLS, suffix, count_t, displ_t, mean)                                                \
   MESSAGE(Send, suffix, count_t)                                                                             \
   MESSAGE(Ssend, suffix, count_t)                                                                            \
   MESSAGE(Rsend, suffix, count_t)                                                                            \
@@ -186,10 +127,6 @@ ALL(, int, int, mean_of)
 MEAN(MPI_Count, mean_of_c)
 ALL(_c, MPI_Count, MPI_Aint, mean_of_c)
 #endif
-
-COLLECTIVE_CALLS(Alltoallw, Ialltoallw, , (OF_TYPES(int, int)), (OF_TYPES_GIVEN), 0, MPI_DATATYPE_NULL)
-COLLECTIVE_CALLS(Neighbor_alltoallw, Ineighbor_alltoallw, , (OF_TYPES(int, MPI_Aint)), (OF_TYPES_GIVEN), 0,
-                 MPI_DATATYPE_NULL)
 
 /* Calls that have no size. */
 #define UNSIZED(name, kind, parameters, arguments, comm)                                                     \
