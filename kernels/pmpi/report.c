@@ -1,20 +1,21 @@
 /* Counts of dispatched calls. */
 #include "report.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of one operation that were done in the same way. */
+enum { WAY_BYTES = 400, UNSELECTED = INT_MAX };
+
+/* Calls of one operation that were done in the same way; or of one function that is not selected for. */
 struct tally {
   struct tally *next;
-  enum swp_operation operation;
+  int operation; /* or UNSELECTED */
   int64_t calls, bytes_least, bytes_most;
-  char way[]; /* "by METHOD", or "not by METHOD (why)" */
+  char way[]; /* "by METHOD", "not by METHOD (why)", or "MPI_FUNCTION left to the MPI library (why)" */
 };
-
-enum { WAY_BYTES = 400 };
 
 bool report_on;
 
@@ -22,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tally *tallies;
 
 /* In the order of operations. NULL: no memory. */
-static struct tally *find_tally(enum swp_operation operation, const char *way) {
+static struct tally *find_tally(int operation, const char *way) {
   struct tally **at = &tallies;
   while (*at != NULL &&
          ((*at)->operation < operation || ((*at)->operation == operation && strcmp((*at)->way, way) != 0)))
@@ -38,7 +39,7 @@ static struct tally *find_tally(enum swp_operation operation, const char *way) {
   return made;
 }
 
-static void count(enum swp_operation operation, const char *way, int64_t bytes) {
+static void count(int operation, const char *way, int64_t bytes) {
   pthread_mutex_lock(&lock);
   struct tally *tally = find_tally(operation, way);
   if (tally != NULL) {
@@ -52,27 +53,39 @@ static void count(enum swp_operation operation, const char *way, int64_t bytes) 
 void report_count(enum swp_operation operation, const char *method, int64_t bytes) {
   char way[WAY_BYTES];
   snprintf(way, sizeof way, "by %s", method != NULL ? method : "vendor");
-  count(operation, way, bytes);
+  count((int)operation, way, bytes);
 }
 
 void report_passed(enum swp_operation operation, const char *method, const char *why, int64_t bytes) {
   char way[WAY_BYTES];
   snprintf(way, sizeof way, "not by %s (%s)", method, why);
-  count(operation, way, bytes);
+  count((int)operation, way, bytes);
+}
+
+void report_left(const char *function, const char *why) {
+  char way[WAY_BYTES];
+  snprintf(way, sizeof way, "MPI_%s left to the MPI library (%s)", function, why);
+  count(UNSELECTED, way, 0);
+}
+
+static void print(const struct tally *tally) {
+  if (tally->operation == UNSELECTED)
+    fprintf(stderr, "switchpoint: %s: %lld calls\n", tally->way, (long long)tally->calls);
+  else
+    fprintf(stderr, "switchpoint: %s %s: %lld calls of %lld to %lld bytes\n",
+            swp_operation_name(tally->operation), tally->way, (long long)tally->calls,
+            (long long)tally->bytes_least, (long long)tally->bytes_most);
 }
 
 void report_end(const swp_table *table) {
   if (!report_on)
     return;
-  fprintf(stderr, "switchpoint: %d rules; calls on rank 0 of operations with a rule:\n",
-          swp_table_rules(table));
-  if (tallies == NULL)
+  fprintf(stderr, "switchpoint: %d rules; calls on rank 0:\n", swp_table_rules(table));
+  if (tallies == NULL || tallies->operation == UNSELECTED)
     fprintf(stderr, "switchpoint: no call had a rule with a method other than vendor\n");
   while (tallies != NULL) {
     struct tally *next = tallies->next;
-    fprintf(stderr, "switchpoint: %s %s: %lld calls of %lld to %lld bytes\n",
-            swp_operation_name((int)tallies->operation), tallies->way, (long long)tallies->calls,
-            (long long)tallies->bytes_least, (long long)tallies->bytes_most);
+    print(tallies);
     free(tallies);
     tallies = next;
   }

@@ -271,6 +271,18 @@ def test_alltoallv_is_dispatched_where_its_counts_stay(any_kernels: Kernels, tmp
     assert f"{why}: 3 calls of 64 to 64 bytes" in done.stderr
 
 
+def test_persistent_collectives_are_left_to_mpi(kernels: Kernels, require, tmp_path) -> None:
+    table = rules_for_all(tmp_path / "all.table", ["method=METHOD"])
+    done = run_shimmed(kernels, "swp_left", 3, table=table)
+    counts = "no persistent" not in done.stdout
+    require("persistent", counts, f"{kernels.mpi.version} has no persistent collectives")
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    why = "persistent; starting it must not wait for other ranks, as methods do"
+    for name in "Allreduce", "Alltoall", "Alltoallv", "Bcast":
+        line = f"MPI_{name}_init left to the MPI library ({why}): 1 calls"
+        assert line in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("name", ["swp_mpif", "swp_use_mpi", "swp_f08"])
 def test_fortran_programs_are_dispatched(kernels: Kernels, require, tmp_path, name: str) -> None:
     table = every_method(kernels, 3, tmp_path)

@@ -1,0 +1,106 @@
+/*
+ * A program that knows nothing of Switchpoint makes persistent collectives, in orders that MPI allows: one
+ * completes on a rank while another rank has only started it and waits for a message, and it starts on a rank
+ * while another rank waits for a message before it starts. A preload that executed them in MPI_Wait, or in
+ * MPI_Start, would hang.
+ */
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef SWP_HAVE_PERSISTENT
+
+enum { ROUNDS = 3, FUNCTIONS = 4 };
+
+static int rank, procs;
+
+/* The numbers that a request sends and receives, one for each rank. */
+struct persistent {
+  MPI_Request request;
+  int *send, *recv, *ones, *displs;
+};
+
+static struct persistent make(int function) {
+  const size_t length = (size_t)procs * sizeof(int);
+  struct persistent made = {MPI_REQUEST_NULL, test_allocate(length), test_allocate(length),
+                            test_allocate(length), test_allocate(length)};
+  for (int i = 0; i < procs; i++) {
+    made.ones[i] = 1;
+    made.displs[i] = i;
+  }
+  int error = function == 0   ? MPI_Allreduce_init(made.send, made.recv, procs, MPI_INT, MPI_SUM,
+                                                   MPI_COMM_WORLD, MPI_INFO_NULL, &made.request)
+              : function == 1 ? MPI_Alltoall_init(made.send, 1, MPI_INT, made.recv, 1, MPI_INT,
+                                                  MPI_COMM_WORLD, MPI_INFO_NULL, &made.request)
+              : function == 2
+                  ? MPI_Alltoallv_init(made.send, made.ones, made.displs, MPI_INT, made.recv, made.ones,
+                                       made.displs, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &made.request)
+                  : MPI_Bcast_init(rank == 0 ? made.send : made.recv, procs, MPI_INT, 0, MPI_COMM_WORLD,
+                                   MPI_INFO_NULL, &made.request);
+  EXPECT_EQUAL(error, MPI_SUCCESS);
+  return made;
+}
+
+static void start(struct persistent *it, int round) {
+  for (int i = 0; i < procs; i++) {
+    it->send[i] = 100 * round + rank;
+    it->recv[i] = -1;
+  }
+  EXPECT_EQUAL(MPI_Start(&it->request), MPI_SUCCESS);
+}
+
+static void complete(struct persistent *it, int function, int round) {
+  EXPECT_EQUAL(MPI_Wait(&it->request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  for (int i = 0; i < procs && (function < 3 || rank > 0); i++)
+    EXPECT_EQUAL(it->recv[i], function == 0   ? 100 * round * procs + procs * (procs - 1) / 2
+                              : function == 3 ? 100 * round
+                                              : 100 * round + i);
+}
+
+/* The one who has it gives it to rank 1. */
+static void pass_on(void) {
+  int token = 0;
+  if (rank == 0 && procs > 1)
+    MPI_Send(&token, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+  if (rank == 1)
+    MPI_Recv(&token, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void check_orders(int function) {
+  struct persistent it = make(function);
+  for (int round = 0; round < ROUNDS; round++) {
+    test_case("function %d completes on rank 0 before rank 1 waits, round %d", function, round);
+    start(&it, round);
+    if (rank == 1)
+      pass_on();
+    complete(&it, function, round);
+    if (rank == 0)
+      pass_on();
+    test_case("function %d starts on rank 0 before rank 1, round %d", function, round);
+    if (rank == 1)
+      pass_on();
+    start(&it, round);
+    if (rank == 0)
+      pass_on();
+    complete(&it, function, round);
+  }
+  MPI_Request_free(&it.request);
+  free(it.send), free(it.recv), free(it.ones), free(it.displs);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  test_begin(&argc, &argv, "swp_left");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  for (int function = 0; function < FUNCTIONS; function++)
+    check_orders(function);
+  return test_end();
+}
+#else
+int main(void) {
+  printf("swp_left: this MPI has no persistent collectives\n");
+  return EXIT_SUCCESS;
+}
+#endif
