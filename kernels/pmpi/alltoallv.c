@@ -117,7 +117,7 @@ static int64_t mean_bytes(struct place *place, const struct swp_collective *prob
 /* False: the call is the MPI library's. */
 static bool by_method(struct place *place, const struct swp_collective *problem, const void *send, void *recv,
                       int *result) {
-  if (!place->fixed_counts) {
+  if (!place->promised[FIXED_COUNTS]) {
     if (report_on)
       report_passed(SWP_ALLTOALLV, "a rule", "its counts are not promised to stay: swp_fixed_counts",
                     mean_bytes(place, problem));
@@ -158,7 +158,7 @@ EXPORTED int MPI_Alltoallv(const void *send, const int send_counts[], const int 
                            MPI_Datatype send_type, void *recv, const int recv_counts[], const int displs[],
                            MPI_Datatype recv_type, MPI_Comm comm) {
   const struct place *place = place_known(comm);
-  if (place != NULL && (!place_has(place, SWP_ALLTOALLV) || !(place->fixed_counts || report_on)))
+  if (place != NULL && (!place_has(place, SWP_ALLTOALLV) || !(place->promised[FIXED_COUNTS] || report_on)))
     return PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, displs, recv_type,
                           comm);
   return alltoallv_by_method(send, send_counts, send_displs, send_type, recv, recv_counts, displs, recv_type,

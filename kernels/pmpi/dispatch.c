@@ -46,8 +46,8 @@ bool dispatch_chosen(struct place *place, enum swp_operation operation, const st
   place->bytes = facts->bytes;
   if (!place_asks(rules, place->bytes))
     return false;
-  *choice = (struct swp_choice){.method = NULL};
-  if (!place->refused)
+  *choice = (struct swp_choice){.method = NULL, .passed = "a rule", .why = place_refuses(place)};
+  if (choice->why == NULL)
     swp_selector_choose(rules->selector, facts, choice);
   if (choice->method == NULL)
     report(operation, place->bytes, NULL, choice->passed, choice->why);
@@ -148,7 +148,9 @@ bool dispatch(struct place *place, const struct swp_collective *problem, const v
                    ? execute_guarded(place, problem, send, recv, result, &by)
                    : execute(place, problem, by, send, recv, result));
   const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
-  const char *why = "", *passed = done ? swp_plan_passed(plan, &why) : NULL; /* or could not be prepared */
+  const char *why = place_refuses(place), *passed = "a rule";
+  if (why == NULL)
+    passed = done ? swp_plan_passed(plan, &why) : NULL;
   report(problem->operation, place->bytes, done && by == BY_METHOD ? swp_plan_method(plan) : NULL, passed,
          why);
   return done;

@@ -1,6 +1,7 @@
 /*
- * Neighbourhood collectives as the application calls them, and the key `swp_fixed_counts` of a communicator's
- * info, by which it promises that nonpersistent ones have the same counts in every call, on every rank.
+ * Neighbourhood collectives as the application calls them, and the keys of a communicator's info by which it
+ * makes promises: `swp_fixed_counts`, that nonpersistent ones have the same counts in every call, on every
+ * rank, and `swp_host_buffers`.
  */
 #define _GNU_SOURCE
 #include "dispatch.h"
@@ -14,7 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char KEY[] = "swp_fixed_counts";
+static const char *const keys[PROMISES] = {[FIXED_COUNTS] = "swp_fixed_counts",
+                                           [HOST_BUFFERS] = "swp_host_buffers"};
 
 enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
 
@@ -22,39 +24,46 @@ static const char *const names[NEIGHBOR_FUNCTIONS] = {"Neighbor_allgather", "Nei
                                                       "Neighbor_alltoall", "Neighbor_alltoallv",
                                                       "Neighbor_alltoallw"};
 
-/* ---- The promise ---- */
+/* ---- Promises ---- */
 
 /* 1 and 0: true and false; -1: not set. */
-static int read_key(MPI_Info info) {
+static int read_key(MPI_Info info, const char *key) {
   char value[MPI_MAX_INFO_VAL] = "";
   int given = 0;
   if (info != MPI_INFO_NULL)
-    PMPI_Info_get(info, KEY, (int)sizeof value - 1, value, &given);
+    PMPI_Info_get(info, key, (int)sizeof value - 1, value, &given);
   return given ? strcmp(value, "true") == 0 : -1;
 }
 
-static void take_promise(struct place *place, bool fixed) {
+/* What is planned is planned again: with other counts, or where nothing could be. */
+static void take_promise(struct place *place, enum promise promise, bool made) {
   for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++) {
     neighborhood_free(place->neighborhoods[i]);
     place->neighborhoods[i] = NULL;
   }
   alltoallv_forget(place);
-  place->fixed_counts = fixed;
+  place->promised[promise] = made;
 }
 
 /* The functions that set a communicator's info are collective; all ranks must give the same value. */
 static void note_info(MPI_Comm comm, MPI_Info info) {
-  int inter = 1, said = read_key(info);
+  int inter = 1, mine[2 * PROMISES], most[2 * PROMISES];
+  char text[TEXT_BYTES];
   if (!promises_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
     return;
-  int mine[2] = {said, -said}, most[2];
-  if (PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS || most[0] < 0)
+  for (int i = 0; i < PROMISES; i++)
+    mine[PROMISES + i] = -(mine[i] = read_key(info, keys[i]));
+  if (PMPI_Allreduce(mine, most, 2 * PROMISES, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS)
     return;
-  if (most[0] != -most[1])
-    startup_abort("swp_fixed_counts is not the same on all ranks of a communicator");
-  struct place *place = place_of(comm);
-  if (place != NULL)
-    take_promise(place, most[0] == 1);
+  for (int i = 0; i < PROMISES; i++) {
+    if (most[i] != -most[PROMISES + i]) {
+      snprintf(text, sizeof text, "%s is not the same on all ranks of a communicator", keys[i]);
+      startup_abort(text);
+    }
+    struct place *place = most[i] >= 0 ? place_of(comm) : NULL;
+    if (place != NULL)
+      take_promise(place, (enum promise)i, most[i] == 1);
+  }
 }
 
 EXPORTED int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
@@ -98,7 +107,7 @@ _Noreturn void promise_break(const struct place *place, const char *function, co
   snprintf(message, sizeof message,
            "MPI_%s: rank %d of a communicator with %s=true calls it with %s: omit the key, or "
            "use a communicator for each set of counts",
-           function, place->rank, KEY, text);
+           function, place->rank, keys[FIXED_COUNTS], text);
   startup_abort(message);
 }
 
@@ -116,7 +125,7 @@ static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function funct
   char text[TEXT_BYTES];
   struct place *place = neighborhood_on ? place_of(comm) : NULL;
   *call = (struct call){.turn = GUARD_GO_ON};
-  if (place == NULL || !place->fixed_counts)
+  if (place == NULL || !place->promised[FIXED_COUNTS])
     return false;
   struct neighborhood **known = &place->neighborhoods[function];
   if (*known == NULL)
@@ -170,7 +179,7 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
     return false;
   bool fortran = is_fortran(caller);
   struct neighborhood *made = neighborhood_make(place, fortran ? NULL : send_part, recv_part);
-  if (!place->refused)
+  if (place_refuses(place) == NULL)
     persistent_collect(place, false);
   if (neighborhood_method(made) == NULL) {
     neighborhood_free(made);

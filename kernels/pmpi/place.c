@@ -110,11 +110,11 @@ static struct place *take_place(MPI_Comm comm) {
   }
   place->own = MPI_COMM_NULL;
   place->named_type = MPI_DATATYPE_NULL;
-  place->refused = false;
+  place->refused = place->device = false;
   place->selectors = NULL;
   place->trials = NULL;
-  place->fixed_counts = false;
   place->uneven = NULL;
+  memset(place->promised, 0, sizeof place->promised);
   memset(place->neighborhoods, 0, sizeof place->neighborhoods);
   memset(place->plans, 0, sizeof place->plans);
   memset(place->vendor_plans, 0, sizeof place->vendor_plans);
@@ -200,8 +200,8 @@ static bool split(MPI_Comm comm, int rank, MPI_Comm *own) {
 bool place_prepare(struct place *place) {
   if (place->own == MPI_COMM_NULL && !place->refused) {
     used = true;
-    place->refused =
-        !split(atomic_load(&place->comm), place->rank, &place->own) || device_somewhere(place->own);
+    place->refused = !split(atomic_load(&place->comm), place->rank, &place->own);
+    place->device = !place->refused && device_somewhere(place->own);
   }
-  return !place->refused;
+  return place_refuses(place) == NULL;
 }

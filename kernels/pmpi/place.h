@@ -25,6 +25,10 @@ enum neighbor_function {
   NEIGHBOR_FUNCTIONS
 };
 
+/* What an application says of its calls on a communicator: that those which are planned keep their counts,
+   and that no buffer is in an accelerator's memory. */
+enum promise { FIXED_COUNTS, HOST_BUFFERS, PROMISES };
+
 struct neighborhood;
 struct uneven;
 
@@ -50,14 +54,15 @@ struct place {
   int rank, procs;
   const struct selectors *selectors; /* NULL: nothing is done here */
   MPI_Comm own;                      /* private; MPI_COMM_NULL until a rule needs it */
-  bool refused;                      /* no private communicator, or it must not be used */
+  bool refused;                      /* there could be no private communicator, or no plan on it */
+  bool device;                       /* a process has the run-time system of an accelerator */
+  bool promised[PROMISES];           /* by the application, on all ranks */
   swp_plan *plans[COLLECTIVES];
   int errors[COLLECTIVES]; /* the MPI error code of the call that poisoned the plan */
   MPI_Datatype named_type; /* the last that cannot be freed, and its bytes */
   MPI_Count named_bytes;
   struct swp_choice choice; /* for the current call, with the bytes that rules refer to */
   int64_t bytes;
-  bool fixed_counts; /* promised by the application for calls that are planned here */
   struct neighborhood *neighborhoods[NEIGHBOR_FUNCTIONS];
   struct uneven *uneven;               /* of MPI_Alltoallv; NULL before its first call */
   swp_plan *vendor_plans[COLLECTIVES]; /* of the guard, as are these: */
@@ -86,8 +91,17 @@ void place_end(void);
 /* Whether anything was ever prepared for dispatching: then the library's state ends with that MPI. */
 bool place_used(void);
 
-/* Makes the place's private communicator at the first call. Collective. False if that fails. */
+/* Makes the place's private communicator at the first call. Collective. False if calls must not use it. */
 bool place_prepare(struct place *place);
+
+/* Why calls must not use the private communicator; NULL: they may, if there is one. */
+static inline const char *place_refuses(const struct place *place) {
+  return place->refused ? "a communicator or plan of its own could not be made"
+         : place->device && !place->promised[HOST_BUFFERS]
+             ? "a process may use an accelerator, and buffers are not promised to be the host's: "
+               "swp_host_buffers"
+             : NULL;
+}
 
 static inline bool place_reduces(enum swp_operation operation) {
   return operation == SWP_REDUCE || operation == SWP_ALLREDUCE || operation == SWP_REDUCE_SCATTER_BLOCK;

@@ -90,8 +90,8 @@ static void begin_world(void) {
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
   neighborhood_on = swp_table_has(table, SWP_EXCHANGE);
-  promises_on = neighborhood_on || swp_table_has(table, SWP_ALLTOALLV);
-  if (swp_table_rules(table) > 0)
+  promises_on = swp_table_rules(table) > 0;
+  if (promises_on)
     place_begin();
 }
 

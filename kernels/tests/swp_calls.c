@@ -1,7 +1,8 @@
 /*
  * Calls one collective over and over, and then the next, for a tool that counts instructions: by the name
  * that a preload stands before, or by the other. Usage: swp_calls mpi|pmpi|threads OPERATION CALLS ...
- *   threads  as mpi, with MPI_THREAD_MULTIPLE
+ *   threads       as mpi, with MPI_THREAD_MULTIPLE
+ *   host_buffers  instead of an operation: 1 promises that buffers are the host's, 0 withdraws that
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -50,13 +51,24 @@ static __attribute__((noinline)) int repeat(int (*call)(const char *), const cha
   return failures;
 }
 
+static void promise(bool host_buffers) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "swp_host_buffers", host_buffers ? "true" : "false");
+  MPI_Comm_set_info(MPI_COMM_WORLD, info);
+  MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv) {
   int failures = argc < 4, provided;
   bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
   MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   int (*call)(const char *) = argc > 1 && strcmp(argv[1], "pmpi") == 0 ? call_pmpi : call_mpi;
   for (int i = 2; i + 1 < argc; i += 2)
-    failures += repeat(call, argv[i], atoi(argv[i + 1]));
+    if (strcmp(argv[i], "host_buffers") == 0)
+      promise(atoi(argv[i + 1]) != 0);
+    else
+      failures += repeat(call, argv[i], atoi(argv[i + 1]));
   MPI_Finalize();
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

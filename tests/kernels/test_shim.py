@@ -207,7 +207,7 @@ def test_algorithms_of_the_library_run(kernels: Kernels, tmp_path) -> None:
     assert "switchpoint: bcast by vendor:algorithm=binomial: 5 calls" in done.stderr
 
 
-def test_programs_with_code_for_accelerators_are_left_alone(
+def test_programs_with_code_for_accelerators_are_left_alone_without_a_promise(
     kernels: Kernels, require, tmp_path
 ) -> None:
     require("objcopy", shutil.which("objcopy") is not None, "no objcopy on the path")
@@ -216,9 +216,15 @@ def test_programs_with_code_for_accelerators_are_left_alone(
     section = f".nv_fatbin={table}"
     plain = kernels.build / "tests" / "swp_calls"
     subprocess.run(["objcopy", "--add-section", section, plain, program], check=True)
-    for path, method in (plain, "binomial"), (program, "vendor"):
-        done = run_shimmed(kernels, path, 2, "mpi", "bcast", "5", table=table)
-        assert f"switchpoint: bcast by {method}: 5 calls" in done.stderr
+    done = run_shimmed(kernels, plain, 2, "mpi", "bcast", "5", table=table)
+    assert "switchpoint: bcast by binomial: 5 calls" in done.stderr
+    promised = ["bcast", "2", "host_buffers", "1", "bcast", "5", "host_buffers", "0", "bcast", "3"]
+    done = run_shimmed(kernels, program, 2, "mpi", *promised, table=table)
+    assert done.returncode == 0, done.stderr
+    assert "switchpoint: bcast by binomial: 5 calls" in done.stderr
+    assert "switchpoint: bcast by vendor: 5 calls" in done.stderr
+    why = "a process may use an accelerator, and buffers are not promised to be the host's"
+    assert f"bcast not by a rule ({why}: swp_host_buffers): 5 calls" in done.stderr, done.stderr
 
 
 def test_another_library_may_end_mpi_first(kernels: Kernels, tmp_path) -> None:
