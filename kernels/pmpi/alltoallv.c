@@ -27,36 +27,46 @@ void alltoallv_forget(struct place *place) {
   place->uneven = NULL;
 }
 
-/* The bytes of blocks. False if an argument is wrong, or a side too large for counts of int. */
-static bool read_bytes(struct place *place, const int *counts, const int *displs, MPI_Datatype type,
-                       int64_t *bytes, int64_t *total) {
-  const MPI_Count size = type == MPI_DATATYPE_NULL ? -1 : dispatch_size(place, type);
-  *total = 0;
-  if (counts == NULL || displs == NULL || size < 0)
+/* A call as the application makes it, with counts of int or large ones. In place, send is as recv. */
+struct uneven_call {
+  const char *function;
+  struct part send, recv;
+  const struct swp_collective *problem; /* NULL: a number does not fit an int */
+};
+
+/* The bytes of blocks, those too many for an integer as INT64_MAX. False if MPI does not allow an argument.
+ */
+static bool read_bytes(struct place *place, const struct part *part, int64_t *bytes) {
+  const MPI_Count size = part->type == MPI_DATATYPE_NULL ? -1 : dispatch_size(place, part->type);
+  if (size < 0 || (part->counts == NULL && part->large_counts == NULL) ||
+      (part->displs == NULL && part->large_displs == NULL))
     return false;
   for (int i = 0; i < place->procs; i++) {
-    if (counts[i] < 0 || (size > 0 && counts[i] > (INT_MAX - *total) / size))
+    const MPI_Count count = part_count(part, i);
+    if (count < 0)
       return false;
-    bytes[i] = counts[i] * size;
-    *total += bytes[i];
+    if (__builtin_mul_overflow(count, size, &bytes[i]))
+      bytes[i] = INT64_MAX;
   }
   return true;
 }
 
-static bool read_call(struct place *place, const struct swp_collective *problem, int64_t *bytes,
-                      int64_t *received, int64_t *sent) {
-  if (!read_bytes(place, problem->recv_counts, problem->displs, problem->recv_type, bytes, received))
-    return false;
-  if (problem->send_type != MPI_DATATYPE_NULL)
-    return read_bytes(place, problem->send_counts, problem->send_displs, problem->send_type,
-                      bytes + place->procs, sent);
-  memcpy(bytes + place->procs, bytes, (size_t)place->procs * sizeof *bytes); /* in place */
-  *sent = *received;
+static bool read_call(struct place *place, const struct uneven_call *call, int64_t *bytes) {
+  return read_bytes(place, &call->recv, bytes) && read_bytes(place, &call->send, bytes + place->procs);
+}
+
+/* False: more than counts of int may be. */
+static bool add(const int64_t *bytes, int procs, int64_t *sum) {
+  for (int i = 0; i < procs; i++) {
+    if (bytes[i] > INT_MAX - *sum)
+      return false;
+    *sum += bytes[i];
+  }
   return true;
 }
 
 /* The first call. Collective; NULL: the place cannot be used. */
-static struct uneven *agree(struct place *place, const struct swp_collective *problem) {
+static struct uneven *agree(struct place *place, const struct uneven_call *call) {
   enum { WRONG, MOST, TOTAL, GREATEST, SENT = 0, LACKING, SUMS };
   const size_t lists = 2 * (size_t)place->procs;
   struct uneven *made = calloc(1, sizeof *made + lists * sizeof made->bytes[0]);
@@ -67,7 +77,9 @@ static struct uneven *agree(struct place *place, const struct swp_collective *pr
     free(made);
     return NULL;
   }
-  greatest[WRONG] = !read_call(place, problem, made->bytes, &received, &sent);
+  greatest[WRONG] = call->problem == NULL || !read_call(place, call, made->bytes) ||
+                    !add(made->bytes, place->procs, &received) ||
+                    !add(made->bytes + place->procs, place->procs, &sent);
   for (size_t i = 0; i < lists; i++)
     greatest[MOST] = made->bytes[i] > greatest[MOST] ? made->bytes[i] : greatest[MOST];
   greatest[TOTAL] = sent > received ? sent : received;
@@ -85,52 +97,52 @@ static struct uneven *agree(struct place *place, const struct swp_collective *pr
 }
 
 /* The calls behind it. */
-static void check_promise(struct place *place, const struct swp_collective *problem) {
+static void check_promise(struct place *place, const struct uneven_call *call) {
   const int procs = place->procs;
   const int64_t *planned = place->uneven->bytes;
-  int64_t received, sent, *bytes = malloc(2 * (size_t)procs * sizeof *bytes);
-  char text[TEXT_BYTES] = "an argument that MPI does not allow, or blocks over 2 GiB";
+  int64_t *bytes = malloc(2 * (size_t)procs * sizeof *bytes);
+  char text[TEXT_BYTES];
   if (bytes == NULL)
     startup_abort("no memory for an MPI_Alltoallv");
-  const bool readable = read_call(place, problem, bytes, &received, &sent);
-  for (int i = 0; readable && i < 2 * procs; i++)
+  if (!read_call(place, call, bytes))
+    promise_break(place, call->function, "an argument that MPI does not allow");
+  for (int i = 0; i < 2 * procs; i++)
     if (bytes[i] != planned[i]) {
       snprintf(text, sizeof text, "%lld bytes %s rank %d, and %lld in the first call", (long long)bytes[i],
                i < procs ? "from" : "to", i % procs, (long long)planned[i]);
-      promise_break(place, "Alltoallv", text);
+      promise_break(place, call->function, text);
     }
-  if (!readable)
-    promise_break(place, "Alltoallv", text);
+  if (call->problem == NULL) /* counts fit, as they are those of the first call */
+    promise_break(place, call->function, "a displacement beyond an int");
   free(bytes);
 }
 
-/* The mean that this rank receives, for the report of a call that was not agreed on. */
-static int64_t mean_bytes(struct place *place, const struct swp_collective *problem) {
-  const MPI_Count size =
-      problem->recv_type == MPI_DATATYPE_NULL ? 0 : dispatch_size(place, problem->recv_type);
+/* Notes that the call was not agreed on, with the mean that this rank receives. */
+static void report_why(struct place *place, const struct part *recv, const char *why) {
   int64_t items = 0;
-  for (int i = 0; problem->recv_counts != NULL && i < place->procs; i++)
-    items += problem->recv_counts[i];
-  return items * size / place->procs;
+  if (!report_on)
+    return;
+  for (int i = 0; (recv->counts != NULL || recv->large_counts != NULL) && i < place->procs; i++)
+    items += part_count(recv, i);
+  const MPI_Count size = recv->type == MPI_DATATYPE_NULL ? 0 : dispatch_size(place, recv->type);
+  report_passed(SWP_ALLTOALLV, "a rule", why, items * size / place->procs);
 }
 
 /* False: the call is the MPI library's. */
-static bool by_method(struct place *place, const struct swp_collective *problem, const void *send, void *recv,
+static bool by_method(struct place *place, const struct uneven_call *call, const void *send, void *recv,
                       int *result) {
-  if (!place->promised[FIXED_COUNTS]) {
-    if (report_on)
-      report_passed(SWP_ALLTOALLV, "a rule", "its counts are not promised to stay: swp_fixed_counts",
-                    mean_bytes(place, problem));
-    return false;
-  }
-  if (place->uneven == NULL) {
-    if (agree(place, problem) == NULL)
-      return false;
-  } else if (place->uneven->usable) {
-    check_promise(place, problem);
-  }
-  return place->uneven->usable && dispatch_chosen(place, SWP_ALLTOALLV, &place->uneven->facts) &&
-         dispatch(place, problem, send, recv, result);
+  const char *why = !place->promised[FIXED_COUNTS] ? "its counts are not promised to stay: swp_fixed_counts"
+                                                   : place_refuses(place);
+  if (why == NULL && place->uneven == NULL && agree(place, call) == NULL)
+    why = place_refuses(place);
+  else if (why == NULL && place->uneven->usable)
+    check_promise(place, call);
+  if (why == NULL && !place->uneven->usable)
+    why = "a rank's first call has blocks over 2 GiB together, or an argument that MPI does not allow";
+  if (why != NULL)
+    report_why(place, &call->recv, why);
+  return why == NULL && dispatch_chosen(place, SWP_ALLTOALLV, &place->uneven->facts) &&
+         dispatch(place, call->problem, send, recv, result);
 }
 
 static __attribute__((noinline)) int alltoallv_by_method(const void *send, const int send_counts[],
@@ -147,8 +159,14 @@ static __attribute__((noinline)) int alltoallv_by_method(const void *send, const
                                          .op = MPI_OP_NULL,
                                          .send_counts = send_counts,
                                          .send_displs = send_displs};
+  struct uneven_call call = {.function = "Alltoallv",
+                             .send = {.counts = send_counts, .displs = send_displs, .type = send_type},
+                             .recv = {.counts = recv_counts, .displs = displs, .type = recv_type},
+                             .problem = &problem};
   int result;
-  if (place != NULL && by_method(place, &problem, send, recv, &result))
+  if (send == MPI_IN_PLACE)
+    call.send = call.recv;
+  if (place != NULL && by_method(place, &call, send, recv, &result))
     return result;
   return PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, displs, recv_type,
                         comm);
@@ -167,13 +185,14 @@ EXPORTED int MPI_Alltoallv(const void *send, const int send_counts[], const int 
 
 #ifdef SWP_HAVE_LARGE_COUNTS
 
-/* Copies lists to ints; false where a number does not fit, which is no call by a method. */
-static bool narrow(const MPI_Count *counts, const MPI_Aint *displs, int procs, int *to) {
-  bool fits = counts != NULL && displs != NULL;
+/* Copies lists to ints; false where a number does not fit. */
+static bool narrow(const struct part *part, int procs, int *to) {
+  bool fits = part->large_counts != NULL && part->large_displs != NULL;
   for (int i = 0; fits && i < procs; i++) {
-    to[i] = (int)counts[i];
-    to[procs + i] = counts[i] > 0 ? (int)displs[i] : 0;
-    fits = to[i] == counts[i] && (counts[i] <= 0 || to[procs + i] == displs[i]);
+    const MPI_Count count = part->large_counts[i];
+    to[i] = (int)count;
+    to[procs + i] = count > 0 ? (int)part->large_displs[i] : 0;
+    fits = to[i] == count && (count <= 0 || to[procs + i] == part->large_displs[i]);
   }
   return fits;
 }
@@ -182,22 +201,30 @@ EXPORTED int MPI_Alltoallv_c(const void *send, const MPI_Count send_counts[], co
                              MPI_Datatype send_type, void *recv, const MPI_Count recv_counts[],
                              const MPI_Aint displs[], MPI_Datatype recv_type, MPI_Comm comm) {
   struct place *place = place_for(SWP_ALLTOALLV, comm);
-  struct swp_collective problem = {.operation = SWP_ALLTOALLV,
-                                   .send_type = dispatch_type(send, send_type),
-                                   .recv_type = recv_type,
-                                   .op = MPI_OP_NULL};
+  struct uneven_call call = {
+      .function = "Alltoallv_c",
+      .send = {.large_counts = send_counts, .large_displs = send_displs, .type = send_type},
+      .recv = {.large_counts = recv_counts, .large_displs = displs, .type = recv_type}};
   bool done = false;
   int result;
+  if (send == MPI_IN_PLACE)
+    call.send = call.recv;
   if (place != NULL) {
     const int procs = place->procs;
     int *lists = malloc(LISTS * (size_t)procs * sizeof *lists), *sent = lists + 2 * (size_t)procs;
     if (lists == NULL)
       startup_abort("no memory for the counts of an MPI_Alltoallv_c");
-    if (narrow(recv_counts, displs, procs, lists))
-      problem.recv_counts = lists, problem.displs = lists + procs;
-    if (problem.send_type != MPI_DATATYPE_NULL && narrow(send_counts, send_displs, procs, sent))
-      problem.send_counts = sent, problem.send_displs = sent + procs;
-    done = by_method(place, &problem, send, recv, &result);
+    const struct swp_collective problem = {.operation = SWP_ALLTOALLV,
+                                           .send_type = dispatch_type(send, send_type),
+                                           .recv_counts = lists,
+                                           .displs = lists + procs,
+                                           .recv_type = recv_type,
+                                           .op = MPI_OP_NULL,
+                                           .send_counts = sent,
+                                           .send_displs = sent + procs};
+    if (narrow(&call.recv, procs, lists) && narrow(&call.send, procs, sent))
+      call.problem = &problem;
+    done = by_method(place, &call, send, recv, &result);
     free(lists);
   }
   return done ? result

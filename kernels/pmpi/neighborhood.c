@@ -123,12 +123,6 @@ static bool read_item(MPI_Datatype type, struct item *item) {
   return true;
 }
 
-static MPI_Count count_at(const struct part *part, int i) {
-  return part->counts != NULL         ? part->counts[i]
-         : part->large_counts != NULL ? part->large_counts[i]
-                                      : part->count;
-}
-
 /* In bytes. */
 static MPI_Aint place_at(const struct part *part, int i, MPI_Aint extent) {
   return part->places != NULL         ? part->places[i]
@@ -140,7 +134,7 @@ static MPI_Aint place_at(const struct part *part, int i, MPI_Aint extent) {
 
 static bool read_block(const struct part *part, int i, struct item *item, struct block *block) {
   MPI_Datatype type = part->types != NULL ? part->types[i] : part->type;
-  MPI_Count count = count_at(part, i);
+  MPI_Count count = part_count(part, i);
   if (count < 0 || type == MPI_DATATYPE_NULL || (type != item->type && !read_item(type, item)) ||
       count > INT_MAX / (item->bytes > 0 ? item->bytes : 1)) /* MPI_Pack takes no more */
     return false;

@@ -32,6 +32,12 @@ struct part {
   bool shared; /* one block is for every neighbour */
 };
 
+static inline MPI_Count part_count(const struct part *part, int i) {
+  return part->counts != NULL         ? part->counts[i]
+         : part->large_counts != NULL ? part->large_counts[i]
+                                      : part->count;
+}
+
 /* Plans a call on a communicator. Collective on it; if a rank gives no side, no rank plans. Never NULL; ends
    the job when memory runs out. */
 struct neighborhood *neighborhood_make(struct place *place, const struct part *send, const struct part *recv);

@@ -3,7 +3,8 @@
  * that no preload stands before. Run with libswitchpoint_pmpi.so preloaded, and without.
  * Usage: swp_pmpi [--brief] [--wild] [--one-thread] [--truncation] [--communicators N]
  *        swp_pmpi --table PROCS     writes a table that uses every method on so many ranks, and ends
- *        swp_pmpi --break-promise   rank 1 changes the counts of an alltoallv that it promised to keep
+ *        swp_pmpi --break-promise | --break-large
+ *                                   rank 1 changes the counts of an alltoallv that it promised to keep
  *   --brief          no random calls
  *   --wild           calls that MPI libraries themselves get wrong, for tables without them
  *   --one-thread     no calls of two threads at once
@@ -424,6 +425,35 @@ static void break_promise(void) {
   MPI_Comm_free(&comm);
 }
 
+/* By counts that no int holds. */
+static void break_large_promise(void) {
+#ifdef SWP_HAVE_LARGE_COUNTS
+  MPI_Comm comm = promised(MPI_COMM_WORLD);
+  int *ones = test_allocate(2 * (size_t)procs * sizeof *ones), *displs = ones + procs;
+  int *numbers = test_allocate(2 * (size_t)procs * sizeof *numbers);
+  for (int i = 0; i < procs; i++) {
+    ones[i] = 1;
+    displs[i] = i;
+  }
+  struct lists lists = widen(ones, displs, comm);
+  for (int call = 0; call < 2; call++) {
+    test_case("call %d of an alltoallv with large counts", call);
+    if (rank == 1)
+      lists.counts[1] = call == 0 ? 1 : ((MPI_Count)1 << 32) + 1;
+    EXPECT_EQUAL(MPI_Alltoallv_c(numbers, lists.counts, lists.displs, MPI_INT, numbers + procs, lists.counts,
+                                 lists.displs, MPI_INT, comm),
+                 MPI_SUCCESS);
+  }
+  free(lists.counts), free(lists.displs);
+  free(ones);
+  free(numbers);
+  MPI_Comm_free(&comm);
+#else
+  if (rank == 0)
+    printf("no large counts\n");
+#endif
+}
+
 int main(int argc, char **argv) {
   int communicators = 200, provided;
   bool brief = false, one_thread = false, truncation = false;
@@ -433,8 +463,8 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_pmpi");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  if (argc == 2 && strcmp(argv[1], "--break-promise") == 0) {
-    break_promise();
+  if (argc == 2 && strncmp(argv[1], "--break-", 8) == 0) {
+    (strcmp(argv[1], "--break-promise") == 0 ? break_promise : break_large_promise)();
     return test_end();
   }
   for (int i = 1; i < argc; i++) {
