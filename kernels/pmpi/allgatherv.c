@@ -28,7 +28,7 @@ static __attribute__((noinline)) int allgatherv_by_method(const void *send, int 
                                                           MPI_Datatype send_type, void *recv,
                                                           const int recv_counts[], const int displs[],
                                                           MPI_Datatype recv_type, MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLGATHERV, comm);
+  struct place *place = place_for(SWP_ALLGATHERV, comm, "Allgatherv");
   const struct swp_collective problem = {.operation = SWP_ALLGATHERV,
                                          .send_count = send_count,
                                          .send_type = dispatch_type(send, send_type),
@@ -37,7 +37,7 @@ static __attribute__((noinline)) int allgatherv_by_method(const void *send, int 
                                          .recv_type = recv_type,
                                          .op = MPI_OP_NULL};
   int result;
-  if (place != NULL && recv_counts != NULL && displs != NULL &&
+  if (place != NULL && ((recv_counts != NULL && displs != NULL) || dispatch_invalid(SWP_ALLGATHERV)) &&
       dispatch_wanted(place, SWP_ALLGATHERV, greatest(recv_counts, place->procs),
                       sum(recv_counts, place->procs), recv_type, 0, MPI_OP_NULL) &&
       dispatch(place, &problem, send, recv, &result))
@@ -49,9 +49,10 @@ EXPORTED int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_
                             const int recv_counts[], const int displs[], MPI_Datatype recv_type,
                             MPI_Comm comm) {
   const struct place *place = place_known(comm);
-  if (place != NULL && (!place_has(place, SWP_ALLGATHERV) ||
-                        (recv_counts != NULL &&
-                         place_leaves(place, SWP_ALLGATHERV, sum(recv_counts, place->procs), recv_type))))
+  if (place != NULL && !report_on &&
+      (!place_has(place, SWP_ALLGATHERV) ||
+       (recv_counts != NULL &&
+        place_leaves(place, SWP_ALLGATHERV, sum(recv_counts, place->procs), recv_type))))
     return PMPI_Allgatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type, comm);
   return allgatherv_by_method(send, send_count, send_type, recv, recv_counts, displs, recv_type, comm);
 }
@@ -148,10 +149,12 @@ static bool dispatch_blocks(struct place *place, const void *send, MPI_Count sen
 EXPORTED int MPI_Allgatherv_c(const void *send, MPI_Count send_count, MPI_Datatype send_type, void *recv,
                               const MPI_Count recv_counts[], const MPI_Aint displs[], MPI_Datatype recv_type,
                               MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLGATHERV, comm);
+  struct place *place = place_for(SWP_ALLGATHERV, comm, "Allgatherv_c");
   struct blocks blocks = {.counts = recv_counts, .displs = displs, .type = recv_type};
   int result;
-  if (place != NULL && recv_counts != NULL && displs != NULL && count_blocks(place, &blocks) &&
+  if (place != NULL &&
+      ((recv_counts != NULL && displs != NULL && count_blocks(place, &blocks)) ||
+       dispatch_invalid(SWP_ALLGATHERV)) &&
       dispatch_wanted(place, SWP_ALLGATHERV, blocks.most, blocks.total, recv_type, 0, MPI_OP_NULL) &&
       dispatch_blocks(place, send, send_count, send_type, recv, &blocks, &result))
     return result;

@@ -150,7 +150,7 @@ static __attribute__((noinline)) int alltoallv_by_method(const void *send, const
                                                          void *recv, const int recv_counts[],
                                                          const int displs[], MPI_Datatype recv_type,
                                                          MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLTOALLV, comm);
+  struct place *place = place_for(SWP_ALLTOALLV, comm, "Alltoallv");
   const struct swp_collective problem = {.operation = SWP_ALLTOALLV,
                                          .send_type = dispatch_type(send, send_type),
                                          .recv_counts = recv_counts,
@@ -176,7 +176,7 @@ EXPORTED int MPI_Alltoallv(const void *send, const int send_counts[], const int 
                            MPI_Datatype send_type, void *recv, const int recv_counts[], const int displs[],
                            MPI_Datatype recv_type, MPI_Comm comm) {
   const struct place *place = place_known(comm);
-  if (place != NULL && (!place_has(place, SWP_ALLTOALLV) || !(place->promised[FIXED_COUNTS] || report_on)))
+  if (place != NULL && !report_on && !(place_has(place, SWP_ALLTOALLV) && place->promised[FIXED_COUNTS]))
     return PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, displs, recv_type,
                           comm);
   return alltoallv_by_method(send, send_counts, send_displs, send_type, recv, recv_counts, displs, recv_type,
@@ -200,7 +200,7 @@ static bool narrow(const struct part *part, int procs, int *to) {
 EXPORTED int MPI_Alltoallv_c(const void *send, const MPI_Count send_counts[], const MPI_Aint send_displs[],
                              MPI_Datatype send_type, void *recv, const MPI_Count recv_counts[],
                              const MPI_Aint displs[], MPI_Datatype recv_type, MPI_Comm comm) {
-  struct place *place = place_for(SWP_ALLTOALLV, comm);
+  struct place *place = place_for(SWP_ALLTOALLV, comm, "Alltoallv_c");
   struct uneven_call call = {
       .function = "Alltoallv_c",
       .send = {.large_counts = send_counts, .large_displs = send_displs, .type = send_type},

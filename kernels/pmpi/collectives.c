@@ -11,11 +11,11 @@
 
 /* Whether a block fits an int: decided by its bytes, which are equal on all ranks; counts differ with
    types. */
-static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
+static bool is_small(struct place *place, enum swp_operation operation, MPI_Count count, MPI_Datatype type) {
   if (count < 0 || count > INT_MAX || type == MPI_DATATYPE_NULL)
-    return false;
+    return dispatch_invalid(operation);
   MPI_Count size = dispatch_size(place, type);
-  return size >= 0 && count * size <= INT_MAX;
+  return (size >= 0 && count * size <= INT_MAX) || dispatch_invalid(operation);
 }
 
 /*
@@ -26,9 +26,9 @@ static bool is_small(struct place *place, MPI_Count count, MPI_Datatype type) {
  */
 #define COLLECTIVE(name, OPERATION, parameters, arguments, block, item, all, ROOT, OP, from, to, ...)        \
   static __attribute__((noinline)) int name##_by_method(LIST parameters, MPI_Comm comm) {                    \
-    struct place *place = place_for(OPERATION, comm);                                                        \
+    struct place *place = place_for(OPERATION, comm, #name);                                                 \
     int result;                                                                                              \
-    if (place != NULL && (sizeof(block) == sizeof(int) || is_small(place, block, item)) &&                   \
+    if (place != NULL && (sizeof(block) == sizeof(int) || is_small(place, OPERATION, block, item)) &&        \
         dispatch_wanted(place, OPERATION, block, all, item, ROOT, OP)) {                                     \
       struct swp_collective problem = {.operation = OPERATION, .root = ROOT, .op = OP, __VA_ARGS__};         \
       if (dispatch(place, &problem, from, to, &result))                                                      \

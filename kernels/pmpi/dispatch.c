@@ -44,7 +44,7 @@ bool dispatch_chosen(struct place *place, enum swp_operation operation, const st
   const struct rules *rules = &place->selectors->list[operation - FIRST_OPERATION];
   struct swp_choice *choice = &place->choice;
   place->bytes = facts->bytes;
-  if (!place_asks(rules, place->bytes))
+  if (!report_on && !place_asks(rules, place->bytes))
     return false;
   *choice = (struct swp_choice){.method = NULL, .passed = "a rule", .why = place_refuses(place)};
   if (choice->why == NULL)
@@ -54,15 +54,21 @@ bool dispatch_chosen(struct place *place, enum swp_operation operation, const st
   return choice->method != NULL;
 }
 
+bool dispatch_invalid(enum swp_operation operation) {
+  if (report_on)
+    report_passed(operation, "a rule", "an argument that MPI does not allow, or blocks over 2 GiB", 0);
+  return false;
+}
+
 bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,
                      MPI_Datatype type, int root, MPI_Op op) {
   if (total < 0 || (unsigned)root >= (unsigned)place->procs || type == MPI_DATATYPE_NULL ||
       (place_reduces(operation) && op == MPI_OP_NULL))
-    return false;
+    return dispatch_invalid(operation);
   MPI_Count size = type == place->named_type ? place->named_bytes : dispatch_size(place, type);
   const int64_t bytes = place_bytes(place, operation, operation == SWP_ALLGATHERV ? total : most, size);
   const struct swp_facts facts = {bytes, total * size, most * size, root, op};
-  return size >= 0 && dispatch_chosen(place, operation, &facts);
+  return size >= 0 ? dispatch_chosen(place, operation, &facts) : dispatch_invalid(operation);
 }
 
 int dispatch_mpi_error(int error) {

@@ -19,6 +19,9 @@ static inline MPI_Datatype dispatch_type(const void *buffer, MPI_Datatype type) 
   return buffer == MPI_IN_PLACE ? MPI_DATATYPE_NULL : type;
 }
 
+/* Counts a call that is left to the MPI library because of its arguments; false. */
+bool dispatch_invalid(enum swp_operation operation);
+
 /* Whether the table has a method other than the MPI library's own for a call of `most` items in the largest
    block (or the vector) and `total` in all, and the call is valid: invalid ones are left to the MPI library.
    Notes the choice in the place, and calls left to the MPI library in the report. */

@@ -4,37 +4,53 @@
 #include "startup.h"
 
 /* Parameters and arguments are in parentheses. */
-#define LEFT(function, shown, why, parameters, arguments)                                                    \
+#define LEFT(function, why, parameters, arguments)                                                           \
   EXPORTED int MPI_##function(LIST parameters) {                                                             \
     if (report_on)                                                                                           \
-      report_left(shown, why);                                                                               \
+      report_left(#function, why);                                                                           \
     return PMPI_##function(LIST arguments);                                                                  \
   }
+
+#define NO_TABLE "no table is about this function"
+#define NONBLOCKING "nonblocking; methods wait for other ranks"
+#define NEIGHBOR_NONBLOCKING "nonblocking; only plain and persistent calls are dispatched"
 
 /*
  * Methods of collectives wait for other ranks while they execute. In MPI_Start that would be wrong where
  * another rank needs a message of this one before it starts, and in MPI_Wait where it needs one before it
  * waits.
  */
+#define PERSISTENT "persistent; starting it must not wait for other ranks, as methods do"
+
+/* The forms of a function. Parameters and arguments are those before the communicator, with a comma. */
+#define PLAIN(name, why, parameters, arguments)                                                              \
+  LEFT(name, why, (LIST parameters MPI_Comm comm), (LIST arguments comm))
+#define BEGUN(name, why, parameters, arguments)                                                              \
+  LEFT(name, why, (LIST parameters MPI_Comm comm, MPI_Request * request), (LIST arguments comm, request))
 #ifdef SWP_HAVE_PERSISTENT
-#define PERSISTENT(name, suffix, parameters, arguments)                                                      \
-  LEFT(name##_init##suffix, #name "_init",                                                                   \
-       "persistent; starting it must not wait for other ranks, as methods do",                               \
-       (LIST parameters, MPI_Comm comm, MPI_Info info, MPI_Request * request),                               \
-       (LIST arguments, comm, info, request))
+#define MADE(name, why, parameters, arguments)                                                               \
+  LEFT(name, why, (LIST parameters MPI_Comm comm, MPI_Info info, MPI_Request * request),                     \
+       (LIST arguments comm, info, request))
 #else
-#define PERSISTENT(name, suffix, parameters, arguments)
+#define MADE(name, why, parameters, arguments)
 #endif
 
+/* By group. */
 #define TABLED(name, nonblocking, suffix, parameters, arguments)                                             \
-  PERSISTENT(name, suffix, parameters, arguments)
-#define UNTABLED TABLED
-#define NEIGHBOR(name, nonblocking, suffix, parameters, arguments)
+  BEGUN(nonblocking##suffix, NONBLOCKING, parameters, arguments)                                             \
+  MADE(name##_init##suffix, PERSISTENT, parameters, arguments)
+#define UNTABLED(name, nonblocking, suffix, parameters, arguments)                                           \
+  PLAIN(name##suffix, NO_TABLE, parameters, arguments)                                                       \
+  BEGUN(nonblocking##suffix, NO_TABLE, parameters, arguments)                                                \
+  MADE(name##_init##suffix, NO_TABLE, parameters, arguments)
+#define NEIGHBOR(name, nonblocking, suffix, parameters, arguments)                                           \
+  BEGUN(nonblocking##suffix, NEIGHBOR_NONBLOCKING, parameters, arguments)
 
 #define EACH(group, name, nonblocking, suffix, parameters, arguments, items, type)                           \
-  group(name, nonblocking, suffix, parameters, arguments)
+  group(name, nonblocking, suffix, (LIST parameters, ), (LIST arguments, ))
 
 FUNCTIONS(EACH, , int, int, )
 #ifdef SWP_HAVE_LARGE_COUNTS
 FUNCTIONS(EACH, _c, MPI_Count, MPI_Aint, )
 #endif
+UNTABLED(Barrier, Ibarrier, , (), ())

@@ -20,10 +20,6 @@ static const char *const keys[PROMISES] = {[FIXED_COUNTS] = "swp_fixed_counts",
 
 enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
 
-static const char *const names[NEIGHBOR_FUNCTIONS] = {"Neighbor_allgather", "Neighbor_allgatherv",
-                                                      "Neighbor_alltoall", "Neighbor_alltoallv",
-                                                      "Neighbor_alltoallw"};
-
 /* ---- Promises ---- */
 
 /* 1 and 0: true and false; -1: not set. */
@@ -119,19 +115,29 @@ struct call {
   enum guard_turn turn;
 };
 
-/* Whether the call is done by a method; else it is the MPI library's. */
-static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function function, const struct part *send,
-                  const struct part *recv) {
-  char text[TEXT_BYTES];
+/* The place, if the table has rules for exchanges on it. Counts the call of the function when not. */
+static struct place *place_with_rules(MPI_Comm comm, const char *function) {
   struct place *place = neighborhood_on ? place_of(comm) : NULL;
+  if (place == NULL && report_on)
+    report_left(function, place_lacks(comm));
+  return place;
+}
+
+/* Whether the call is done by a method; else it is the MPI library's. */
+static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function function, const char *name,
+                  const struct part *send, const struct part *recv) {
+  char text[TEXT_BYTES];
+  struct place *place = place_with_rules(comm, name);
   *call = (struct call){.turn = GUARD_GO_ON};
+  if (place != NULL && !place->promised[FIXED_COUNTS] && report_on)
+    report_left(name, "its counts are not promised to stay: swp_fixed_counts");
   if (place == NULL || !place->promised[FIXED_COUNTS])
     return false;
   struct neighborhood **known = &place->neighborhoods[function];
   if (*known == NULL)
     *known = neighborhood_make(place, send, recv);
   else if (neighborhood_method(*known) != NULL && !neighborhood_set(*known, send, recv, text, sizeof text))
-    promise_break(place, names[function], text);
+    promise_break(place, name, text);
   const char *method = neighborhood_method(*known);
   call->place = place;
   call->neighborhood = *known;
@@ -171,10 +177,10 @@ static bool is_fortran(const void *caller) {
 }
 
 /* False: the request is left to the MPI library. Collective. */
-static bool make_persistent(const void *caller, MPI_Comm comm, const struct part *send_part,
+static bool make_persistent(const void *caller, MPI_Comm comm, const char *name, const struct part *send_part,
                             const struct part *recv_part, const void *send, void *recv, MPI_Request *request,
                             int *result) {
-  struct place *place = neighborhood_on ? place_of(comm) : NULL;
+  struct place *place = place_with_rules(comm, name);
   if (place == NULL)
     return false;
   bool fortran = is_fortran(caller);
@@ -183,6 +189,10 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
     persistent_collect(place, false);
   if (neighborhood_method(made) == NULL) {
     neighborhood_free(made);
+    if (report_on)
+      report_left(name, place_refuses(place) != NULL ? place_refuses(place)
+                        : fortran ? "made in Fortran, which starts and waits without being seen"
+                                  : "by the rules for exchanges, or for its arguments and neighbours");
     return false;
   }
   neighborhood_keep(made);
@@ -198,7 +208,7 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
 #define PLAIN(name, function, parameters, arguments, from, to)                                               \
   EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm) {                                         \
     struct call call;                                                                                        \
-    if (begin(&call, comm, function, &(struct part){LIST from}, &(struct part){LIST to}))                    \
+    if (begin(&call, comm, function, "Neighbor_" #name, &(struct part){LIST from}, &(struct part){LIST to})) \
       return end(&call, execute(&call, send, recv));                                                         \
     return end(&call, PMPI_Neighbor_##name(LIST arguments, comm));                                           \
   }
@@ -207,7 +217,7 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct part
 #define PERSISTENT(name, parameters, arguments, from, to)                                                    \
   EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm, MPI_Info info, MPI_Request *request) {    \
     int result;                                                                                              \
-    if (make_persistent(__builtin_return_address(0), comm, &(struct part){LIST from},                        \
+    if (make_persistent(__builtin_return_address(0), comm, "Neighbor_" #name, &(struct part){LIST from},     \
                         &(struct part){LIST to}, send, recv, request, &result))                              \
       return result;                                                                                         \
     return PMPI_Neighbor_##name(LIST arguments, comm, info, request);                                        \

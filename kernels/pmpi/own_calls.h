@@ -14,6 +14,8 @@
 #define MPI_Comm_dup_with_info PMPI_Comm_dup_with_info
 #define MPI_Dist_graph_create PMPI_Dist_graph_create
 #define MPI_Dist_graph_create_adjacent PMPI_Dist_graph_create_adjacent
+#define MPI_Barrier PMPI_Barrier
+#define MPI_Ibarrier PMPI_Ibarrier
 #define MPI_Bcast PMPI_Bcast
 #define MPI_Gather PMPI_Gather
 #define MPI_Scatter PMPI_Scatter
@@ -23,11 +25,13 @@
 #define MPI_Allgatherv PMPI_Allgatherv
 #define MPI_Alltoall PMPI_Alltoall
 #define MPI_Alltoallv PMPI_Alltoallv
+#define MPI_Ialltoallv PMPI_Ialltoallv
 #define MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
 #define MPI_Neighbor_allgather PMPI_Neighbor_allgather
 #define MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv
 #define MPI_Neighbor_alltoall PMPI_Neighbor_alltoall
 #define MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv
+#define MPI_Ineighbor_alltoallv PMPI_Ineighbor_alltoallv
 #define MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw
 #define MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init
 #define MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init

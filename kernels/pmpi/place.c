@@ -31,16 +31,12 @@ static bool can_do(enum swp_operation operation, bool strangers) {
 }
 
 static void read_rules(enum swp_operation operation, const struct swp_layout *layout, struct rules *rules) {
-  const int64_t *changes, always = INT64_MIN;
+  const int64_t *changes;
   if (swp_selector_create(startup_table(), operation, layout, &rules->selector) != SWP_SUCCESS)
     startup_abort(swp_error_message());
   if (rules->selector == NULL)
     return;
   int count = swp_selector_changes(rules->selector, &changes);
-  if (report_on) { /* which also counts calls left to the MPI library */
-    changes = &always;
-    count = 1;
-  }
   for (int i = 0; i < CHANGES; i++)
     rules->changes[i] = i < count ? changes[i] : INT64_MAX;
 }
@@ -151,6 +147,21 @@ struct place *place_make(MPI_Comm comm) {
       NULL) /* other ranks may have theirs, and choose a method that this one would not take part in */
     startup_abort("cannot remember a communicator: no memory, or an MPI call failed");
   return place;
+}
+
+const char *place_lacks(MPI_Comm comm) {
+  return atomic_load(&place_on) && place_of(comm) == NULL
+             ? "the communicator has ranks of another job, or is between two groups"
+             : "the table has no rule for it on these ranks";
+}
+
+struct place *place_for(enum swp_operation operation, MPI_Comm comm, const char *function) {
+  struct place *place = place_of(comm);
+  if (place != NULL && place_has(place, operation))
+    return place;
+  if (report_on)
+    report_left(function, place_lacks(comm));
+  return NULL;
 }
 
 void place_forget(MPI_Comm comm) {

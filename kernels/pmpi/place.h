@@ -5,7 +5,7 @@
 #ifndef SWP_PLACE_H
 #define SWP_PLACE_H
 
-#include "switchpoint.h"
+#include "report.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -143,10 +143,12 @@ static inline bool place_has(const struct place *place, enum swp_operation opera
   return place->selectors != NULL && place->selectors->list[operation - FIRST_OPERATION].selector != NULL;
 }
 
-/* Whether a call is certainly the MPI library's. False also where MPI would have to be asked, or the items
-   are too many to multiply. */
+/* Whether a call is certainly the MPI library's, and need not be counted. False also where MPI would have to
+   be asked, or the items are too many to multiply. */
 static inline bool place_leaves(const struct place *place, enum swp_operation operation, int64_t items,
                                 MPI_Datatype type) {
+  if (report_on)
+    return false;
   if (!place_has(place, operation))
     return true;
   if (type != place->named_type || (operation != SWP_ALLGATHERV && items > INT_MAX))
@@ -165,10 +167,10 @@ static inline struct place *place_of(MPI_Comm comm) {
   return place->selectors != NULL ? place : NULL;
 }
 
-/* The same when it has rules for the operation. */
-static inline struct place *place_for(enum swp_operation operation, MPI_Comm comm) {
-  struct place *place = place_of(comm);
-  return place != NULL && place_has(place, operation) ? place : NULL;
-}
+/* The same when it has rules for the operation. Counts the call of the function when not. */
+struct place *place_for(enum swp_operation operation, MPI_Comm comm, const char *function);
+
+/* Why a communicator has no place, or its place no rules. */
+const char *place_lacks(MPI_Comm comm);
 
 #endif

@@ -2,18 +2,87 @@
  * A program that knows nothing of Switchpoint makes persistent collectives, in orders that MPI allows: one
  * completes on a rank while another rank has only started it and waits for a message, and it starts on a rank
  * while another rank waits for a message before it starts. A preload that executed them in MPI_Wait, or in
- * MPI_Start, would hang.
+ * MPI_Start, would hang. Usage: swp_left [--all]
+ *   --all  collectives of every other kind instead, each once
  */
 #include "testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+static int rank, procs;
+
+/* ---- Every kind ---- */
+
+static void check_plain(int *send, int *recv, const int *counts, const int *displs, MPI_Comm comm) {
+  EXPECT_EQUAL(MPI_Barrier(comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Bcast(send, 1, MPI_INT, 0, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Allgatherv(send, 1, MPI_INT, recv, counts, displs, MPI_INT, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Alltoallv(send, counts, displs, MPI_INT, recv, counts, displs, MPI_INT, comm),
+               MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Gatherv(send, 1, MPI_INT, recv, counts, displs, MPI_INT, 0, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Scatterv(send, counts, displs, MPI_INT, recv, 1, MPI_INT, 0, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Reduce_scatter(send, recv, counts, MPI_INT, MPI_SUM, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Exscan(send, recv, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Scan(send, recv, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(recv[0], 7 * (rank + 1));
+}
+
+static void check_others(int *send, int *recv, const int *counts, const int *places, MPI_Comm comm) {
+  MPI_Datatype *types = test_allocate((size_t)procs * sizeof(MPI_Datatype));
+  MPI_Request requests[4];
+  MPI_Comm ring;
+  const int periodic = 1;
+  for (int i = 0; i < procs; i++)
+    types[i] = MPI_INT;
+  EXPECT_EQUAL(MPI_Alltoallw(send, counts, places, types, recv, counts, places, types, comm), MPI_SUCCESS);
+  MPI_Cart_create(comm, 1, &procs, &periodic, 0, &ring);
+  EXPECT_EQUAL(MPI_Neighbor_alltoall(send, 1, MPI_INT, recv, 1, MPI_INT, ring), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Ineighbor_alltoall(send, 1, MPI_INT, recv, 1, MPI_INT, ring, &requests[0]), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Ibarrier(comm, &requests[1]), MPI_SUCCESS);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  EXPECT_EQUAL(MPI_Ialltoall(send, 1, MPI_INT, recv, 1, MPI_INT, comm, &requests[0]), MPI_SUCCESS);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  EXPECT_EQUAL(MPI_Iallreduce(send, recv, 1, MPI_INT, MPI_SUM, comm, &requests[0]), MPI_SUCCESS);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  EXPECT_EQUAL(recv[0], 7 * procs);
+#ifdef SWP_HAVE_PERSISTENT
+  EXPECT_EQUAL(MPI_Barrier_init(comm, MPI_INFO_NULL, &requests[0]), MPI_SUCCESS);
+  EXPECT_EQUAL(
+      MPI_Neighbor_alltoall_init(send, 1, MPI_INT, recv, 1, MPI_INT, ring, MPI_INFO_NULL, &requests[1]),
+      MPI_SUCCESS);
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+#endif
+#ifdef SWP_HAVE_LARGE_COUNTS
+  EXPECT_EQUAL(MPI_Scan_c(send, recv, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS);
+#endif
+  MPI_Comm_free(&ring);
+  free(types);
+}
+
+static void check_all(void) {
+  int *numbers = test_allocate(5 * ((size_t)procs + 2) * sizeof(int)), *recv = numbers + procs + 2,
+      *counts = recv + procs + 2, *displs = counts + procs, *places = displs + procs;
+  test_case("every kind");
+  for (int i = 0; i < procs + 2; i++)
+    numbers[i] = 7;
+  for (int i = 0; i < procs; i++) {
+    counts[i] = 1;
+    displs[i] = i;
+    places[i] = i * (int)sizeof(int);
+  }
+  check_plain(numbers, recv, counts, displs, MPI_COMM_WORLD);
+  check_others(numbers, recv, counts, places, MPI_COMM_WORLD);
+  free(numbers);
+}
+
+/* ---- Persistent calls ---- */
 
 #ifdef SWP_HAVE_PERSISTENT
 
 enum { ROUNDS = 3, FUNCTIONS = 4 };
-
-static int rank, procs;
 
 /* The numbers that a request sends and receives, one for each rank. */
 struct persistent {
@@ -89,18 +158,22 @@ static void check_orders(int function) {
   free(it.send), free(it.recv), free(it.ones), free(it.displs);
 }
 
+static void check_persistent(void) {
+  for (int function = 0; function < FUNCTIONS; function++)
+    check_orders(function);
+}
+#else
+static void check_persistent(void) {
+  if (rank == 0)
+    printf("swp_left: this MPI has no persistent collectives\n");
+}
+#endif
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   test_begin(&argc, &argv, "swp_left");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  for (int function = 0; function < FUNCTIONS; function++)
-    check_orders(function);
+  (argc > 1 && strcmp(argv[1], "--all") == 0 ? check_all : check_persistent)();
   return test_end();
 }
-#else
-int main(void) {
-  printf("swp_left: this MPI has no persistent collectives\n");
-  return EXIT_SUCCESS;
-}
-#endif
