@@ -262,6 +262,14 @@ def test_a_difference_is_resolved(ratio: float, noise: float, count: int, verdic
     assert proof.low < proof.ratio < proof.high
 
 
+def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
+    its = document.proved(document.advice(mix.mix(parse(LINE), None)), Proof.of([(1.0, 0.5)] * 3))
+    failed = replace(its, verdict="failed", ended="with the table, it hung", lines=["export A=1"])
+    said = [*document.outcome(failed)]
+    assert said[0] == "the table is not recommended: with the table, it hung"
+    assert "before that, the table saved 50 %" in said[1] and document.use(failed) == []
+
+
 def test_a_table_that_slows_down_does_not_save() -> None:
     its = document.advice(mix.mix(parse(LINE), None))
     slower = document.proved(its, Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1)))

@@ -1,10 +1,12 @@
 """`switchpoint advise` with real programs: its runs, and what is left of them."""
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -12,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
-from tests.kills import end, launches, lost
+from tests.kills import end, launches, lost, started_for
+from tuner.advice import trial
 from tuner.advice.running import Application, mpi_of
-from tuner.advice.trial import compare
+from tuner.advice.trial import BudgetError, TableError, Trial
 from tuner.machine.mpi import find_mpis
 
 from .conftest import MPIS, TIMEOUT_S, Kernels, finish, in_turn
@@ -56,9 +59,10 @@ def test_runs_with_the_table_dispatch_and_those_without_do_not(
     table.write_text("switchpoint-table 1\nrule op=alltoall method=bruck\n")
     program = str(kernels.build / "tests/swp_mix")
     app = Application(kernels.mpi, kernels.build, 2, [program, "10", "64", "0"])
-    proof, said = compare(app, table, end_s=0.0)
+    runs = Trial(app, table, usual_s=1.0, end_s=math.inf)
+    proof = next(runs.proofs())
     assert len(proof.pairs) == 1 and proof.verdict == "open"
-    assert said == ["alltoall by bruck: 10 calls of 64 to 64 bytes"]
+    assert runs.dispatched == ["alltoall by bruck: 10 calls of 64 to 64 bytes"]
     lines = ["export SWITCHPOINT_REPORT=1", *app.lines(table)]
     done = finish(["sh", "-e", "-c", "\n".join(lines)], os.environ, TIMEOUT_S)
     assert "alltoall by bruck: 10 calls of 64 to 64 bytes" in done.stderr
@@ -75,6 +79,28 @@ def test_a_program_that_fails_ends_advice(any_kernels: Kernels, tmp_path: Path) 
         timeout=TIMEOUT_S,
     )
     assert done.returncode == 1 and "swp_mix 1 8 0 abort` ended with" in done.stderr
+
+
+def script(path: Path, text: str) -> str:
+    """Return a program that runs these lines."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("left_s", [math.inf, 3.0])
+def test_a_program_that_hangs_with_the_table_is_ended(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_s: float
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))  # by which its processes are found
+    monkeypatch.setattr(trial, "HANG_S", 1.0 if left_s > 3 else 60.0)
+    program = script(tmp_path / "hangs", '[ -z "$SWITCHPOINT_TABLE" ] || sleep 1000')
+    app = Application(kernels.mpi, kernels.build, 2, [program])
+    runs = Trial(app, tmp_path / "a.table", usual_s=0.1, end_s=time.monotonic() + left_s)
+    error, words = (BudgetError, "ended after") if left_s == 3 else (TableError, "did not end")
+    with pytest.raises(error, match=words):
+        next(runs.proofs())
+    assert not started_for(tmp_path)
 
 
 KILLS = (signal.SIGTERM, signal.SIGKILL)

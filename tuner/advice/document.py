@@ -56,7 +56,8 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     gain: Gain
     calls: list[CallAdvice]
     to_measure: list[Shape]
-    verdict: str = ""
+    verdict: str = ""  # that of the pairs, or "failed": with the table
+    ended: str = ""  # why runs ended before they were resolved
     pairs: list[tuple[float, float]] = []
     ratio: float | None = None
     low: float | None = None  # None: too few pairs for an interval
@@ -188,8 +189,14 @@ def _why_none(its: Advice) -> str:
 
 def outcome(its: Advice) -> Iterator[str]:
     """Yield what runs with and without the table showed, and what was dispatched in them."""
+    if its.verdict == "failed":
+        yield f"the table is not recommended: {its.ended}"
+    elif its.ended:
+        yield f"the runs ended early: {its.ended}"
     if its.pairs:
-        yield _compared(Proof.of(its.pairs))
+        yield _compared(Proof.of(its.pairs), its.verdict)
+    elif its.ended:
+        pass
     elif its.verdict == "open":
         yield "not resolved: calls that may gain are not measured, or too little"
     elif its.verdict:
@@ -199,20 +206,22 @@ def outcome(its: Advice) -> Iterator[str]:
         yield "a larger --budget resolves smaller differences"
 
 
-def _compared(proof: Proof) -> str:
+def _compared(proof: Proof, verdict: str) -> str:
     pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
     low, high = (percent(1 - end, 1) for end in (proof.high, proof.low))
     few = len(proof.pairs) < LEAST_PAIRS
     interval = "no interval: three pairs are needed" if few else f"{low} to {high}"
     found = percent(abs(1 - proof.ratio), 1)
     so_far = f"saves {found}" if proof.ratio <= 1 else f"takes {found} longer"
+    before = f"saved {found}" if proof.ratio <= 1 else f"took {found} longer"
     words = {
         "gain": f"gain: the table saves {found} of the run time",
         "loss": "no gain: the program is slower with the table",
         "none": "no gain: the difference is below 1 %",
-        "open": f"not resolved within the budget; so far the table {so_far}",
+        "open": f"not resolved; so far the table {so_far}",
+        "failed": f"before that, the table {before}",
     }
-    return f"{words[proof.verdict]} ({interval}, by {pairs})"
+    return f"{words[verdict]} ({interval}, by {pairs})"
 
 
 def use(its: Advice) -> list[str]:

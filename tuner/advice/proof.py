@@ -5,7 +5,7 @@ The module does no input or output.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,14 +56,17 @@ class Proof:
         return "open"
 
 
-def prove(without: Callable[[], float], with_table: Callable[[], float], end_s: float) -> Proof:
+def prove(
+    without: Callable[[], float], with_table: Callable[[], float], end_s: float, usual_s: float
+) -> Iterator[Proof]:
     """Time both in turn, each first in every second pair, until they are resolved, or `end_s`.
 
-    At least one pair is run; no pair is begun that would end after that, by the longest so far.
+    Yield the proof after each pair. None is begun that would end after that, by the longest so far,
+    or two runs of `usual_s`.
     """
     pairs: list[tuple[float, float]] = []
-    longest_s = 0.0
-    while not pairs or time.monotonic() + longest_s < end_s:
+    longest_s = 2 * usual_s
+    while time.monotonic() + longest_s < end_s:
         begun_s = time.monotonic()
         if len(pairs) % 2 == 0:
             without_s = without()
@@ -72,6 +75,6 @@ def prove(without: Callable[[], float], with_table: Callable[[], float], end_s: 
             with_s = with_table()
             pairs.append((without(), with_s))
         longest_s = max(longest_s, time.monotonic() - begun_s)
-        if (proof := Proof.of(pairs)).verdict != "open":
-            return proof
-    return Proof.of(pairs)
+        yield (proof := Proof.of(pairs[:]))
+        if proof.verdict != "open":
+            return

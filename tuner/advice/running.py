@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign.ending import end_with_parent, exits_on
+from tuner.campaign.ending import all_below, end_with_parent, exits_on
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler, shim
@@ -22,6 +22,10 @@ _TABLE = "SWITCHPOINT_TABLE"
 
 class RunError(SwitchpointError):
     """Error raised when a program cannot be started, or fails; the message says why."""
+
+
+class LimitError(RunError):
+    """Error raised when a program has not ended within its limit, and was ended."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +97,16 @@ def run(
     stdout: IO[bytes] | int | None = None,
     stderr: IO[bytes] | int | None = None,
     cwd: Path | None = None,
+    limit_s: float | None = None,
 ) -> float:
     """Run a command to its end, and return the seconds; its standard input is empty.
 
-    What interrupts this process ends the command with all that it started, and so does, on Linux,
-    the end of this process.
+    What interrupts this process ends the command with all that it started, and so do its limit and,
+    on Linux, the end of this process.
 
     Raises:
         RunError: the command cannot be started, or failed.
+        LimitError: it did not end within `limit_s`.
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
     begun_s = time.monotonic()
@@ -119,7 +125,11 @@ def run(
         raise RunError(f"{start.command[0]} cannot be started: {error}") from error
     try:
         with exits_on(signal.SIGTERM, signal.SIGHUP):
-            code = process.wait()
+            code = process.wait(limit_s)
+    except subprocess.TimeoutExpired as error:
+        _end(process)
+        words = shlex.join(start.command)
+        raise LimitError(f"`{words}` did not end within {limit_s:.0f} s") from error
     except BaseException:
         _end(process)
         raise
@@ -130,16 +140,17 @@ def run(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a session: its launcher is asked first, as one that is killed may leave its ranks."""
-    for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(grace_s)
-            os.killpg(process.pid, signal.SIGKILL)  # those that outlive the launcher
-        except ProcessLookupError:
-            process.wait()
-        except subprocess.TimeoutExpired:
-            continue
-        return
+    with all_below(process.pid):
+        for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(grace_s)
+                os.killpg(process.pid, signal.SIGKILL)  # those that outlive the launcher
+            except ProcessLookupError:
+                process.wait()
+            except subprocess.TimeoutExpired:
+                continue
+            return
 
 
 def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:

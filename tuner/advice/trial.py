@@ -2,35 +2,78 @@
 
 import re
 import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from tuner.advice.proof import Proof, prove
-from tuner.advice.running import Application, Invocation, RunError, run
+from tuner.advice.running import Application, Invocation, LimitError, RunError, run
 from tuner.files import one_line
+
+HANG_RATIO, HANG_S = 10.0, 30.0
+"""A run hangs that takes more than so many times the longest run without the table, and seconds."""
 
 _SAID = re.compile(r"^switchpoint: (\w+ (?:not )?by .*)$", re.MULTILINE)
 
 
-def compare(app: Application, table: Path, end_s: float) -> tuple[Proof, list[str]]:
-    """Run the application with and without the table, and return what rank 0 dispatched too.
+class TableError(RunError):
+    """Error raised when the application fails or hangs with the table."""
 
-    Its output is shown only where a run fails. Raises RunError.
-    """
-    said: list[str] = []
 
-    def timed(start: Invocation) -> float:
+class BudgetError(RunError):
+    """Error raised when a run would have gone on after the end of the time for all."""
+
+
+@dataclass
+class Trial:
+    """Runs of an application with a table and without; output is shown only where one fails."""
+
+    app: Application
+    table: Path
+    usual_s: float  # of the longest run without the table so far
+    end_s: float  # of the monotonic clock
+    dispatched: list[str] = field(default_factory=list)  # by rank 0, in the last run with the table
+
+    def proofs(self) -> Iterator[Proof]:
+        """Yield the proof after each pair of runs, until the difference is resolved or time is up.
+
+        Raises:
+            TableError: the application failed, or hung, with the table.
+            BudgetError: the time was up during a run, which was ended.
+            RunError: the application failed without the table.
+        """
+        return prove(self._without, self._with_table, self.end_s, self.usual_s)
+
+    def _without(self) -> float:
+        seconds = self._timed(self.app.preloading(None))
+        self.usual_s = max(self.usual_s, seconds)
+        return seconds
+
+    def _with_table(self) -> float:
+        try:
+            return self._timed(self.app.tabled(self.table))
+        except BudgetError:
+            raise
+        except RunError as error:
+            raise TableError(f"with the table, {error}") from error
+
+    def _timed(self, start: Invocation) -> float:
+        hung_s, left_s = HANG_RATIO * self.usual_s + HANG_S, self.end_s - time.monotonic()
+        usual = f"{self.usual_s:.1f} s without the table"
         with tempfile.TemporaryFile() as output:
             try:
-                return run(start, output, output)
+                return run(start, output, output, limit_s=max(min(hung_s, left_s), 0.0))
+            except LimitError as error:
+                if left_s < hung_s:
+                    raise BudgetError(f"a run was ended after {left_s:.0f} s; {usual}") from error
+                raise RunError(f"{error}; {usual}") from error
             except RunError as error:
                 raise RunError(f"{error}: {_last_line(_text(output))}") from error
             finally:
-                said[:] = _SAID.findall(_text(output)) or said
-
-    without = app.preloading(None)
-    proof = prove(lambda: timed(without), lambda: timed(app.tabled(table)), end_s)
-    return proof, [one_line(line) for line in said]
+                if found := _SAID.findall(_text(output)):
+                    self.dispatched = [one_line(line) for line in found]
 
 
 def _text(output: IO[bytes]) -> str:

@@ -1,10 +1,11 @@
 """The end of programs that a command has started: with it, and by the signals that it gets."""
 
 import ctypes
+import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -34,6 +35,26 @@ def exits_on(*signals: signal.Signals) -> Iterator[None]:
     finally:
         for number in heeded:
             signal.signal(number, before[number])
+
+
+@contextmanager
+def all_below(pid: int) -> Iterator[None]:
+    """Kill, at the end of the block, what ran below a process at its begin and still runs (Linux).
+
+    A launcher's processes have sessions of their own, so that no signal to its group reaches them.
+    """
+    with ExitStack() as stack:
+        for each in descendants(pid):
+            with suppress(OSError):  # it has ended
+                number = os.pidfd_open(each)
+                stack.callback(os.close, number)
+                stack.callback(_kill, number)
+        yield
+
+
+def _kill(number: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(number, signal.SIGKILL)
 
 
 def descendants(pid: int) -> dict[int, str]:

@@ -23,6 +23,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.options import system_option as system_id_option
 from tuner.commands.plan import BUDGET
+from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,6 +108,8 @@ def advise(
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    if document.verdict == "failed":
+        raise SwitchpointError("the application failed with the table, not without it")
 
 
 def system_of(part: str | None, environment: str = "") -> str | None:
@@ -212,7 +215,7 @@ class _Advice:
             self._say("with what was measured:")
             document = _say(found, self._out)
             saved.save(path, document)
-        document = self._prove(found, document, table)
+        document = self._prove(found, document, table, run_s)
         saved.save(path, document)
         show_outcome(document, self._out)
         return document
@@ -262,12 +265,12 @@ class _Advice:
         tables = tune_systems(systems, self._out, required)
         return tables[0].table if tables else None
 
-    def _prove(self, mix: Mix, its: Advice, table: Table | None) -> Advice:
+    def _prove(self, mix: Mix, its: Advice, table: Table | None, run_s: float) -> Advice:
         """Run the application with and without the table if it may gain; add what that shows."""
         from msgspec.structs import replace
 
-        from tuner.advice import trial
         from tuner.advice.document import proved
+        from tuner.advice.trial import BudgetError, TableError, Trial
         from tuner.export import forms
         from tuner.models.fitting import last_fitted
         from tuner.paths import database_path, results_directory
@@ -280,7 +283,14 @@ class _Advice:
         path = (results_directory() / system / "switchpoint.table").absolute()
         with Store.open(database_path(), readonly=True) as store:
             forms.write(table, "table", path, last_fitted(store, system))
-        proof, dispatched = trial.compare(self._app, path, self._end_s)
-        lines = self._app.lines(path)
         srun = "" if self._app.launcher else self._app.by_srun(path)
-        return replace(proved(its, proof), dispatched=dispatched, lines=lines, srun=srun)
+        its = replace(its, verdict="open", lines=self._app.lines(path), srun=srun)
+        trial = Trial(self._app, path, run_s, self._end_s)
+        try:
+            for proof in trial.proofs():
+                its = proved(its, proof)
+        except BudgetError as error:
+            its = replace(its, ended=str(error))
+        except TableError as error:
+            its = replace(its, verdict="failed", ended=str(error))
+        return replace(its, dispatched=trial.dispatched)
