@@ -8,17 +8,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests import synthetic
 from tests.conftest import by_day
 from tests.kills import end, launches, lost, started_for
-from tuner.advice import trial
+from tuner.advice import saved, trial
+from tuner.advice.document import Advice
 from tuner.advice.running import Application, mpi_of
 from tuner.advice.trial import BudgetError, TableError, Trial
 from tuner.machine.mpi import find_mpis
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
+from tuner.store.store import Store
 
 from .conftest import MPIS, TIMEOUT_S, Kernels, finish, in_turn
 
@@ -101,6 +107,62 @@ def test_a_program_that_hangs_with_the_table_is_ended(
     with pytest.raises(error, match=words):
         next(runs.proofs())
     assert not started_for(tmp_path)
+
+
+@pytest.fixture
+def tabled(any_kernels: Kernels, tmp_path: Path) -> Path:
+    """Return results with a table: of MPI_Alltoall, bruck is the best at 64 bytes."""
+    spec = synthetic.Campaign(
+        environment=any_kernels.mpi.name,
+        operation="alltoall",
+        patterns=[synthetic.BLOCKS],
+        sizes=(64,),
+        methods=("vendor", "bruck"),
+        times=lambda method, size: 2e-6 if method == "bruck" else 4e-6,
+    )
+    results = tmp_path / "results"
+    ingest(results / "switchpoint.db", synthetic.write(results, spec))
+    with Store.open(results / "switchpoint.db") as store:
+        tune(store, str(store.systems()["system"].iloc[0]), required_executions=0)
+    return results
+
+
+def kept(results: Path) -> list[Advice]:
+    """Return the advice that is kept, the newest first."""
+    return [*saved.newest(results).values()]
+
+
+def test_the_pairs_of_a_killed_comparison_are_continued(
+    any_kernels: Kernels, tabled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
+    words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10")
+    code, said = end(words, tabled, signal.SIGKILL, lambda: any(its.pairs for its in kept(tabled)))
+    assert code == -signal.SIGKILL, said
+    (killed,) = kept(tabled)
+    assert (killed.ended, killed.verdict) == ("interrupted", "open")
+    code, said = end(
+        words, tabled, signal.SIGTERM, lambda: any(its.earlier for its in kept(tabled))
+    )
+    assert f"going on with {len(killed.pairs)} pairs of runs" in said
+    last = kept(tabled)[0]
+    assert last.earlier == len(killed.pairs) < len(last.pairs)
+    assert last.pairs[: last.earlier] == killed.pairs
+
+
+def test_what_differs_in_command_or_rules_is_another_trial(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    table, rule = tmp_path / "a.table", "rule op=alltoall method=bruck"
+    app = Application(any_kernels.mpi, any_kernels.build, 2, ["true", "1"])
+
+    def identity(rules: str, app: Application = app) -> str:
+        table.write_text(f"switchpoint-table 1\n{rules}\n")
+        return Trial(app, table, 1.0, math.inf).identity({"alltoall"})
+
+    same = f'rule op=bcast method=ring\n{rule} evidence="measured anew"'
+    assert identity(rule) == identity(same) != identity(f"{rule}:radix=4")
+    assert identity(rule) != identity(rule, replace(app, command=["true", "2"]))
 
 
 KILLS = (signal.SIGTERM, signal.SIGKILL)

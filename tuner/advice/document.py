@@ -58,6 +58,8 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     to_measure: list[Shape]
     verdict: str = ""  # that of the pairs, or "failed": with the table
     ended: str = ""  # why runs ended before they were resolved
+    trial: str = ""  # what is compared: see `Trial.identity`
+    earlier: int = 0  # of the pairs: those of an earlier start
     pairs: list[tuple[float, float]] = []
     ratio: float | None = None
     low: float | None = None  # None: too few pairs for an interval
@@ -194,7 +196,7 @@ def outcome(its: Advice) -> Iterator[str]:
     elif its.ended:
         yield f"the runs ended early: {its.ended}"
     if its.pairs:
-        yield _compared(Proof.of(its.pairs), its.verdict)
+        yield _compared(its, Proof.of(its.pairs))
     elif its.ended:
         pass
     elif its.verdict == "open":
@@ -206,8 +208,10 @@ def outcome(its: Advice) -> Iterator[str]:
         yield "a larger --budget resolves smaller differences"
 
 
-def _compared(proof: Proof, verdict: str) -> str:
+def _compared(its: Advice, proof: Proof) -> str:
     pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
+    if its.earlier:
+        pairs += f", {its.earlier} of an earlier start"
     low, high = (percent(1 - end, 1) for end in (proof.high, proof.low))
     few = len(proof.pairs) < LEAST_PAIRS
     interval = "no interval: three pairs are needed" if few else f"{low} to {high}"
@@ -221,7 +225,7 @@ def _compared(proof: Proof, verdict: str) -> str:
         "open": f"not resolved; so far the table {so_far}",
         "failed": f"before that, the table {before}",
     }
-    return f"{words[verdict]} ({interval}, by {pairs})"
+    return f"{words[its.verdict]} ({interval}, by {pairs})"
 
 
 def use(its: Advice) -> list[str]:

@@ -5,7 +5,7 @@ The module does no input or output.
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,14 +57,18 @@ class Proof:
 
 
 def prove(
-    without: Callable[[], float], with_table: Callable[[], float], end_s: float, usual_s: float
+    without: Callable[[], float],
+    with_table: Callable[[], float],
+    end_s: float,
+    usual_s: float,
+    earlier: Sequence[tuple[float, float]] = (),
 ) -> Iterator[Proof]:
-    """Time both in turn, each first in every second pair, until they are resolved, or `end_s`.
+    """Time both in turn, each first in every second pair, until they are resolved, or time is up.
 
-    Yield the proof after each pair. None is begun that would end after that, by the longest so far,
-    or two runs of `usual_s`.
+    Yield the proof after each pair, with the `earlier` ones. None is begun that would end after
+    `end_s`, by the longest so far, or two runs of `usual_s`.
     """
-    pairs: list[tuple[float, float]] = []
+    pairs = list(earlier)
     longest_s = 2 * usual_s
     while time.monotonic() + longest_s < end_s:
         begun_s = time.monotonic()

@@ -24,6 +24,12 @@ def save(profile: Path, its: Advice) -> None:
     atomic.write(profile.with_suffix(_SUFFIX), msgspec.json.encode(its))
 
 
+def unresolved(results: Path, trial: str) -> list[tuple[float, float]]:
+    """Return the pairs of a trial that ended before it was resolved; [] if there are none."""
+    found = next((its for its in newest(results).values() if its.trial == trial), None)
+    return found.pairs if found and found.verdict in ("open", "failed") else []
+
+
 def newest(results: Path) -> dict[str, Advice]:
     """Return what is kept, by name; files that are no advice are left out."""
     paths = sorted((results / _DIRECTORY).glob(f"*{_SUFFIX}"), reverse=True)

@@ -1,16 +1,22 @@
 """The application with a table and without, and why calls were not dispatched."""
 
+import hashlib
+import os
 import re
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from tuner.advice.proof import Proof, prove
 from tuner.advice.running import Application, Invocation, LimitError, RunError, run
 from tuner.files import one_line
+from tuner.machine.mpi import shim
 
 HANG_RATIO, HANG_S = 10.0, 30.0
 """A run hangs that takes more than so many times the longest run without the table, and seconds."""
@@ -36,15 +42,36 @@ class Trial:
     end_s: float  # of the monotonic clock
     dispatched: list[str] = field(default_factory=list)  # by rank 0, in the last run with the table
 
-    def proofs(self) -> Iterator[Proof]:
+    def identity(self, operations: Collection[str]) -> str:
+        """Return a digest of what is compared: two trials that have the same are one.
+
+        It changes with the command, the files that this names, the methods, and the rules for the
+        operations.
+        """
+        start = self.app.tabled(self.table)
+        rules = [line.partition(" evidence=")[0] for line in self.table.read_text().splitlines()]
+        own = [f"rule op={operation} " for operation in operations]
+        files = [*start.command, shutil.which(self.app.command[0]), shim(self.app.build)]
+        parts = [
+            str(Path.cwd()),
+            start.command,
+            sorted(self.app.variables.items()),
+            [line for line in rules if line.startswith(tuple(own))],
+            [[its.st_size, its.st_mtime_ns] for its in map(_status, files) if its],
+        ]
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    def proofs(self, earlier: Sequence[tuple[float, float]] = ()) -> Iterator[Proof]:
         """Yield the proof after each pair of runs, until the difference is resolved or time is up.
+
+        `earlier` are pairs of a trial that was ended.
 
         Raises:
             TableError: the application failed, or hung, with the table.
             BudgetError: the time was up during a run, which was ended.
             RunError: the application failed without the table.
         """
-        return prove(self._without, self._with_table, self.end_s, self.usual_s)
+        return prove(self._without, self._with_table, self.end_s, self.usual_s, earlier)
 
     def _without(self) -> float:
         seconds = self._timed(self.app.preloading(None))
@@ -74,6 +101,13 @@ class Trial:
             finally:
                 if found := _SAID.findall(_text(output)):
                     self.dispatched = [one_line(line) for line in found]
+
+
+def _status(path: str | Path | None) -> os.stat_result | None:
+    try:
+        return Path(path).stat() if path else None
+    except (OSError, ValueError):
+        return None
 
 
 def _text(output: IO[bytes]) -> str:

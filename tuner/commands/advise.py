@@ -215,7 +215,7 @@ class _Advice:
             self._say("with what was measured:")
             document = _say(found, self._out)
             saved.save(path, document)
-        document = self._prove(found, document, table, run_s)
+        document = self._prove(found, document, table, run_s, path)
         saved.save(path, document)
         show_outcome(document, self._out)
         return document
@@ -265,11 +265,18 @@ class _Advice:
         tables = tune_systems(systems, self._out, required)
         return tables[0].table if tables else None
 
-    def _prove(self, mix: Mix, its: Advice, table: Table | None, run_s: float) -> Advice:
-        """Run the application with and without the table if it may gain; add what that shows."""
+    def _prove(
+        self, mix: Mix, its: Advice, table: Table | None, run_s: float, profile: Path
+    ) -> Advice:
+        """Run the application with and without the table if it may gain; add what that shows.
+
+        It is kept beside the profile after each pair.
+        """
         from msgspec.structs import replace
 
+        from tuner.advice import saved
         from tuner.advice.document import proved
+        from tuner.advice.proof import Proof
         from tuner.advice.trial import BudgetError, TableError, Trial
         from tuner.export import forms
         from tuner.models.fitting import last_fitted
@@ -286,9 +293,15 @@ class _Advice:
         srun = "" if self._app.launcher else self._app.by_srun(path)
         its = replace(its, verdict="open", lines=self._app.lines(path), srun=srun)
         trial = Trial(self._app, path, run_s, self._end_s)
+        identity = trial.identity({said.calls.shape.operation for said in used})
+        if earlier := saved.unresolved(results_directory(), identity):
+            self._say(f"going on with {len(earlier)} pairs of runs of an earlier start")
+            its = proved(its, Proof.of(earlier))
+        its = replace(its, trial=identity, earlier=len(earlier))
         try:
-            for proof in trial.proofs():
+            for proof in trial.proofs(earlier):
                 its = proved(its, proof)
+                saved.save(profile, replace(its, ended="interrupted"))
         except BudgetError as error:
             its = replace(its, ended=str(error))
         except TableError as error:
