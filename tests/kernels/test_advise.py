@@ -17,11 +17,13 @@ import pytest
 from tests import synthetic
 from tests.conftest import by_day
 from tests.kills import end, launches, lost, started_for
-from tuner.advice import saved, trial
+from tuner.advice import measuring, saved, trial
 from tuner.advice.document import Advice
 from tuner.advice.running import Application, mpi_of
 from tuner.advice.trial import BudgetError, TableError, Trial
+from tuner.campaign.plans import PlannedCase
 from tuner.machine.mpi import find_mpis
+from tuner.machine.systems import LOCAL, BuiltKernels
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -107,6 +109,23 @@ def test_a_program_that_hangs_with_the_table_is_ended(
     with pytest.raises(error, match=words):
         next(runs.proofs())
     assert not started_for(tmp_path)
+
+
+def test_a_failed_launch_leaves_what_others_have_measured(
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    fails = 'case "$*" in *"--op alltoall"*) echo no memory >&2; exit 3 ;; esac'
+    bench = script(tmp_path / "bench", f'{fails}\nexec "{any_kernels.build}/bench/swpbench" "$@"')
+    built = BuiltKernels(any_kernels.mpi, any_kernels.build, Path(bench))
+    cases = [
+        PlannedCase(LOCAL, any_kernels.mpi.name, name, "blocks", "1_on_1_node", 1, 1, [8])
+        for name in ("alltoall", "bcast")
+    ]
+    systems, failure = measuring.measure(cases, built, 1.0)
+    assert "alltoall blocks on 1 processes (launch 0)" in failure and "\n" not in failure
+    with Store.open(tmp_path / "results/switchpoint.db", readonly=True) as store:
+        assert [*store.systems()["system"]] == systems
 
 
 @pytest.fixture

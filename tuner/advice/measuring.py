@@ -13,9 +13,10 @@ from tuner.advice.running import Invocation, RunError, run
 from tuner.campaign.looks import PROBE
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.plans import Plan, PlannedCase
-from tuner.campaign.racing import Start, Starts
+from tuner.campaign.racing import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, Call
 from tuner.campaign.soaking import SoakSite
+from tuner.files import one_line
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import python_path, scratch_directory
 from tuner.machine.systems import LOCAL, BuiltKernels
@@ -68,13 +69,14 @@ def _arrival_s(calls: Calls) -> float:
     return min((calls.spread_s or 0.0) * (procs + 1) / (procs - 1), LATEST_S)
 
 
-def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> list[str]:
-    """Race the cases for a time, and return the systems of the results.
+def measure(
+    cases: list[PlannedCase], kernels: BuiltKernels, seconds: float
+) -> tuple[list[str], str]:
+    """Race the cases for a time; return the systems of the results, and what failed, else "".
 
     Finished launches are kept whatever happens.
 
     Raises:
-        RunError: the race failed.
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
     campaign = new_campaign()
@@ -91,18 +93,19 @@ def measure(cases: list[PlannedCase], kernels: BuiltKernels, seconds: float) -> 
     file = stage / "starts.json"
     place = PLANS.path_of(campaign).absolute(), LOCAL, kernels.mpi.name
     Starts(*place, kernels.swpbench.absolute(), starts, probe).save(file)
-    log = stage / "race.log"
+    log, failure = stage / "race.log", ""
     try:
         with log.open("wb") as output:
             command = [sys.executable, "-m", "tuner.campaign.racing", str(file)]
             run(Invocation(command, {"PYTHONPATH": python_path()}), output, output, stage)
     except RunError as error:
         lines = log.read_text(errors="replace").splitlines()
-        raise RunError(f"the race failed: {lines[-1] if lines else error}") from error
+        said = [line.removeprefix(FAILED) for line in lines if line.startswith(FAILED)]
+        failure = one_line("; ".join(said) or (lines[-1] if lines else str(error)))
     finally:
         keep_finished(campaign, str(stage))
         shutil.rmtree(stage, ignore_errors=True)
-    return sorted({path.parent.parent.name for path in keeping.of_campaign(campaign)})
+    return sorted({path.parent.parent.name for path in keeping.of_campaign(campaign)}), failure
 
 
 def _start(

@@ -242,6 +242,7 @@ class _Advice:
         from tuner.advice.proof import LEAST_PAIRS
         from tuner.campaign import soaking
         from tuner.commands.finish import tune_systems
+        from tuner.files import one_line
         from tuner.selection import tuning
 
         cases = measuring.cases_of(mix.to_measure, self._kernels)
@@ -258,10 +259,17 @@ class _Advice:
             return None
         self._say(f"measuring for {seconds:.0f} s: {what}")
         end_s = time.monotonic() + seconds
-        systems = measuring.measure(cases, self._kernels, seconds)
+        systems, failure = measuring.measure(cases, self._kernels, seconds)
+        if failure:
+            self._say(f"not measured whole, going on with what was kept: {failure}")
+        if not systems:
+            return None
         required = tuning.required(self._required)
         site = measuring.soak_site(cases, required, max(end_s - time.monotonic(), 1.0))
-        soaking.soak(systems, site, self._out)
+        try:
+            soaking.soak(systems, site, self._out)
+        except SwitchpointError as error:
+            self._say(f"not soaked: {one_line(str(error))}")
         tables = tune_systems(systems, self._out, required)
         return tables[0].table if tables else None
 
