@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from io import BytesIO
@@ -114,7 +115,9 @@ def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
         ("Bcast", 32768, 0, State.SETTLED),
         ("Bcast", 1 << 22, 0, State.UNMEASURED),
         ("Alltoall", 64, 0, State.UNMEASURED),
-        ("Alltoallv", 64, 0, State.UNDISPATCHED),
+        ("Alltoallv", 64, 0, State.PROMISED),
+        ("Neighbor_alltoallv", 0, 0, State.PROMISED),
+        ("Alltoallv_init", 64, 0, State.UNDISPATCHED),
         ("Wait", 0, -1, State.UNDISPATCHED),
     ],
 )
@@ -144,6 +147,27 @@ def test_what_promises_no_gain(
 def test_calls_that_are_not_dispatched_say_why(call: str, why: str) -> None:
     found = mix.mix(parse(content(tally(call, 8, 0.5))), None)
     assert why in document.rows(document.advice(found))[0][-1]
+
+
+def test_calls_that_need_a_promise_are_in_the_bound(table: Table) -> None:
+    calls = [tally("Alltoallv", 64, 0.2), tally("Neighbor_alltoall_init", 8, 0.01)]
+    its = parse(content(*calls, tally("Waitall", 0, 0.3, -1), tally("Recv", 8, 0.1)))
+    assert its.bound_s == pytest.approx(0.2 + 0.01 + 0.3)
+    found = document.advice(mix.mix(its, table))
+    lines = [*document.summary(found)]
+    assert any("21 % is in calls that need counts" in line for line in lines)
+    done = next(document.outcome(replace(found, verdict="none")))
+    assert done == "no gain: its calls need counts that are promised to stay fixed"
+    rule = next(rule for rule in table.rules if rule.method == "binomial")
+    ruled = dataclasses.replace(table, rules=[rule._replace(operation="alltoallv")])
+    methods = {said.calls.shape.call: said.method for said in mix.mix(its, ruled).said}
+    assert methods["Alltoallv"] == "binomial" and methods["Neighbor_alltoall_init"] == ""
+
+
+def test_no_gain_has_its_reason() -> None:
+    for name, why in (("Recv", "its time is in other calls"), ("Bcast", "not measured yet")):
+        its = document.advice(mix.mix(parse(content(tally(name, 8, 0.5))), None))
+        assert why in next(document.outcome(replace(its, verdict="none")))
 
 
 def test_without_a_store_everything_is_to_be_measured() -> None:

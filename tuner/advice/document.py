@@ -164,9 +164,20 @@ def summary(its: Advice) -> Iterator[str]:
         )
     else:
         yield f"expected gain by the table: none; {_why_none(its)}"
-    others_s = sum(call.seconds for call in its.calls if call.state is State.UNDISPATCHED)
+    promised_s = _in_state(its, State.PROMISED)
+    if promised_s > 0:
+        yield (
+            f"{percent(promised_s, its.seconds)} is in calls that need counts that are promised to "
+            "stay fixed (swp_fixed_counts)"
+        )
+    others_s = _in_state(its, State.UNDISPATCHED)
     if others_s > 0:
         yield f"calls that no table is about take {percent(others_s, its.seconds)}"
+
+
+def _in_state(its: Advice, state: State) -> float:
+    """Return the seconds of calls of which a table says this, within the run."""
+    return min(sum(call.seconds for call in its.calls if call.state is state), its.seconds)
 
 
 def worth_measuring(its: Advice) -> Iterator[str]:
@@ -186,6 +197,8 @@ def _why_none(its: Advice) -> str:
         return "its time is in other calls" if others else "the program computes"
     if its.to_measure:
         return "what matters is not measured yet"
+    if {State.SETTLED, State.OPEN, State.UNMEASURED}.isdisjoint(call.state for call in its.calls):
+        return "its calls need counts that are promised to stay fixed"
     return "the MPI library's own methods are the best known for its calls"
 
 
@@ -202,7 +215,7 @@ def outcome(its: Advice) -> Iterator[str]:
     elif its.verdict == "open":
         yield "not resolved: calls that may gain are not measured, or too little"
     elif its.verdict:
-        yield "no gain: the table has no other method for the calls of this program"
+        yield f"no gain: {_why_none(its)}"
     yield from its.dispatched
     if its.verdict == "open" and its.pairs:
         yield "a larger --budget resolves smaller differences"

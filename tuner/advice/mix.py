@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
@@ -32,6 +32,7 @@ class State(StrEnum):
     OPEN = "open"
     UNMEASURED = "not measured"
     ALONE = "one process"
+    PROMISED = "needs a promise"
     UNDISPATCHED = "not dispatched"
 
 
@@ -39,6 +40,7 @@ class State(StrEnum):
 class Said:
     """What the table says of calls, and the seconds that it gains, with their interval.
 
+    Nothing is expected of calls that need a promise of fixed counts: profiles do not know of it.
     `more_s` are the seconds that measurements may still add at most: all of them, with the waiting,
     which may be for processes that are late from the call before, where there are none.
     """
@@ -87,10 +89,14 @@ def mix(profile: Profile, table: Table | None) -> Mix:
 
 def _said(calls: Calls, table: Table | None) -> Said:
     shape = calls.shape
-    if not shape.operation:
+    if not shape.operation and not shape.promised:
         return Said(calls, State.UNDISPATCHED, words=f"not dispatched: {_why_not(shape)}")
     if shape.procs == 1:
         return Said(calls, State.ALONE)
+    if shape.promised:
+        return Said(
+            calls, State.PROMISED, _promised_method(shape, table), _PROMISES[shape.promised]
+        )
     point = _nearest(table.points, shape) if table else None
     if table is None or point is None:
         return Said(calls, State.UNMEASURED, more_s=calls.seconds)
@@ -109,15 +115,36 @@ def _said(calls: Calls, table: Table | None) -> Said:
     )
 
 
+_PROMISES = {
+    "alltoallv": "only with counts that are promised to stay fixed",
+    "exchange": "only with fixed counts, promised or by persistent requests",
+}
+
+
+def _promised_method(shape: Shape, table: Table | None) -> str:
+    """Return the first method other than the default that a promise may lead to; "" if none."""
+    operation = shape.promised
+    default = DEFAULT_METHODS[operation]
+    here = [
+        rule
+        for rule in (table.rules if table else ())
+        if rule.operation == operation
+        and rule.nodes_low <= shape.nodes <= rule.nodes_high
+        and rule.ppn_low <= shape.ppn <= rule.ppn_high
+    ]
+    if operation in COLLECTIVES:
+        rule = match.first(here, Place(operation, shape.nodes, shape.ppn), shape.bytes)
+        here = [rule] if rule else []
+    return next((rule.method for rule in here if rule.method != default), "")
+
+
 def _why_not(shape: Shape) -> str:
     """Return why the preload leaves a call to the MPI library."""
     name = shape.call.lower()
-    if name in DISPATCHED:
-        return "the communicator has ranks of another job, or is between two groups"
     if name in COLLECTIVES:
-        return "only with counts that are promised to stay fixed"
+        return "the communicator has ranks of another job, or is between two groups"
     if name.removeprefix("i").startswith("neighbor_"):
-        return "only with fixed counts, promised or by persistent requests"
+        return _PROMISES["exchange"]
     if name.removesuffix("_init") in COLLECTIVES:
         return "persistent; starting it must not wait for other ranks, as methods do"
     if name.removeprefix("i") in COLLECTIVES:

@@ -73,6 +73,11 @@ class Trial:
         """
         return prove(self._without, self._with_table, self.end_s, self.usual_s, earlier)
 
+    @property
+    def dispatches(self) -> bool:
+        """Return whether rank 0 has reported a call by another method than the MPI library's."""
+        return any(re.match(r"\w+ by (?!vendor: )", line) for line in self.dispatched)
+
     def _without(self) -> float:
         seconds = self._timed(self.app.preloading(None))
         self.usual_s = max(self.usual_s, seconds)

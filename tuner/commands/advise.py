@@ -284,6 +284,7 @@ class _Advice:
 
         from tuner.advice import saved
         from tuner.advice.document import proved
+        from tuner.advice.mix import State
         from tuner.advice.proof import Proof
         from tuner.advice.trial import BudgetError, TableError, Trial
         from tuner.export import forms
@@ -300,14 +301,20 @@ class _Advice:
             forms.write(table, "table", path, last_fitted(store, system))
         srun = "" if self._app.launcher else self._app.by_srun(path)
         its = replace(its, verdict="open", lines=self._app.lines(path), srun=srun)
+        # Programs that do not finalize report nothing.
+        promises = its.finalized and all(said.state is State.PROMISED for said in used)
         trial = Trial(self._app, path, run_s, self._end_s)
-        identity = trial.identity({said.calls.shape.operation for said in used})
+        shapes = [said.calls.shape for said in used]
+        identity = trial.identity({shape.operation or shape.promised for shape in shapes})
         if earlier := saved.unresolved(results_directory(), identity):
             self._say(f"going on with {len(earlier)} pairs of runs of an earlier start")
             its = proved(its, Proof.of(earlier))
         its = replace(its, trial=identity, earlier=len(earlier))
         try:
             for proof in trial.proofs(earlier):
+                if promises and not trial.dispatches:
+                    why = "the program does not promise fixed counts, so the table changed no call"
+                    return replace(its, verdict="none", ended=why, dispatched=trial.dispatched)
                 its = proved(its, proof)
                 saved.save(profile, replace(its, ended="interrupted"))
         except BudgetError as error:
