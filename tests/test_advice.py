@@ -164,6 +164,14 @@ def test_calls_that_need_a_promise_are_in_the_bound(table: Table) -> None:
     assert methods["Alltoallv"] == "binomial" and methods["Neighbor_alltoall_init"] == ""
 
 
+def test_times_of_several_threads_are_no_more_than_the_run() -> None:
+    calls = [tally("Bcast", 8, 3 * RUN_S), tally("Recv", 8, 2 * RUN_S)]
+    its = parse(content(*calls))
+    assert its.bound_s == its.communication_s == RUN_S
+    assert [each.seconds for each in its.calls] == [RUN_S, RUN_S]
+    assert "100 % of it in MPI" in next(document.summary(document.advice(mix.mix(its, None))))
+
+
 def test_no_gain_has_its_reason() -> None:
     for name, why in (("Recv", "its time is in other calls"), ("Bcast", "not measured yet")):
         its = document.advice(mix.mix(parse(content(tally(name, 8, 0.5))), None))

@@ -108,6 +108,9 @@ class Calls:
 class Profile:
     """The calls of one run, those with the most time first. `seconds` are from init to finalize.
 
+    Times of several threads are added up, to no more than the time of their process.
+    `communication_s` are those in MPI, the mean of all processes.
+
     `bound_s` are the seconds in calls of operations with tables, of the process that spends the
     least in them: if they took no time, the program would still take all others of that process.
     Those that need a promise of fixed counts are among them.
@@ -119,13 +122,9 @@ class Profile:
     finalized: bool
     seconds: float
     lost: int
+    communication_s: float
     bound_s: float
     calls: tuple[Calls, ...]
-
-    @property
-    def communication_s(self) -> float:
-        """Return the seconds in MPI, the mean of all processes."""
-        return sum(each.seconds for each in self.calls)
 
 
 def read(path: Path) -> Profile:
@@ -162,9 +161,14 @@ def parse(file: IO[bytes]) -> Profile:
         finalized=all(its.finalized for its in processes.values()),
         seconds=max(its.seconds for its in processes.values()),
         lost=sum(its.lost for its in processes.values()),
+        communication_s=float(np.mean([*map(_communication_s, processes.values())])),
         bound_s=min(map(_tabled_s, processes.values())),
         calls=_calls(processes),
     )
+
+
+def _communication_s(process: _Process) -> float:
+    return min(sum(tally.seconds for tally in process.calls), process.seconds)
 
 
 def _tabled_s(process: _Process) -> float:
@@ -174,12 +178,13 @@ def _tabled_s(process: _Process) -> float:
     """
     shapes = _shapes(process)
     later = any(its.promised and its.call.endswith("_init") for its in shapes)
-    return sum(
+    seconds = sum(
         tally.seconds
         for shape, tally in zip(shapes, process.calls, strict=True)
         if (shape.procs > 1 and (shape.operation or shape.promised))
         or (later and shape.call.startswith(("Start", "Test", "Wait")))
     )
+    return min(seconds, process.seconds)
 
 
 def _calls(processes: Mapping[int, _Process]) -> tuple[Calls, ...]:
@@ -193,7 +198,8 @@ def _calls(processes: Mapping[int, _Process]) -> tuple[Calls, ...]:
             types[shape] |= {printable(tally.type)} - {""}
     meetings = _meetings(processes)
     found = []
-    for shape, of_ranks in seconds.items():
+    for shape, spent in seconds.items():
+        of_ranks = {rank: min(its_s, processes[rank].seconds) for rank, its_s in spent.items()}
         count, mean_s = max(counts[shape].values()), sum(of_ranks.values()) / len(processes)
         own_s, spread_s = min(of_ranks.values()), None
         if its_meetings := meetings.get(shape):
