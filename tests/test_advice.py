@@ -235,8 +235,17 @@ def test_a_line_without_an_end_is_not_read(tmp_path: Path) -> None:
 
 def test_a_process_killed_while_it_wrote_costs_its_line_alone() -> None:
     text = content(tally("Bcast", 8, 0.1)).splitlines()
-    its = parse(text[0] + b"\n" + text[1][:300].replace(b'"profile": ', b'"profile":') + b"\n")
-    assert (its.procs, its.reported) == (2, 1)
+    cut = text[1].replace(b'"profile": ', b'"profile":')
+    for length in (300, cut.index(b"}") + 1):  # where its end looks like that of a line
+        its = parse(text[0] + b"\n" + cut[:length] + b"\n")
+        assert (its.procs, its.reported, its.cut) == (2, 1, 1)
+        said = [*document.summary(document.advice(mix.mix(its, None)))]
+        assert "lines of killed processes that are cut off, and ignored: 1" in said
+
+
+def test_a_long_program_name_is_cut() -> None:
+    its = parse(LINE.replace(b'"app"', b'"' + b"p" * 1000 + b'"'))
+    assert its.program.startswith("ppp") and len(its.program) <= 255
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG = 1 };
+enum { TAG = 1, PROGRAM_BYTES = 256 };
 
 static int rank, procs;
 static char node[MPI_MAX_PROCESSOR_NAME];
@@ -79,13 +79,14 @@ static void print_groups(FILE *to) {
 
 /* The line of this process; NULL without memory. */
 static char *print_line(bool finalized, double seconds, size_t *length) {
-  char *line = NULL;
+  char *line = NULL, program[PROGRAM_BYTES];
   FILE *to = open_memstream(&line, length);
   if (to == NULL)
     return NULL;
   fprintf(to, "{\"profile\":1,\"rank\":%d,\"procs\":%d,\"finalized\":%s,\"program\":", rank, procs,
           finalized ? "true" : "false");
-  print_text(to, program_invocation_short_name);
+  snprintf(program, sizeof program, "%s", program_invocation_short_name);
+  print_text(to, program);
   fprintf(to, ",\"node\":");
   print_text(to, node);
   print_seconds(to, ",\"seconds\":", seconds);

@@ -56,6 +56,7 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     gain: Gain
     calls: list[CallAdvice]
     to_measure: list[Shape]
+    cut: int = 0
     verdict: str = ""  # that of the pairs, or "failed": with the table
     ended: str = ""  # why runs ended before they were resolved
     trial: str = ""  # what is compared: see `Trial.identity`
@@ -84,6 +85,7 @@ def advice(mix: Mix) -> Advice:
         gain=Gain(*mix.gain_s),
         calls=[_call(said) for said in mix.said],
         to_measure=[said.calls.shape for said in mix.to_measure],
+        cut=profile.cut,
     )
 
 
@@ -151,6 +153,8 @@ def summary(its: Advice) -> Iterator[str]:
     )
     if its.reported < its.processes:
         yield f"only {its.reported} of {its.processes} processes have written their calls"
+    if its.cut:
+        yield f"lines of killed processes that are cut off, and ignored: {its.cut}"
     if its.lost:
         yield f"{its.lost} calls are not counted, as there were too many different ones"
     yield (

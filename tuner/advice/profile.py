@@ -11,7 +11,7 @@ import numpy as np
 
 from tuner.domain.operations import DISPATCHED
 from tuner.errors import SwitchpointError
-from tuner.files import open_file, printable
+from tuner.files import one_line, open_file, printable
 
 MOST_LINE_BYTES = 16 << 20
 """The longest line that is read; the preload writes less than half of it for a process."""
@@ -19,6 +19,7 @@ MOST_LINE_BYTES = 16 << 20
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Name = Annotated[str, msgspec.Meta(max_length=128)]
+LongName = Annotated[str, msgspec.Meta(max_length=1024)]
 Sample = tuple[Count, Seconds, Seconds, int]
 """The number of a collective call, when it began, how long it took, and the index of its tally."""
 
@@ -52,8 +53,8 @@ class _Process(msgspec.Struct):
     rank: Count
     procs: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     finalized: bool
-    program: Name
-    node: Annotated[str, msgspec.Meta(max_length=1024)]
+    program: LongName
+    node: LongName
     seconds: Seconds
     lost: Count
     calls: list[_Tally]
@@ -119,6 +120,7 @@ class Profile:
     program: str
     procs: int
     reported: int  # processes
+    cut: int  # lines of processes that were killed while they wrote
     finalized: bool
     seconds: float
     lost: int
@@ -140,24 +142,28 @@ def parse(file: IO[bytes]) -> Profile:
     """Return the profile that a file holds, without lines that were cut. Raise ProfileError."""
     decoder = msgspec.json.Decoder(_Process)
     processes: dict[int, _Process] = {}
+    cut = 0
     for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), b""), 1):
         if len(line) > MOST_LINE_BYTES:
             raise ProfileError(f"line {number} is longer than {MOST_LINE_BYTES >> 20} MiB")
-        if line.startswith(b'{"profile":') and not line.rstrip().endswith(b"}"):
-            continue  # of a process that was killed while it wrote
         try:
             its = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             why = printable(str(error))
+            begun = line.startswith(b'{"profile":')
+            if begun and why.endswith("truncated"):  # of a process that was killed while it wrote
+                cut += 1
+                continue
             raise ProfileError(f"line {number} is not one of a profile: {why}") from error
         processes[its.rank] = its
     if not processes:
         raise ProfileError("no process has written its calls: did the program call MPI_Init?")
     first = next(iter(processes.values()))
     return Profile(
-        program=printable(first.program),
+        program=one_line(first.program),
         procs=first.procs,
         reported=len(processes),
+        cut=cut,
         finalized=all(its.finalized for its in processes.values()),
         seconds=max(its.seconds for its in processes.values()),
         lost=sum(its.lost for its in processes.values()),
