@@ -172,6 +172,20 @@ def test_times_of_several_threads_are_no_more_than_the_run() -> None:
     assert "100 % of it in MPI" in next(document.summary(document.advice(mix.mix(its, None))))
 
 
+def test_sizes_of_ranks_that_differ_by_a_remainder_are_one() -> None:
+    def parsed(*of_ranks: list[int]) -> Profile:
+        lines = []
+        for rank, sizes in enumerate(of_ranks):
+            text = content(*(tally("Alltoallv", size, 0.1) for size in sizes))
+            lines.append(text.splitlines()[rank])
+        return parse(b"\n".join(lines))
+
+    (calls,) = parsed([1000], [1008]).calls
+    assert calls.shape.bytes == 1000 and calls.spread_s is not None  # samples of both meet
+    assert len(parsed([1000], [1200]).calls) == 2
+    assert len(parsed([1000, 1008], [1000, 1008]).calls) == 2
+
+
 def test_no_gain_has_its_reason() -> None:
     for name, why in (("Recv", "its time is in other calls"), ("Bcast", "not measured yet")):
         its = document.advice(mix.mix(parse(content(tally(name, 8, 0.5))), None))

@@ -1,7 +1,7 @@
 """Profiles of applications, as the preload writes them (docs/reference/profile.md)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, NamedTuple
@@ -15,6 +15,9 @@ from tuner.files import one_line, open_file, printable
 
 MOST_LINE_BYTES = 16 << 20
 """The longest line that is read; the preload writes less than half of it for a process."""
+
+NEAR_RATIO = 1.125
+"""Ratio of sizes of different ranks from which on they are of different calls."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -159,6 +162,7 @@ def parse(file: IO[bytes]) -> Profile:
     if not processes:
         raise ProfileError("no process has written its calls: did the program call MPI_Init?")
     first = next(iter(processes.values()))
+    shapes = _shapes(processes.values())
     return Profile(
         program=one_line(first.program),
         procs=first.procs,
@@ -168,8 +172,8 @@ def parse(file: IO[bytes]) -> Profile:
         seconds=max(its.seconds for its in processes.values()),
         lost=sum(its.lost for its in processes.values()),
         communication_s=float(np.mean([*map(_communication_s, processes.values())])),
-        bound_s=min(map(_tabled_s, processes.values())),
-        calls=_calls(processes),
+        bound_s=min(_tabled_s(its, shapes[rank]) for rank, its in processes.items()),
+        calls=_calls(processes, shapes),
     )
 
 
@@ -177,12 +181,11 @@ def _communication_s(process: _Process) -> float:
     return min(sum(tally.seconds for tally in process.calls), process.seconds)
 
 
-def _tabled_s(process: _Process) -> float:
+def _tabled_s(process: _Process, shapes: Sequence[Shape]) -> float:
     """Return the seconds of a process in calls of operations with tables.
 
     Persistent neighbourhood calls take theirs where requests are started, tested and waited for.
     """
-    shapes = _shapes(process)
     later = any(its.promised and its.call.endswith("_init") for its in shapes)
     seconds = sum(
         tally.seconds
@@ -193,16 +196,18 @@ def _tabled_s(process: _Process) -> float:
     return min(seconds, process.seconds)
 
 
-def _calls(processes: Mapping[int, _Process]) -> tuple[Calls, ...]:
+def _calls(
+    processes: Mapping[int, _Process], shapes: Mapping[int, Sequence[Shape]]
+) -> tuple[Calls, ...]:
     seconds: dict[Shape, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     counts: dict[Shape, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     types: dict[Shape, set[str]] = defaultdict(set)
     for rank, its in processes.items():
-        for tally, shape in zip(its.calls, _shapes(its), strict=True):
+        for tally, shape in zip(its.calls, shapes[rank], strict=True):
             seconds[shape][rank] += tally.seconds
             counts[shape][rank] += tally.calls
             types[shape] |= {printable(tally.type)} - {""}
-    meetings = _meetings(processes)
+    meetings = _meetings(processes, shapes)
     found = []
     for shape, spent in seconds.items():
         of_ranks = {rank: min(its_s, processes[rank].seconds) for rank, its_s in spent.items()}
@@ -216,8 +221,29 @@ def _calls(processes: Mapping[int, _Process]) -> tuple[Calls, ...]:
     return tuple(sorted(found, key=lambda each: (-each.seconds, each.shape)))
 
 
-def _shapes(process: _Process) -> list[Shape]:
-    """Return the shape of each tally of a process."""
+def _shapes(processes: Iterable[_Process]) -> dict[int, list[Shape]]:
+    """Return the shape of each tally of a process, by rank.
+
+    Ranks may have sizes that are slightly apart, by the remainder of a division: for such sizes, of
+    which no rank has two, the smallest stands.
+    """
+    exact = {its.rank: _exact_shapes(its) for its in processes}
+    ranks: dict[Shape, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for rank, shapes in exact.items():
+        for shape in shapes:
+            ranks[shape._replace(bytes=0)][shape.bytes].add(rank)
+    joined: dict[Shape, Shape] = {}
+    for unsized, of_sizes in ranks.items():
+        low, members = 0, set[int]()
+        for size in sorted(of_sizes):
+            if size >= NEAR_RATIO * low or members & of_sizes[size]:
+                low, members = size, set()
+            members |= of_sizes[size]
+            joined[unsized._replace(bytes=size)] = unsized._replace(bytes=low)
+    return {rank: [joined[shape] for shape in shapes] for rank, shapes in exact.items()}
+
+
+def _exact_shapes(process: _Process) -> list[Shape]:
     groups = {group.group: group for group in process.groups}
     none = _Group(-1, "", 0, 0, 0, [])
     return [
@@ -256,11 +282,13 @@ class _Meeting(NamedTuple):
         return cls(own_s, spread_s)
 
 
-def _meetings(processes: Mapping[int, _Process]) -> dict[Shape, list[_Meeting]]:
+def _meetings(
+    processes: Mapping[int, _Process], shapes_of: Mapping[int, Sequence[Shape]]
+) -> dict[Shape, list[_Meeting]]:
     """Return the sampled calls of every shape of which all processes have written their times."""
     met: dict[tuple[str, int, Shape], list[_Arrival]] = defaultdict(list)
-    for its in processes.values():
-        shapes = _shapes(its)
+    for rank, its in processes.items():
+        shapes = shapes_of[rank]
         for group in its.groups:
             for number, started_s, seconds, tally in group.samples:
                 if 0 <= tally < len(shapes) and shapes[tally].procs > 1:
