@@ -184,6 +184,22 @@ def test_what_differs_in_command_or_rules_is_another_trial(
     assert identity(rule) != identity(rule, replace(app, command=["true", "2"]))
 
 
+def test_the_budget_is_for_the_first_runs_too(any_kernels: Kernels, tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(Path(script(tmp_path / "long", "sleep 1000")), options=["--budget", "1s"]),
+        env=environment(any_kernels, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert "all that the budget has left: give a larger --budget" in done.stdout
+    assert done.returncode == 1 and "no profile within the budget" in done.stderr
+    assert not started_for(tmp_path)
+    app = Application(any_kernels.mpi, any_kernels.build, 1, ["true"])
+    left = Trial(app, tmp_path / "a.table", usual_s=60.0, end_s=time.monotonic() + 100.0)
+    assert [*left.proofs()] == []
+
+
 KILLS = (signal.SIGTERM, signal.SIGKILL)
 
 

@@ -226,15 +226,28 @@ class _Advice:
         show_line(text, self._out)
 
     def _profile(self, stdout: Any) -> tuple[Path, float]:
-        """Run the application once, with its output as it is; return its profile and seconds."""
-        from tuner.advice import saved
-        from tuner.advice.running import run
+        """Run the application once, with its output as it is; return its profile and seconds.
+
+        One that is ended with the budget may have written a profile.
+        """
+        from tuner.advice import profile, saved
+        from tuner.advice.profile import ProfileError
+        from tuner.advice.running import LimitError, RunError, run
         from tuner.paths import planned_campaign, results_directory
 
         name = f"{planned_campaign()}-{os.getpid()}"  # runs may start in one second
         path = saved.profile_path(results_directory(), name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path, run(self._app.profiled(path), stdout)
+        begun_s = time.monotonic()
+        try:
+            run(self._app.profiled(path), stdout, limit_s=self._end_s - begun_s)
+        except LimitError as error:
+            self._say(f"{error}, all that the budget has left: give a larger --budget")
+            try:
+                profile.read(path)
+            except (ProfileError, OSError):
+                raise RunError("the program has written no profile within the budget") from error
+        return path, time.monotonic() - begun_s
 
     def _measure(self, mix: Mix, run_s: float) -> Table | None:
         """Measure what matters; return the new table, None where nothing is to be measured."""
@@ -321,4 +334,7 @@ class _Advice:
             its = replace(its, ended=str(error))
         except TableError as error:
             its = replace(its, verdict="failed", ended=str(error))
+        if not its.pairs and not its.ended:
+            why = f"the budget has no room for a pair of runs, about {2 * run_s:.1f} s"
+            its = replace(its, ended=why)
         return replace(its, dispatched=trial.dispatched)
