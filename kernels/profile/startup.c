@@ -63,9 +63,9 @@ static void begin(void) {
 }
 
 /* Writes what this process recorded, once: with `comm`, all ranks do. */
-static void end(MPI_Comm comm) {
+static void end(MPI_Comm comm, bool aborted) {
   if (record_on && getpid() == process && record_stop())
-    write_end(path, comm, record_now() - started);
+    write_end(path, comm, aborted, record_now() - started);
 }
 
 EXPORTED int MPI_Init(int *argc, char ***argv) {
@@ -83,7 +83,7 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
 }
 
 EXPORTED int MPI_Abort(MPI_Comm comm, int code) {
-  end(MPI_COMM_NULL);
+  end(MPI_COMM_NULL, true);
   return PMPI_Abort(comm, code);
 }
 
@@ -92,7 +92,7 @@ typedef int finalize_function(void);
 /* The next definition may be another preload's: that for MPICH 4 over TCP. */
 EXPORTED int MPI_Finalize(void) {
   finalize_function *next = NULL;
-  end(own);
+  end(own, false);
   if (own != MPI_COMM_NULL)
     PMPI_Comm_free(&own);
   layout_end();
@@ -102,5 +102,5 @@ EXPORTED int MPI_Finalize(void) {
 
 /* A program that ends without MPI_Finalize: each process writes its own. */
 static void __attribute__((destructor)) leave(void) {
-  end(MPI_COMM_NULL);
+  end(MPI_COMM_NULL, false);
 }

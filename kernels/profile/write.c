@@ -78,13 +78,13 @@ static void print_groups(FILE *to) {
 }
 
 /* The line of this process; NULL without memory. */
-static char *print_line(bool finalized, double seconds, size_t *length) {
+static char *print_line(bool finalized, bool aborted, double seconds, size_t *length) {
   char *line = NULL, program[PROGRAM_BYTES];
   FILE *to = open_memstream(&line, length);
   if (to == NULL)
     return NULL;
-  fprintf(to, "{\"profile\":1,\"rank\":%d,\"procs\":%d,\"finalized\":%s,\"program\":", rank, procs,
-          finalized ? "true" : "false");
+  fprintf(to, "{\"profile\":1,\"rank\":%d,\"procs\":%d,\"finalized\":%s,\"aborted\":%s,\"program\":", rank,
+          procs, finalized ? "true" : "false", aborted ? "true" : "false");
   snprintf(program, sizeof program, "%s", program_invocation_short_name);
   print_text(to, program);
   fprintf(to, ",\"node\":");
@@ -160,10 +160,10 @@ static void write_received(const char *path, MPI_Comm comm, bool writable) {
   }
 }
 
-void write_end(const char *path, MPI_Comm comm, double seconds) {
+void write_end(const char *path, MPI_Comm comm, bool aborted, double seconds) {
   const bool together = comm != MPI_COMM_NULL;
   size_t length = 0;
-  char *line = print_line(together, seconds, &length);
+  char *line = print_line(together, aborted, seconds, &length);
   if (line == NULL)
     length = 0;
   if (together && rank != 0) {

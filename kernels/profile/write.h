@@ -11,7 +11,8 @@ bool write_file(const char *path);
 /* Learns what a line says of this process; MPI is initialised. */
 void write_begin(void);
 
-/* Adds the line of this process; with a communicator, rank 0 of it adds those of all its ranks. */
-void write_end(const char *path, MPI_Comm comm, double seconds);
+/* Adds the line of this process; with a communicator, rank 0 of it adds those of all its ranks. `aborted`:
+   the process has called MPI_Abort. */
+void write_end(const char *path, MPI_Comm comm, bool aborted, double seconds);
 
 #endif

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -198,6 +198,27 @@ def test_the_budget_is_for_the_first_runs_too(any_kernels: Kernels, tmp_path: Pa
     app = Application(any_kernels.mpi, any_kernels.build, 1, ["true"])
     left = Trial(app, tmp_path / "a.table", usual_s=60.0, end_s=time.monotonic() + 100.0)
     assert [*left.proofs()] == []
+
+
+def test_a_program_without_finalize_is_advised_on(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    kernels = kernels_of("openmpi")  # whose launcher calls that an error
+    mix = f'"{kernels.build}/tests/swp_mix" 10 64 0 exit'
+    once = f'[ -z "$SWITCHPOINT_PROFILE" ] || exec {mix}\nexit 7'
+    for text, code in ((f"exec {mix}", 0), (once, 1)):
+        program = Path(script(tmp_path / "exits", text))
+        done = subprocess.run(
+            command(program, options=["--environment", "openmpi", "--budget", "30s"]),
+            env=environment(kernels, tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == code, done.stderr
+        said = "the program does not call MPI_Finalize: all its runs end with 1"
+        assert (said in done.stdout) == (code == 0)
+    assert "ended with 1, but without a profile" in done.stderr
 
 
 KILLS = (signal.SIGTERM, signal.SIGKILL)

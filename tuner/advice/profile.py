@@ -62,6 +62,7 @@ class _Process(msgspec.Struct):
     lost: Count
     calls: list[_Tally]
     groups: list[_Group]
+    aborted: bool = False
 
 
 class Shape(NamedTuple):
@@ -125,6 +126,7 @@ class Profile:
     reported: int  # processes
     cut: int  # lines of processes that were killed while they wrote
     finalized: bool
+    aborted: bool
     seconds: float
     lost: int
     communication_s: float
@@ -169,6 +171,7 @@ def parse(file: IO[bytes]) -> Profile:
         reported=len(processes),
         cut=cut,
         finalized=all(its.finalized for its in processes.values()),
+        aborted=any(its.aborted for its in processes.values()),
         seconds=max(its.seconds for its in processes.values()),
         lost=sum(its.lost for its in processes.values()),
         communication_s=float(np.mean([*map(_communication_s, processes.values())])),

@@ -28,6 +28,15 @@ class LimitError(RunError):
     """Error raised when a program has not ended within its limit, and was ended."""
 
 
+class ExitError(RunError):
+    """Error raised when a program ends with another exit code than it should, after `seconds`."""
+
+    def __init__(self, start: "Invocation", code: int, seconds: float) -> None:
+        super().__init__(f"`{shlex.join(start.command)}` ended with {code}")
+        self.code = code
+        self.seconds = seconds
+
+
 @dataclass(frozen=True)
 class Application:
     """A program, and how its processes start: by mpiexec, or the words of another launcher."""
@@ -38,6 +47,7 @@ class Application:
     command: Sequence[str]
     launcher: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)  # where it has a table
+    code: int = 0  # with which its launcher ends; not 0 for some programs without MPI_Finalize
 
     def preloading(self, library: Path | None) -> "Invocation":
         """Return how the program starts, its processes with a library."""
@@ -98,6 +108,7 @@ def run(
     stderr: IO[bytes] | int | None = None,
     cwd: Path | None = None,
     limit_s: float | None = None,
+    code: int = 0,
 ) -> float:
     """Run a command to its end, and return the seconds; its standard input is empty.
 
@@ -105,7 +116,8 @@ def run(
     on Linux, the end of this process.
 
     Raises:
-        RunError: the command cannot be started, or failed.
+        RunError: the command cannot be started.
+        ExitError: it ended with another exit code than `code`.
         LimitError: it did not end within `limit_s`.
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
@@ -125,7 +137,7 @@ def run(
         raise RunError(f"{start.command[0]} cannot be started: {error}") from error
     try:
         with exits_on(signal.SIGTERM, signal.SIGHUP):
-            code = process.wait(limit_s)
+            ended = process.wait(limit_s)
     except subprocess.TimeoutExpired as error:
         _end(process)
         words = shlex.join(start.command)
@@ -133,9 +145,10 @@ def run(
     except BaseException:
         _end(process)
         raise
-    if code != 0:
-        raise RunError(f"`{shlex.join(start.command)}` ended with {code}")
-    return time.monotonic() - begun_s
+    seconds = time.monotonic() - begun_s
+    if ended != code:
+        raise ExitError(start, ended, seconds)
+    return seconds
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -96,7 +96,8 @@ class Trial:
         usual = f"{self.usual_s:.1f} s without the table"
         with tempfile.TemporaryFile() as output:
             try:
-                return run(start, output, output, limit_s=max(min(hung_s, left_s), 0.0))
+                limit_s = max(min(hung_s, left_s), 0.0)
+                return run(start, output, output, limit_s=limit_s, code=self.app.code)
             except LimitError as error:
                 if left_s < hung_s:
                     raise BudgetError(f"a run was ended after {left_s:.0f} s; {usual}") from error

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from tuner.advice.document import Advice
     from tuner.advice.mix import Mix
-    from tuner.advice.running import Application
+    from tuner.advice.running import Application, ExitError
     from tuner.campaign.plans import Budget
     from tuner.domain.tables import Table
     from tuner.machine.systems import BuiltKernels
@@ -232,7 +233,7 @@ class _Advice:
         """
         from tuner.advice import profile, saved
         from tuner.advice.profile import ProfileError
-        from tuner.advice.running import LimitError, RunError, run
+        from tuner.advice.running import ExitError, LimitError, RunError, run
         from tuner.paths import planned_campaign, results_directory
 
         name = f"{planned_campaign()}-{os.getpid()}"  # runs may start in one second
@@ -247,7 +248,35 @@ class _Advice:
                 profile.read(path)
             except (ProfileError, OSError):
                 raise RunError("the program has written no profile within the budget") from error
+        except ExitError as error:
+            try:
+                its = profile.read(path)
+            except (ProfileError, OSError):
+                raise error from None
+            if its.finalized or its.aborted:
+                raise
+            self._expect(error)
+            return path, error.seconds
         return path, time.monotonic() - begun_s
+
+    def _expect(self, profiled: ExitError) -> None:
+        """Expect the exit code of a program without MPI_Finalize, if it is that of every run.
+
+        Raises:
+            RunError: without the profile, the program ended in another way.
+        """
+        from dataclasses import replace
+
+        from tuner.advice.running import RunError, run
+
+        end_s = self._end_s - time.monotonic()
+        app = replace(self._app, code=profiled.code)
+        try:
+            run(app.preloading(None), DEVNULL, DEVNULL, limit_s=end_s, code=app.code)
+        except RunError as error:
+            raise RunError(f"{profiled}, but without a profile {error}") from error
+        self._app = app
+        self._say(f"the program does not call MPI_Finalize: all its runs end with {app.code}")
 
     def _measure(self, mix: Mix, run_s: float) -> Table | None:
         """Measure what matters; return the new table, None where nothing is to be measured."""
