@@ -128,17 +128,19 @@ def test_a_failed_launch_leaves_what_others_have_measured(
         assert [*store.systems()["system"]] == systems
 
 
+ALLTOALL = synthetic.Campaign(
+    operation="alltoall",
+    patterns=[synthetic.BLOCKS],
+    sizes=(64,),
+    methods=("vendor", "bruck"),
+    times=lambda method, size: 2e-6 if method == "bruck" else 4e-6,
+)
+
+
 @pytest.fixture
 def tabled(any_kernels: Kernels, tmp_path: Path) -> Path:
     """Return results with a table: of MPI_Alltoall, bruck is the best at 64 bytes."""
-    spec = synthetic.Campaign(
-        environment=any_kernels.mpi.name,
-        operation="alltoall",
-        patterns=[synthetic.BLOCKS],
-        sizes=(64,),
-        methods=("vendor", "bruck"),
-        times=lambda method, size: 2e-6 if method == "bruck" else 4e-6,
-    )
+    spec = replace(ALLTOALL, environment=any_kernels.mpi.name)
     results = tmp_path / "results"
     ingest(results / "switchpoint.db", synthetic.write(results, spec))
     with Store.open(results / "switchpoint.db") as store:
@@ -219,6 +221,25 @@ def test_a_program_without_finalize_is_advised_on(
         said = "the program does not call MPI_Finalize: all its runs end with 1"
         assert (said in done.stdout) == (code == 0)
     assert "ended with 1, but without a profile" in done.stderr
+
+
+def test_another_system_that_is_asked_for_is_not_replaced(
+    any_kernels: Kernels, tabled: Path
+) -> None:
+    box = replace(ALLTOALL, system="box:cpu", environment=any_kernels.mpi.name)
+    ingest(tabled / "switchpoint.db", synthetic.write(tabled, box))
+    done = subprocess.run(
+        command(
+            any_kernels.build / "tests/swp_mix",
+            *("20", "4096", "0"),
+            options=["--system", "box", "--budget", "60s"],
+        ),
+        env=environment(any_kernels, tabled),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert "not measured, as --system box-cpu-" in done.stdout, done.stdout + done.stderr
 
 
 KILLS = (signal.SIGTERM, signal.SIGKILL)

@@ -105,7 +105,8 @@ def advise(
         words = _words(launcher)
         app, kernels = _application(command, procs or 1, words, environment)
         its_system = system_of(system, kernels.mpi.name)
-        advice = _Advice(app, kernels, its_system, required_executions, end_s, out)
+        elsewhere = system is not None and not _is_here(its_system, kernels.mpi.name)
+        advice = _Advice(app, kernels, its_system, elsewhere, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
@@ -132,6 +133,18 @@ def system_of(part: str | None, environment: str = "") -> str | None:
         if part is None and (environment or not len(rows)) and len(here) < 2:
             return str(here["system"].iloc[0]) if len(here) else None
         return one_system(store, part)
+
+
+def _is_here(system: str | None, environment: str) -> bool:
+    """Return whether a system of the store is this machine with this MPI."""
+    from tuner.machine.systems import LOCAL
+    from tuner.paths import database_path
+    from tuner.store.store import Store
+
+    with Store.open(database_path(), readonly=True) as store:
+        rows = store.systems()
+    here = rows[(rows["name"] == LOCAL) & (rows["environment"] == environment)]
+    return system in set(here["system"])
 
 
 def table_of(system: str | None) -> Table | None:
@@ -186,6 +199,7 @@ class _Advice:
         app: Application,
         kernels: BuiltKernels,
         system: str | None,
+        elsewhere: bool,
         required: int | None,
         end_s: float,
         out: Console,
@@ -193,6 +207,7 @@ class _Advice:
         self._app = app
         self._kernels = kernels
         self._system = system
+        self._elsewhere = elsewhere  # measurements here are not of that system
         self._required = required
         self._end_s = end_s
         self._out = out
@@ -292,6 +307,9 @@ class _Advice:
             return None
         if self._app.launcher:
             self._say("not measured, as only mpiexec of this machine starts measurements here")
+            return None
+        if self._elsewhere:
+            self._say(f"not measured, as --system {self._system} is not this machine with its MPI")
             return None
         left_s = self._end_s - time.monotonic()
         seconds = min(MEASURED_SHARE * left_s, left_s - 2 * LEAST_PAIRS * run_s)
