@@ -325,6 +325,13 @@ def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
     assert "before that, the table saved 50 %" in said[1] and document.use(failed) == []
 
 
+def test_the_cost_of_recording_is_that_of_the_untouched_runs() -> None:
+    its = document.proved(document.advice(mix.mix(parse(LINE), None)), Proof.of([(2.0, 1.0)] * 3))
+    for recorded_s, said in ((2.02, "1.0 % longer"), (1.9, "5.0 % less"), (None, "")):
+        lines = [*document.outcome(replace(its, recorded_s=recorded_s))]
+        assert any(f"the recorded run took {said} than" in line for line in lines) == bool(said)
+
+
 def test_a_table_that_slows_down_does_not_save() -> None:
     its = document.advice(mix.mix(parse(LINE), None))
     slower = document.proved(its, Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1)))

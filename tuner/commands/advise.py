@@ -360,7 +360,7 @@ class _Advice:
         with Store.open(database_path(), readonly=True) as store:
             forms.write(table, "table", path, last_fitted(store, system))
         srun = "" if self._app.launcher else self._app.by_srun(path)
-        its = replace(its, verdict="open", lines=self._app.lines(path), srun=srun)
+        its = replace(its, recorded_s=run_s, verdict="open", lines=self._app.lines(path), srun=srun)
         # Programs that do not finalize report nothing.
         promises = its.finalized and all(said.state is State.PROMISED for said in used)
         trial = Trial(self._app, path, run_s, self._end_s)
