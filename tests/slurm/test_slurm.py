@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
+from tests.kills import end
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
 from tuner.advice.running import Application
@@ -186,6 +188,27 @@ def test_advice_says_how_srun_starts_a_program_with_a_table(
     lines = ["export SWITCHPOINT_REPORT=1", switch, app.by_srun(table)]
     done = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True)
     assert "alltoall by bruck: 10 calls of 64 to 64 bytes" in done.stderr, done.stderr
+
+
+def test_advice_by_srun_leaves_nothing_running(cluster, require, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
+    mpi = next((mpi for mpi in find_mpis() if mpi.name == "mpich"), None)
+    require("mpich", mpi is not None, "this MPI is not installed")
+    build = build_kernels(mpi)
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build))
+    words = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", "--launcher"]
+    words += ["srun --mpi=pmi2", "--", str(build / "tests" / "swp_mix")]
+    whole, said = end([*words, "20", "64", "0"], tmp_path, signal.SIGTERM, lambda: False)
+    assert whole == 0, said
+    assert "only mpiexec of this machine starts measurements" in said or "no gain" in said, said
+    code, said = end([*words, "100000000", "64", "0"], tmp_path, signal.SIGKILL, steps_run)
+    assert code == -signal.SIGKILL, said
+    wait_for(lambda: not steps_run())
+
+
+def steps_run() -> str:
+    command = ["squeue", "--steps", "--noheader", "--format=%i"]
+    return subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def cancel(cluster: Cluster, job: str) -> None:

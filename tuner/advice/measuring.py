@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from signal import SIGINT
 
 from tuner.advice.mix import Said
 from tuner.advice.profile import Calls
@@ -97,7 +98,8 @@ def measure(
     try:
         with log.open("wb") as output:
             command = [sys.executable, "-m", "tuner.campaign.racing", str(file)]
-            run(Invocation(command, {"PYTHONPATH": python_path()}), output, output, stage)
+            start = Invocation(command, {"PYTHONPATH": python_path()})
+            run(start, output, output, stage, at_kill=SIGINT)  # by which it keeps launches
     except RunError as error:
         lines = log.read_text(errors="replace").splitlines()
         said = [line.removeprefix(FAILED) for line in lines if line.startswith(FAILED)]

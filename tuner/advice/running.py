@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -109,11 +110,12 @@ def run(
     cwd: Path | None = None,
     limit_s: float | None = None,
     code: int = 0,
+    at_kill: signal.Signals = signal.SIGTERM,
 ) -> float:
     """Run a command to its end, and return the seconds; its standard input is empty.
 
     What interrupts this process ends the command with all that it started, and so do its limit and,
-    on Linux, the end of this process.
+    on Linux, the end of this process: by the signal `at_kill`. One SIGINT does not end srun.
 
     Raises:
         RunError: the command cannot be started.
@@ -131,7 +133,7 @@ def run(
             stderr=stderr,
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=end_with_parent,
+            preexec_fn=partial(end_with_parent, at_kill),
         )
     except OSError as error:
         raise RunError(f"{start.command[0]} cannot be started: {error}") from error

@@ -12,11 +12,11 @@ from types import FrameType
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent() -> None:
-    """Make a new process heed SIGINT, and get one when its parent is killed (Linux)."""
+def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
+    """Make a new process heed SIGINT, and get a signal when its parent is killed (Linux)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 @contextmanager
