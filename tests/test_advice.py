@@ -283,6 +283,18 @@ def test_a_profile_on_the_command_line(
     assert r"switchpoint run -- --name 'collective.*kind=(alltoall)\b'" in text
 
 
+def test_profiles_of_several_programs_are_added_and_named(tmp_path: Path) -> None:
+    once = content(tally("Bcast", 8, 0.1))
+    for name, program in (("1", b"first"), ("2", b"other"), ("10", b"first")):
+        (tmp_path / name).write_bytes(once.replace(b'"app"', b'"%s"' % program))
+    (tmp_path / "11").touch()  # of a program that was killed
+    its = profile.read(tmp_path)
+    assert (its.program, its.seconds) == ("first + other", 3 * RUN_S)
+    (calls,) = its.calls
+    assert calls.count == 3 * CALLS and calls.seconds == pytest.approx(0.3)
+    assert "first + other: 3.00 s on 2 processes" in succeed("advise", "--profile", tmp_path)
+
+
 def test_what_cannot_be_asked_for_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

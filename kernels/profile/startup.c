@@ -35,7 +35,7 @@ static void find_path(void) {
     fail("the working directory has no path");
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", here, here[0] != '\0' ? "/" : "", named) >= sizeof path)
     fail("the path is too long");
-  if (!write_file(path))
+  if (!write_file(path, sizeof path))
     fail("cannot be written");
 }
 

@@ -17,8 +17,15 @@ enum { TAG = 1, PROGRAM_BYTES = 256 };
 static int rank, procs;
 static char node[MPI_MAX_PROCESSOR_NAME];
 
-bool write_file(const char *path) {
-  int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+bool write_file(char *path, size_t path_bytes) {
+  enum { FLAGS = O_WRONLY | O_CREAT | O_CLOEXEC };
+  int file = open(path, FLAGS | O_TRUNC, 0666);
+  const size_t length = strlen(path);
+  for (int number = 1; file < 0 && (errno == EISDIR || errno == EEXIST); number++) {
+    if ((size_t)snprintf(path + length, path_bytes - length, "/%d", number) >= path_bytes - length)
+      return false;
+    file = open(path, FLAGS | O_EXCL, 0666);
+  }
   return file >= 0 && close(file) == 0;
 }
 

@@ -4,9 +4,10 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Makes the file, empty. False if that fails. */
-bool write_file(const char *path);
+/* Makes the file, empty; in a directory a new one, whose name it adds to the path. False if that fails. */
+bool write_file(char *path, size_t path_bytes);
 
 /* Learns what a line says of this process; MPI is initialised. */
 void write_begin(void);

@@ -253,7 +253,7 @@ def test_nothing_is_left_running(
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
     words = command(kernels.build / "tests/swp_mix", "1000000", "64", "1000")
-    code, said = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile")))
+    code, said = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile/*")))
     assert code == (128 + number if number == signal.SIGTERM else -number), said
 
 

@@ -103,6 +103,19 @@ def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> N
         assert recorded >= set(profile.DISPATCHED)
 
 
+def test_programs_in_turn_have_a_file_each_in_a_directory(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    program = any_kernels.build / "tests/swp_mix"
+    for steps in ("10", "20"):
+        run_profiled(any_kernels, tmp_path, program, steps, "40", "0", procs=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+    first, second, both = map(profile.read, (tmp_path / "1", tmp_path / "2", tmp_path))
+    assert counts_of(both)["Alltoall", 2, 40] == 10 + 20
+    assert both.seconds == first.seconds + second.seconds
+    assert (both.program, both.procs, both.reported) == ("swp_mix", 2, 2)
+
+
 def test_a_profile_that_cannot_be_written_is_one_line(any_kernels: Kernels, tmp_path: Path) -> None:
     path = tmp_path / "none" / "mix.profile"
     done = run_profiled(any_kernels, path, any_kernels.build / "tests/swp_mix", "1", "8", "0")

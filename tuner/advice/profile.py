@@ -135,12 +135,67 @@ class Profile:
 
 
 def read(path: Path) -> Profile:
-    """Read a file of the preload. Raise ProfileError, OSError."""
+    """Read a file of the preload, or its directory of one for each program that ran in turn.
+
+    Raises:
+        ProfileError, OSError: it cannot be read, or no process has written its calls.
+    """
+    if path.is_dir():
+        names = sorted((each.name for each in path.iterdir() if each.name.isdecimal()), key=int)
+        files = [path / name for name in names]
+        written = [each for each in files if each.stat().st_size > 0]
+        return _in_turn([_read(each) for each in written or files or [path / "1"]])
+    return _read(path)
+
+
+def _read(path: Path) -> Profile:
     try:
         with open_file(path) as file:
             return parse(file)
     except ProfileError as error:
         raise ProfileError(f"{path}: {error}") from error
+
+
+def _in_turn(profiles: Sequence[Profile]) -> Profile:
+    """Return the profiles of programs that ran one after the other as one."""
+    if len(profiles) == 1:
+        return profiles[0]
+    names = dict.fromkeys(its.program for its in profiles)
+    widest = max(profiles, key=lambda its: its.procs)
+    of_shapes: dict[Shape, list[Calls]] = defaultdict(list)
+    for its in profiles:
+        for calls in its.calls:
+            of_shapes[calls.shape].append(calls)
+    return Profile(
+        program=" + ".join(names),
+        procs=widest.procs,
+        reported=widest.procs - max(its.procs - its.reported for its in profiles),
+        cut=sum(its.cut for its in profiles),
+        finalized=all(its.finalized for its in profiles),
+        aborted=any(its.aborted for its in profiles),
+        seconds=sum(its.seconds for its in profiles),
+        lost=sum(its.lost for its in profiles),
+        communication_s=sum(its.communication_s for its in profiles),
+        bound_s=sum(its.bound_s for its in profiles),
+        calls=_by_time(map(_added, of_shapes.values())),
+    )
+
+
+def _added(calls: Sequence[Calls]) -> Calls:
+    """Return the calls of one shape in several programs; they spread as where most time went."""
+    spreads = [(its.seconds, its.spread_s) for its in calls if its.spread_s is not None]
+    return Calls(
+        calls[0].shape,
+        tuple(sorted({name for its in calls for name in its.types})),
+        sum(its.count for its in calls),
+        sum(its.seconds for its in calls),
+        sum(its.own_s for its in calls),
+        max(spreads)[1] if spreads else None,
+    )
+
+
+def _by_time(calls: Iterable[Calls]) -> tuple[Calls, ...]:
+    return tuple(sorted(calls, key=lambda each: (-each.seconds, each.shape)))
 
 
 def parse(file: IO[bytes]) -> Profile:
@@ -221,7 +276,7 @@ def _calls(
             spread_s = float(np.median([meeting.spread_s for meeting in its_meetings]))
         its_types = tuple(sorted(types[shape]))
         found.append(Calls(shape, its_types, count, mean_s, min(own_s, mean_s), spread_s))
-    return tuple(sorted(found, key=lambda each: (-each.seconds, each.shape)))
+    return _by_time(found)
 
 
 def _shapes(processes: Iterable[_Process]) -> dict[int, list[Shape]]:

@@ -15,7 +15,7 @@ MOST = 100
 
 
 def profile_path(results: Path, name: str) -> Path:
-    """Return the path of a profile of that name."""
+    """Return the path of a profile of that name: a directory, as scripts run several programs."""
     return (results / _DIRECTORY / f"{name}.profile").absolute()
 
 

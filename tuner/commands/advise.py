@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.commands.options import (
-    NAMED_FILE,
+    NAMED_FILE_OR_DIRECTORY,
     environment_option,
     json_option,
     one_system,
@@ -44,7 +44,7 @@ MEASURED_SHARE = 0.6
 @click.option(
     "--profile",
     "profile_file",
-    type=NAMED_FILE,
+    type=NAMED_FILE_OR_DIRECTORY,
     help="A profile of the application, instead of a run of it.",
 )
 @click.option("-n", "procs", type=whole_number(1), help="Processes of the application.")
@@ -253,7 +253,7 @@ class _Advice:
 
         name = f"{planned_campaign()}-{os.getpid()}"  # runs may start in one second
         path = saved.profile_path(results_directory(), name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True)
         begun_s = time.monotonic()
         try:
             run(self._app.profiled(path), stdout, limit_s=self._end_s - begun_s)

@@ -26,20 +26,22 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 class _NamedFile(click.Path):
-    """An existing regular file, also where another program opens it."""
+    """An existing regular file, also where another program opens it, or perhaps a directory."""
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, exists=True, dir_okay=False)
+    def __init__(self, *, dir_okay: bool = False) -> None:
+        super().__init__(path_type=Path, exists=True, dir_okay=dir_okay)
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Path:
         path = Path(os.fsdecode(super().convert(value, parameter, context)))
-        require_regular(path)
+        if not path.is_dir():
+            require_regular(path)
         return path
 
 
 NAMED_FILE = _NamedFile()
+NAMED_FILE_OR_DIRECTORY = _NamedFile(dir_okay=True)
 
 Option = Callable[[Callable[..., None]], Callable[..., None]]
 """A decorator that adds an option to a command."""
