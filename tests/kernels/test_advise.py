@@ -1,5 +1,6 @@
 """`switchpoint advise` with real programs: its runs, and what is left of them."""
 
+import importlib.util
 import json
 import math
 import os
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tests.conftest import by_day
+from tests.conftest import Require, by_day
+from tests.foreign.programs import mpi_libraries
 from tests.kills import end, launches, lost, started_for
 from tuner.advice import measuring, saved, trial
 from tuner.advice.document import Advice
@@ -240,6 +242,26 @@ def test_another_system_that_is_asked_for_is_not_replaced(
         timeout=TIMEOUT_S,
     )
     assert "not measured, as --system box-cpu-" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_program_in_python_is_advised_on(
+    any_kernels: Kernels, require: Require, tmp_path: Path
+) -> None:
+    require("mpi4py", importlib.util.find_spec("mpi4py") is not None, "mpi4py is not installed")
+    text = "from mpi4py.MPI import COMM_WORLD\nfor _ in range(50): COMM_WORLD.Bcast(bytearray(8))"
+    options = ["-n", "1", "--environment", any_kernels.mpi.name, "--budget", "30s", "--json"]
+    abi = {"MPI4PY_MPIABI": any_kernels.mpi.family}
+    done = subprocess.run(
+        command(Path(sys.executable), "-c", text, options=options),
+        env=environment(any_kernels, tmp_path) | mpi_libraries(any_kernels) | abi,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["verdict"] == "none" and said["finalized"]
+    assert {each["call"]: each["count"] for each in said["calls"]}["Bcast"] == 50
 
 
 KILLS = (signal.SIGTERM, signal.SIGKILL)
