@@ -346,6 +346,7 @@ class _Advice:
         from tuner.advice.document import proved
         from tuner.advice.mix import State
         from tuner.advice.proof import Proof
+        from tuner.advice.running import RunError
         from tuner.advice.trial import BudgetError, TableError, Trial
         from tuner.export import forms
         from tuner.models.fitting import last_fitted
@@ -381,6 +382,9 @@ class _Advice:
             its = replace(its, ended=str(error))
         except TableError as error:
             its = replace(its, verdict="failed", ended=str(error))
+        except RunError as error:
+            saved.save(profile, replace(its, ended=str(error)))
+            raise
         if not its.pairs and not its.ended:
             why = f"the budget has no room for a pair of runs, about {2 * run_s:.1f} s"
             its = replace(its, ended=why)
