@@ -188,6 +188,26 @@ def test_what_differs_in_command_or_rules_is_another_trial(
     assert identity(rule) != identity(rule, replace(app, command=["true", "2"]))
 
 
+def test_a_table_with_which_the_program_fails_ends_with_an_error(
+    any_kernels: Kernels, tabled: Path, tmp_path: Path
+) -> None:
+    mix = f'exec "{any_kernels.build}/tests/swp_mix" 20 64 10'
+    program = script(tmp_path / "fails", f'[ -z "$SWITCHPOINT_TABLE" ] || exit 5\n{mix}')
+    options = ["--environment", any_kernels.mpi.name, "--json"]
+    done = subprocess.run(
+        command(Path(program), options=options),
+        env=environment(any_kernels, tabled),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert said["verdict"] == "failed" and "ended with 5" in said["ended"]
+    assert "the table is not recommended: with the table, " in done.stderr
+    assert kept(tabled)[0].ended == said["ended"]
+
+
 def test_the_budget_is_for_the_first_runs_too(any_kernels: Kernels, tmp_path: Path) -> None:
     done = subprocess.run(
         command(Path(script(tmp_path / "long", "sleep 1000")), options=["--budget", "1s"]),
