@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -74,17 +75,29 @@ def _program(structs: list[tuple[str, str]], enumerators: list[str]) -> str:
     prints = []
     for struct, body in structs:
         prints.append(f'printf("{struct}: %zu bytes\\n", sizeof(struct {struct}));')
-        for declaration in filter(None, map(str.strip, body.split(";"))):
-            kind = re.sub(r"\w+$", "", declaration.split(",")[0]).strip()
-            for member in re.findall(r"(\w+)(?=,|$)", declaration):
-                place = (
-                    f"offsetof(struct {struct}, {member}), sizeof(((struct {struct} *)0)->{member})"
-                )
-                said = f"{struct}.{member}: {kind} at %zu, %zu bytes\\n"
-                prints.append(f'printf("{said}", {place});')
+        for member, kind in _members(body):
+            place = f"offsetof(struct {struct}, {member}), sizeof(((struct {struct} *)0)->{member})"
+            said = f"{struct}.{member}: {kind} at %zu, %zu bytes\\n"
+            prints.append(f'printf("{said}", {place});')
     prints += [f'printf("{name} = %d\\n", {name});' for name in enumerators]
     body = "\n".join(prints)
     return f'#include <stdio.h>\n#include "switchpoint.h"\nint main(void) {{\n{body}\n}}\n'
+
+
+def _members(body: str) -> Iterator[tuple[str, str]]:
+    """Yield each member of a struct with its type.
+
+    Raises:
+        ValueError: a member that is no scalar, pointer to data, or array of these.
+    """
+    for declaration in filter(None, map(str.strip, body.split(";"))):
+        base, declarators = re.fullmatch(r"((?:\w+ )*)(.*)", declaration).groups()
+        for declarator in declarators.split(","):
+            found = re.fullmatch(r"((?:\*|const\b| )*)(\w+)((?:\[\d+\])*)", declarator.strip())
+            if found is None:
+                raise ValueError(f"the layout of {declaration!r} cannot be recorded")
+            stars, member, lengths = found.groups()
+            yield member, f"{base}{stars}".strip() + lengths
 
 
 def _without_names(function: str) -> str:

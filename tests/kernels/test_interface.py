@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,7 @@ def test_every_node_has_a_record_which_only_adds_to_that_of_the_node_before() ->
     [
         ("  int placement;  ", "  long placement;  "),
         ("  int procs, nodes;\n", "  int nodes, procs;\n"),
+        ("  int placement;  ", "  int placement[1];  "),
         ("  SWP_ERR_MPI, ", "  SWP_ERR_NEW, SWP_ERR_MPI, "),
         ("SWP_MEASURE 2u", "SWP_MEASURE 4u"),
         ("int swp_wait(swp_plan *plan)", "int swp_wait(const swp_plan *plan)"),
@@ -38,12 +40,33 @@ def test_every_node_has_a_record_which_only_adds_to_that_of_the_node_before() ->
     ],
 )
 def test_a_change_of_the_header_is_seen(old, new, tmp_path) -> None:
+    assert abi.interface(changed(tmp_path, old, new)) != abi.interface()
+
+
+def changed(place: Path, old: str, new: str) -> Path:
+    """A copy of the header with a change."""
     text = abi.HEADER.read_text()
     assert text.count(old) == 1
-    (tmp_path / "switchpoint.h").write_text(text.replace(old, new))
     definitions = abi.HEADER.with_name("switchpoint_operations.def")
-    (tmp_path / definitions.name).write_text(definitions.read_text())
-    assert abi.interface(tmp_path / "switchpoint.h") != abi.interface()
+    (place / definitions.name).write_text(definitions.read_text())
+    header = place / "switchpoint.h"
+    header.write_text(text.replace(old, new))
+    return header
+
+
+def test_an_array_has_its_length(tmp_path: Path) -> None:
+    header = changed(tmp_path, "  int placement;  ", "  const char *last, *spare[2][3];  ")
+    layout = abi.interface(header)
+    assert "swp_hints.last: const char * at 48, 8 bytes\n" in layout
+    assert "swp_hints.spare: const char *[2][3] at 56, 48 bytes\n" in layout
+
+
+@pytest.mark.parametrize(
+    "member", ["int (*compare)(int, int)", "int flag : 1", "struct { int a; } inner"]
+)
+def test_a_member_that_cannot_be_recorded_is_refused(member: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be recorded"):
+        abi.interface(changed(tmp_path, "  int placement;  ", f"  {member};  "))
 
 
 def test_the_library_exports_the_functions_of_the_map_in_their_versions(kernels: Kernels) -> None:
