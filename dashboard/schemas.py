@@ -6,8 +6,12 @@ import inspect
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypedDict, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from tuner.domain.cases import CellKey
 from tuner.domain.records import CellSummary, Features
+from tuner.domain.tables import Point, Provenance, Rule
+from tuner.models.system import SystemModel
 from tuner.selection.changes import Change
 from tuner.selection.comparison import Replaced, Subject
 
@@ -15,6 +19,7 @@ Schema = dict[str, Any]
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 _NAMES[dict] = "object"
+_PLACE = "#/components/schemas/{name}"
 
 
 class MeasuredSystem(TypedDict):
@@ -107,6 +112,26 @@ class ComparisonDocument(TypedDict):
     undecided: str
 
 
+ExportedRule = TypedDict(
+    "ExportedRule", {**get_type_hints(Rule), "inferred": bool, "borrowed": bool}
+)
+ExportedRule.__doc__ = Rule.__doc__
+
+
+class _Decisions(TypedDict):
+    format: str
+    version: int
+    provenance: Provenance
+    rules: list[ExportedRule]
+    points: list[Point]
+
+
+class TableDocument(_Decisions, total=False):
+    """A table with every decided point, and the parameters if they were fitted."""
+
+    model: SystemModel
+
+
 class Failure(TypedDict):
     """The reason of a failure."""
 
@@ -115,8 +140,10 @@ class Failure(TypedDict):
 
 def schemas() -> dict[str, Schema]:
     """Return the schemas of all answers and of their parts, by name."""
-    found: dict[str, Schema] = {}
-    for answer in (Systems, SystemWithCampaigns, CellPage, ComparisonDocument, Failure):
+    # What documents have as it is; in other records, keys are flat.
+    _, found = msgspec.json.schema_components([Provenance, SystemModel], ref_template=_PLACE)
+    answers = (Systems, SystemWithCampaigns, TableDocument, CellPage, ComparisonDocument, Failure)
+    for answer in answers:
         _schema(answer, found)
     found["ListedCell"]["properties"]["statistics"] = {
         "type": "object"
@@ -130,19 +157,20 @@ def _schema(kind: Any, found: dict[str, Schema]) -> Schema:
         return {"type": _NAMES[kind]}
     if get_origin(kind) is UnionType:
         return {"anyOf": [_schema(each, found) for each in get_args(kind)]}
-    if get_origin(kind) is list:
-        (item,) = get_args(kind)
-        return {"type": "array", "items": _schema(item, found)}
+    if get_origin(kind) in (list, tuple):
+        return {"type": "array", "items": _schema(get_args(kind)[0], found)}
     if kind.__name__ not in found:
         found[kind.__name__] = {}
         properties = _properties(kind, found)
         found[kind.__name__] |= {
             "type": "object",
             "description": " ".join((inspect.getdoc(kind) or "").split()),
-            "required": list(properties),
+            "required": [
+                name for name in properties if name not in getattr(kind, "__optional_keys__", ())
+            ],
             "properties": properties,
         }
-    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return {"$ref": _PLACE.format(name=kind.__name__)}
 
 
 def _properties(kind: Any, found: dict[str, Schema]) -> dict[str, Schema]:

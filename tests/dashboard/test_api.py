@@ -7,6 +7,7 @@ import pytest
 from dash import Dash
 from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
 
 from dashboard.app import create_app
 from dashboard.schemas import schemas
@@ -138,6 +139,7 @@ def test_the_answers_are_as_described(client: FlaskClient, system: str) -> None:
     for route, path in {
         "systems": "systems",
         "systems/{system}": f"systems/{system}",
+        "tables/{system}": f"tables/{system}?format=json",
         "cells": f"cells?{measured}",
         "compare": f"compare?{sides(before, after)}",
     }.items():
@@ -147,6 +149,10 @@ def test_the_answers_are_as_described(client: FlaskClient, system: str) -> None:
         for name in answer:
             assert not validator.is_valid({**answer, name: {"wrong": 1}}), name
     described(client, "cells", "404").validate(client.get(f"{ROOT}/systems/nope").json)
+
+
+def test_the_description_is_valid(client: FlaskClient) -> None:
+    validate(client.get(f"{ROOT}/openapi.json").json)
 
 
 def test_no_schema_is_unused(client: FlaskClient) -> None:
