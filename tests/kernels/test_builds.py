@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import abi
 from tests.conftest import Require, by_day
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 
@@ -36,6 +37,9 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared,
     build = build_kernels(kernels.mpi, "strict", *STRICT, *options, f"-DSWITCHPOINT_HWLOC={hwloc}")
     if hwloc == "OFF":
         run(Kernels(kernels.mpi, build), "swp_sockets", 2, "none")
+    libraries = {path.name for path in build.rglob("libswitchpoint*.so*")}
+    for name in libraries & {"libswitchpoint.so", "libswitchpoint_fortran.so"}:
+        assert f"{name}.{abi.number().partition('.')[0]}" in libraries
 
 
 @pytest.fixture
