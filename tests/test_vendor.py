@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -382,9 +381,9 @@ def intel_rules(operation: str, one: str, other: str) -> list[Rule]:
 def test_intel_mpi_runs_what_the_settings_say_at_every_size(
     tmp_path: Path, require: Require
 ) -> None:
-    mpiexec = shutil.which("mpiexec") or ""
+    mpiexec = next((mpi.mpiexec for mpi in find_mpis() if mpi.family == "intelmpi"), "")
+    require("intelmpi", bool(mpiexec), "this MPI is not installed")
     version = intel_version(mpiexec)
-    require("intelmpi", bool(version), "the mpiexec on the path is not Intel MPI's")
     rules = [line for operation, two in PRESETS.items() for line in intel_rules(operation, *two)]
     file = tmp_path / "settings.sh"
     file.write_text(export(table(INTEL.format(version), rules), "intelmpi"))

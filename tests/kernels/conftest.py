@@ -133,7 +133,7 @@ def kernels(request: pytest.FixtureRequest, kernels_of: Callable[[str], Kernels]
 
 
 # Each further MPI needs a build of its own. MPICH 5 is tested as the only MPI of a bare machine.
-LIBRARIES = by_day(["mpich4", "openmpi4", "intelmpi2021"], ["mpich5"])
+LIBRARIES = by_day(["mpich4", "openmpi4"], ["mpich5", "intelmpi2021"])
 LIBRARIES.append(pytest.param("openmpi5", marks=pytest.mark.check))
 
 
