@@ -39,6 +39,16 @@ def test_version_licence_keywords_and_authors_are_the_same_everywhere() -> None:
     assert {each["name"].lower() for each in authors} == {DEVELOPERS.lower()}
 
 
+def test_the_package_for_python_has_licence_and_readme_of_its_own() -> None:
+    place = CHECKOUT / "kernels" / "python"
+    (licence,) = PACKAGE["license-files"]
+    assert (place / licence).read_text() == (CHECKOUT / "LICENSE").read_text()
+    assert (place / PACKAGE["readme"]).is_file()
+    assert set(PACKAGE["classifiers"]) > {
+        each for each in PROJECT["classifiers"] if each.startswith(("Development", "Operating"))
+    }
+
+
 def test_every_minified_file_is_listed_with_its_licence() -> None:
     assert set(VENDORED) == {path for place in PLACES for path in place.glob("*.min.*")}
     licences = tomllib.loads((CHECKOUT / "REUSE.toml").read_text())["annotations"]
