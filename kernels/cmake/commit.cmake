@@ -1,8 +1,11 @@
 # Writes OUTPUT, a header with the commit of SOURCE, when that has changed. Run at every build.
 cmake_minimum_required(VERSION 3.20)
 set(commit unknown)
-if(EXISTS ${SOURCE}/../commit.txt) # in a wheel, which lies in no checkout
-  file(STRINGS ${SOURCE}/../commit.txt commit)
+# Archives and wheels have no history: git, or hatch_build.py, writes the commit into this file.
+file(STRINGS ${SOURCE}/../commit.txt written)
+if(written MATCHES "^([0-9a-f]+)(-dirty)?$")
+  string(SUBSTRING ${CMAKE_MATCH_1} 0 12 commit)
+  string(APPEND commit "${CMAKE_MATCH_2}")
 endif()
 find_program(GIT git)
 if(GIT)
