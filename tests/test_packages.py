@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from templates.packages.__main__ import TEMPLATES, facts, write
+from templates.packages.__main__ import PINNED, TEMPLATES, facts, write
+from tests.recipes import CHECKOUT
 from tests.test_spack import CMAKE, PROJECT
 
 VERSION = PROJECT["version"]
@@ -25,6 +26,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def recipe(written: Path, template: str) -> str:
     return (written / TEMPLATES[template].format(**facts())).read_text()
+
+
+def numbers(version: str) -> list[int]:
+    return [int(each) for each in version.split(".")]
 
 
 @pytest.mark.parametrize("template", [each for each in TEMPLATES if "mpi" not in each])
@@ -44,12 +49,31 @@ def test_the_archive_has_the_tree(written: Path) -> None:
         assert f"switchpoint-{VERSION}/{file}" in names
 
 
+def test_kernels_of_the_archive_name_its_commit(written: Path, tmp_path: Path) -> None:
+    with tarfile.open(written / f"switchpoint-{VERSION}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    source, header = (
+        tmp_path / f"switchpoint-{VERSION}" / "kernels" / "cmake",
+        tmp_path / "commit.h",
+    )
+    options = [f"-DSOURCE={source}", f"-DOUTPUT={header}", "-P", source / "commit.cmake"]
+    subprocess.run(["cmake", *options], check=True)
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert header.read_text() == f'#define BUILD_COMMIT "{head.stdout[:12]}"\n'
+
+
 def test_the_easyconfig_is_python_with_the_parameters_that_are_mandatory(written: Path) -> None:
     values: dict[str, object] = {"SHLIB_EXT": "so"}
     exec(recipe(written, "easybuild.eb.j2"), values)
     assert (values["name"], values["version"]) == ("switchpoint", VERSION)
     for parameter in ("homepage", "description", "toolchain", "sources", "checksums"):
         assert values[parameter]
+    needed = dict([*values["builddependencies"], *values["dependencies"]])
+    assert needed.items() <= PINNED.items()
+    for name in ("CMake", "hwloc"):
+        assert numbers(needed[name]) >= numbers(facts()[name.lower()])
     options = set(re.findall(r"-D(SWITCHPOINT_\w+)", str(values["configopts"])))
     assert options <= set(re.findall(r"option\((\w+)", CMAKE))
 

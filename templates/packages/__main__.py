@@ -1,6 +1,7 @@
 """Write the recipes and the archive of the last commit: `python -m templates.packages [PLACE]`.
 
-Versions of the project and of what it needs are those of pyproject.toml and kernels/CMakeLists.txt.
+The version of the project, and the oldest of what it needs, are those of pyproject.toml and
+kernels/CMakeLists.txt; what recipes pin is in `PINNED`.
 """
 
 import re
@@ -14,8 +15,17 @@ from typing import Any
 from templates import render
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# An easyconfig names the versions of a generation of toolchains, and a container that of its image.
+PINNED = {
+    "debian": "12",
+    "gompi": "2024a",
+    "CMake": "3.29.3",
+    "pkgconf": "2.2.0",
+    "hwloc": "2.10.0",
+    "zlib": "1.3.1",
+}
 TEMPLATES = {
-    "easybuild.eb.j2": "switchpoint-{version}-gompi-2024a.eb",
+    "easybuild.eb.j2": "switchpoint-{version}-gompi-{pinned[gompi]}.eb",
     "conda.yaml.j2": "recipe.yaml",
     "conda-mpi.yaml.j2": "conda_build_config.yaml",
     "apptainer.def.j2": "switchpoint.def",
@@ -31,6 +41,7 @@ def facts() -> dict[str, Any]:
         **{name: project["project"][name] for name in ("version", "description", "license")},
         "python": project["project"]["requires-python"].removeprefix(">="),
         "hatchling": project["build-system"]["requires"][0].removeprefix("hatchling>="),
+        "pinned": PINNED,
         "conda": [named for each in project["project"]["dependencies"] for named in _conda(each)],
         "cmake": max(first for first, _ in needs),
         "hwloc": max(second for _, second in needs),
