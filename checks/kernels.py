@@ -15,6 +15,7 @@ import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
+from tuner.machine.doctor import c_compilers
 from tuner.machine.mpi import available_cores, installation_directory, objects_directory
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
@@ -23,7 +24,6 @@ SOURCES = CHECKOUT / "kernels"
 SPACK_REPOSITORY = CHECKOUT / "spack" / "spack_repo" / "switchpoint"
 PREBUILT = CHECKOUT / "prebuilt"  # of a wheel
 STANDARD_MPI = "libmpi_abi.so.1"
-TOOLS = ("cmake", "make", "cc")
 SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 
 
@@ -73,7 +73,8 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             return [f"their sources in {SOURCES}, or a swpbench on the path"]
         if shutil.which(self.current_environ.cc) is None:
             return []
-        return [name for name in TOOLS if shutil.which(name) is None]
+        tools = {"cmake": ["cmake"], "make": ["make"], "a C compiler": c_compilers()}
+        return [tool for tool, commands in tools.items() if not any(map(shutil.which, commands))]
 
     def find_standard_mpi(self):
         """Return the environment's library with the ABI of MPI 5 if the wheel's programs run."""

@@ -3,6 +3,8 @@
 import shutil
 import sys
 
+import pytest
+
 from tuner.machine import doctor
 from tuner.machine.mpi import find_mpis
 
@@ -31,10 +33,24 @@ def test_hwloc_is_what_pkg_config_finds(tmp_path, monkeypatch, require):
 
 def test_a_bare_machine_is_told_what_to_get(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     parts = doctor.examine()
     assert doctor.missing(parts) == ["an MPI", "C compiler", "make", "cmake", "reframe"]
     assert all(part.advice for part in parts if part.required and not part.found)
+
+
+@pytest.mark.parametrize(
+    ("named", "here", "found"),
+    [("", "clang", True), ("own-cc -m64", "own-cc", True), ("own-cc", "cc", False)],
+)
+def test_the_c_compiler_is_that_of_cmake(named, here, found, tmp_path, monkeypatch):
+    (tmp_path / here).write_text("#!/bin/sh\n")
+    (tmp_path / here).chmod(0o700)
+    monkeypatch.setenv("CC", named)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert ("C compiler" in doctor.missing(doctor.examine())) != found
 
 
 def test_one_mpi_is_enough(monkeypatch):

@@ -1,6 +1,8 @@
 """The parts that Switchpoint uses: which this machine has, and how to get the others."""
 
+import os
 import platform
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -37,7 +39,6 @@ class _Needed(NamedTuple):
 
 
 _PROGRAMS = (
-    _Needed("C compiler", ("cc",), "building the kernels", True, "apt install gcc"),
     _Needed("make", ("make",), "building the kernels", True, "apt install make"),
     _Needed("cmake", ("cmake",), "building the kernels", True, "pip install cmake"),
     _Needed("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
@@ -68,13 +69,21 @@ def examine() -> list[Prerequisite]:
     return [
         Prerequisite("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
-        *(_examine(program) for program in _PROGRAMS),
+        *(_examine(program) for program in (_c_compiler(), *_PROGRAMS)),
         _examine_library("hwloc", "detecting sockets", "apt install libhwloc-dev"),
         _examine_library("fftw3", "overlap with computation", "apt install libfftw3-dev"),
         _examine_package("playwright", "dashboard tests", "pip install playwright"),
         Prerequisite("cores", "launches", f"{available_cores()} usable", True, ""),
         _examine_results(),
     ]
+
+
+def c_compilers() -> list[str]:
+    """Return the commands of which CMake takes the first: that in CC, else those that it knows.
+
+    Of the MPI's compiler wrapper it takes the options only.
+    """
+    return shlex.split(os.environ.get("CC", ""))[:1] or ["cc", "gcc", "icx", "clang"]
 
 
 def missing(parts: Iterable[Prerequisite]) -> list[str]:
@@ -99,6 +108,11 @@ def _examine_mpis() -> list[Prerequisite]:
         Prerequisite(name, "measuring", found.get(name, ""), not found, _MPI_ADVICE.get(name, ""))
         for name in names
     ]
+
+
+def _c_compiler() -> _Needed:
+    commands = tuple(c_compilers())
+    return _Needed("C compiler", commands, "building the kernels", True, "apt install gcc")
 
 
 def _examine(program: _Needed) -> Prerequisite:
