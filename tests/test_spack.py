@@ -112,7 +112,7 @@ class FakeSpec(set):
     """The variants of a spec, and the compiler wrappers of the packages that it may depend on."""
 
     def __getitem__(self, name: str) -> SimpleNamespace:
-        return SimpleNamespace(mpicc=f"/{name}/mpicc")
+        return SimpleNamespace(mpicc=f"/{name}/mpicc", mpifc=f"/{name}/mpifc")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,7 @@ class FakeSpec(set):
         ({"+hwloc", "+shared"}, False, {"SWITCHPOINT_TESTS": False, "BUILD_SHARED_LIBS": True}),
         ({"+hwloc", "+tests"}, False, {"SWITCHPOINT_TESTS": True}),
         (set(), True, {"SWITCHPOINT_TESTS": True, "MPI_C_COMPILER": "/mpi/mpicc"}),
+        ({"+fortran"}, False, {"MPI_Fortran_COMPILER": "/mpi/mpifc"}),
         ({"+simgrid"}, True, {"SWITCHPOINT_TESTS": False, "CMAKE_TOOLCHAIN_FILE": TOOLCHAIN}),
     ],
 )
@@ -133,7 +134,8 @@ def test_variants_set_options_that_cmake_has(variants, run_tests, expected):
     package.define_from_variant = lambda name, variant: (name, f"+{variant}" in variants)
     assert set(recipe.variants) == {"shared", "tests", "fortran", "hwloc", "fftw", "simgrid"}
     options = dict(package.cmake_args())
-    known = {"BUILD_SHARED_LIBS", "MPI_C_COMPILER", "CMAKE_TOOLCHAIN_FILE"}
+    known = {"BUILD_SHARED_LIBS", "CMAKE_TOOLCHAIN_FILE"}
+    known |= {"MPI_C_COMPILER", "MPI_Fortran_COMPILER"}
     assert set(options) <= known | set(re.findall(r"option\((\w+)", CMAKE))
     assert options["SWITCHPOINT_HWLOC"] == ("+hwloc" in variants)
     assert options.items() >= expected.items()
@@ -150,7 +152,7 @@ def test_what_was_configured_without_tests_is_configured_again_for_them(run_test
 
 
 def test_a_simulated_build_has_no_tests_and_a_toolchain_that_is_there():
-    assert read("switchpoint").conflicting == {"+tests": "+simgrid"}
+    assert read("switchpoint").conflicting == {"+tests": "+simgrid", "+fortran": "+simgrid"}
     assert Path(TOOLCHAIN).is_file()
 
 

@@ -1,4 +1,4 @@
-"""Spack's own repository has version 1 only."""
+"""For releases of Spack's own repository that have version 1 only."""
 
 from spack_repo.builtin.build_systems.python import PythonPackage
 

@@ -1,4 +1,4 @@
-"""Spack's own repository does not have it."""
+"""For releases of Spack's own repository that do not have it."""
 
 from spack_repo.builtin.build_systems.python import PythonPackage
 

@@ -6,7 +6,7 @@ from spack.package import *
 
 
 class Switchpoint(CMakePackage):
-    """Ways of doing MPI exchanges behind one header, and the program that measures them."""
+    """MPI exchanges and collectives by the fastest measured method, and what measures them."""
 
     license("Apache-2.0")
 
@@ -29,6 +29,7 @@ class Switchpoint(CMakePackage):
     depends_on("hwloc@2:", when="+hwloc")
     depends_on("fftw@3: ~mpi", when="+fftw")
     conflicts("+tests", when="+simgrid", msg="kernel tests need a real MPI")
+    conflicts("+fortran", when="+simgrid", msg="the Fortran module needs a real MPI")
 
     def cmake_args(self):
         """Options of kernels/CMakeLists.txt."""
@@ -38,7 +39,7 @@ class Switchpoint(CMakePackage):
             compiler, tests = self.define("CMAKE_TOOLCHAIN_FILE", toolchain), False
         else:
             compiler = self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc)
-        return [
+        options = [
             compiler,
             self.define("SWITCHPOINT_TESTS", tests),
             self.define_from_variant("SWITCHPOINT_FORTRAN", "fortran"),
@@ -46,6 +47,9 @@ class Switchpoint(CMakePackage):
             self.define_from_variant("SWITCHPOINT_FFTW", "fftw"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
         ]
+        if "+fortran" in self.spec:
+            options.append(self.define("MPI_Fortran_COMPILER", self.spec["mpi"].mpifc))
+        return options
 
     @run_before("cmake")
     def configure_again(self):
