@@ -15,10 +15,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OPTIONS = {
+    "BUILD_SHARED_LIBS": "ON",
     "MPI_C_COMPILER": "mpicc_abi",
     # A link to the MPI's libraries, made at installation, instead of a path of this machine.
     "MPI_C_LINK_FLAGS": "-pthread",
-    "CMAKE_INSTALL_RPATH": "$ORIGIN/../lib/mpi",
+    "CMAKE_INSTALL_RPATH": "$ORIGIN/../lib;$ORIGIN/../lib/mpi",
     "CMAKE_INSTALL_RPATH_USE_LINK_PATH": "OFF",
     "CMAKE_INSTALL_LIBDIR": "lib",
     # Other machines may lack these libraries.
@@ -73,5 +74,9 @@ class CustomBuildHook(BuildHookInterface):
         options = [f"-D{name}={value}" for name, value in OPTIONS.items()]
         source = ["-S", f"{self.root}/kernels", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}"]
         parallel = ["--parallel", str(len(os.sched_getaffinity(0)))]
-        for step in ([*source, *options], ["--build", build, *parallel], ["--install", build]):
+        for step in (
+            [*source, *options],
+            ["--build", build, *parallel],
+            ["--install", build, "--strip"],
+        ):
             subprocess.run([cmake, *step], check=True)

@@ -10,12 +10,25 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests import abi
 from tests.conftest import TIMEOUT_S
 from tests.test_metadata import PROJECT
 from tuner.machine.mpi import CHECKOUT, find_mpis
 
 PARTS = ("checks", "dashboard", "kernels", "switchpoint", "templates", "tuner")
 LEFT_OUT = ("kernels/tests/", "templates/packages/")
+PROGRAM = """
+#include <stdio.h>
+#include <switchpoint.h>
+int main(void) {
+  MPI_Init(NULL, NULL);
+  swp_plan *plan;
+  int error = swp_discovery_plan(MPI_COMM_WORLD, "auto", NULL, &plan) || swp_plan_free(&plan);
+  puts(swp_version());
+  MPI_Finalize();
+  return error;
+}
+"""
 SET_HERE = ("PYTHONPATH", "SWITCHPOINT_RESULTS", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
@@ -76,6 +89,26 @@ def preloaded(installed: Path, environment: Path, program: Path) -> str:
     return answer.stderr
 
 
+def links_and_loads(prefix: Path, environment: Path, program: Path) -> None:
+    """A C program and Python use the shared library of a wheel, with the MPI of an environment."""
+    library = prefix / "lib" / "libswitchpoint.so"
+    facts = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True)
+    major = abi.number().partition(".")[0]
+    assert f"soname: [libswitchpoint.so.{major}]" in facts.stdout
+    assert "[$ORIGIN/../lib:$ORIGIN/../lib/mpi]" in facts.stdout
+    assert library.with_name(f"libswitchpoint.so.{major}").is_file()
+    program.with_suffix(".c").write_text(PROGRAM)
+    options = ["-I", prefix / "include", "-L", library.parent, f"-Wl,-rpath,{library.parent}"]
+    compiler = [environment / "bin" / "mpicc_abi", program.with_suffix(".c"), "-o", program]
+    subprocess.run([*compiler, *options, "-lswitchpoint"], check=True)
+    code = "import ctypes, sys\nfor each in sys.argv[1:]: loaded = ctypes.CDLL(each)\n"
+    code += "loaded.swp_version.restype = ctypes.c_char_p; print(loaded.swp_version().decode())"
+    python = [sys.executable, "-c", code, environment / "lib" / "libmpi_abi.so.1", library]
+    for command in ([environment / "bin" / "mpiexec", "-n", "1", program], python):
+        said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert (said.returncode, said.stdout) == (0, f"{PROJECT['version']}\n"), said.stderr
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("prebuilt", [False, True], ids=["sources", "prebuilt"])
 def test_a_wheel_measures_without_a_checkout(
@@ -115,12 +148,15 @@ def test_a_wheel_measures_without_a_checkout(
     package = next(environment.glob("lib/*/site-packages/switchpoint"))
     if prebuilt:
         assert "built for the standard ABI" in preloaded(installed, environment, tmp_path / "app")
+        links_and_loads(package / "prebuilt", environment, tmp_path / "linked")
     else:  # the user's own build of all, and the package for Python
         configure = ["cmake", "-S", package / "kernels", "-B", tmp_path / "build"]
         subprocess.run([*configure, f"-DMPI_C_COMPILER={find_mpis()[0].mpicc}"], check=True)
         python = package / "kernels" / "python"
         subprocess.run([*pip, "--no-deps", python], check=True)
-        assert {path.name for path in python.iterdir()} == {"pyproject.toml", "switchpoint_mpi"}
+        assert {path.name for path in python.iterdir()} == {
+            *("LICENSE", "README.md", "pyproject.toml", "switchpoint_mpi")
+        }
     assert {path.name for path in package.iterdir()} - {"__pycache__"} == {
         *("__init__.py", "__main__.py", "checks", "dashboard", "kernels", "templates", "tuner"),
         *(["prebuilt"] if prebuilt else []),
