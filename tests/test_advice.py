@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tests import synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.advice import document, measuring, mix, profile
+from tuner.advice import document, measuring, mix, recorded
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
@@ -53,7 +53,7 @@ def content(*calls: dict[str, Any], late_s: Sequence[float] = (0.0, 0.0)) -> byt
 
 def parse(text: bytes) -> Profile:
     """Return the profile of a file with this text."""
-    return profile.parse(BytesIO(text))
+    return recorded.parse(BytesIO(text))
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +288,7 @@ def test_profiles_of_several_programs_are_added_and_named(tmp_path: Path) -> Non
     for name, program in (("1", b"first"), ("2", b"other"), ("10", b"first")):
         (tmp_path / name).write_bytes(once.replace(b'"app"', b'"%s"' % program))
     (tmp_path / "11").touch()  # of a program that was killed
-    its = profile.read(tmp_path)
+    its = recorded.read(tmp_path)
     assert (its.program, its.seconds) == ("first + other", 3 * RUN_S)
     (calls,) = its.calls
     assert calls.count == 3 * CALLS and calls.seconds == pytest.approx(0.3)

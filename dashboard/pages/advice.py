@@ -17,7 +17,7 @@ from dashboard.query import Query, parameter
 from dashboard.snapshot import table_of
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, card, commands, data_table, notice, pasted_text, prose
-from tuner.advice import document, mix, profile, saved
+from tuner.advice import document, mix, recorded, saved
 from tuner.advice.document import Advice
 from tuner.advice.profile import ProfileError
 from tuner.domain.records import NAME
@@ -85,7 +85,7 @@ def _shown(its: Advice, part: str) -> list[Component]:
 
 def _of_profile(store: Store, system: str, content: str) -> list[Component]:
     try:
-        its = profile.parse(BytesIO(content.encode(errors="replace")))
+        its = recorded.parse(BytesIO(content.encode(errors="replace")))
     except ProfileError as error:
         return [notice("This is no profile", html.P(str(error)), color="warning")]
     return _shown(document.advice(mix.mix(its, table_of(store, system))), "given")
@@ -93,8 +93,8 @@ def _of_profile(store: Store, system: str, content: str) -> list[Component]:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     hint = (
-        "Paste or drop a profile that `libswitchpoint_profile.so` wrote, to see what the table of "
-        "a system says of its calls."
+        "Paste or drop a profile that `libswitchpoint_profile.so` wrote, or a report of mpiP, to "
+        "see what the table of a system says of its calls."
     )
     return [
         card("What the program gains", parts["kept"]),

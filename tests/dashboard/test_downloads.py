@@ -15,6 +15,7 @@ from dashboard.choice import newest_first
 from tests.conftest import Require
 from tests.dashboard.test_web import client_of, request_of
 from tests.test_advice import content, tally
+from tests.test_mpip import REPORT
 from tests.test_vendor import table_of
 from tuner.export import forms
 from tuner.machine.mpi import find_mpis
@@ -92,6 +93,7 @@ def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, databa
             content(tally("Bcast", 64, 0.5)).decode(),
             "app: 1.00 s on 2 processes, 50 % of it in MPI",
         ),
+        (REPORT.read_text(), "collectives are taken to be of all 2 processes"),
         ("{}", "line 1 is not one of a profile"),
         ("\ud800", "This is no profile"),
     ],

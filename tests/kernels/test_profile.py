@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner.advice import profile
+from tuner.advice import recorded
 from tuner.advice.profile import Profile
+from tuner.domain.operations import DISPATCHED
 from tuner.machine import mpi
 
 from .conftest import TIMEOUT_S, Kernels, finish
@@ -41,7 +42,7 @@ def test_all_calls_are_counted(kernels: Kernels, tmp_path: Path, end: str, threa
     path = tmp_path / "mix.profile"
     done = run_profiled(kernels, path, kernels.build / "tests/swp_mix", str(STEPS), "40", "0", end)
     assert done.returncode == 0 and done.stdout.startswith("mixed in "), done.stderr
-    its = profile.read(path)
+    its = recorded.read(path)
     assert (its.procs, its.reported, its.finalized, its.lost) == (PROCS, PROCS, True, 0)
     assert counts_of(its) == {
         ("Alltoall", 3, 40): threads * STEPS,
@@ -63,7 +64,7 @@ def test_communicators_beyond_the_most_are_counted_without_layout(
     path, procs, steps = tmp_path / "mix.profile", 7, 700
     program = kernels.build / "tests/swp_mix"
     run_profiled(kernels, path, program, str(steps), "8", "0", "shuffled", procs=procs)
-    its = profile.read(path)
+    its = recorded.read(path)
     barriers = counts_of(its)
     assert (its.reported, its.finalized) == (procs, True)
     assert its.lost == 0
@@ -76,7 +77,7 @@ def test_communicators_beyond_the_most_are_counted_without_layout(
 def test_programs_without_finalize_are_recorded(kernels: Kernels, tmp_path: Path, end: str) -> None:
     path = tmp_path / "mix.profile"
     run_profiled(kernels, path, kernels.build / "tests/swp_mix", str(STEPS), "40", "0", end)
-    its = profile.read(path)
+    its = recorded.read(path)
     assert 1 <= its.reported <= PROCS and not its.finalized
     assert counts_of(its)["Alltoall", 3, 40] == STEPS
 
@@ -89,7 +90,7 @@ def test_a_rank_that_aborts_while_rank_0_waits_for_its_profile_ends_the_job(
         any_kernels, path, any_kernels.build / "tests/swp_mix", "10", "40", "0", "late"
     )
     assert done.returncode != 0
-    assert profile.read(path).reported >= 1
+    assert recorded.read(path).reported >= 1
 
 
 def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> None:
@@ -99,8 +100,8 @@ def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> N
         command = build_fortran(kernels, require, "swp_f08", tmp_path, loaded=loaded)
         done = run_profiled(kernels, path, *command)
         assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
-        recorded = {calls.shape.operation for calls in profile.read(path).calls}
-        assert recorded >= set(profile.DISPATCHED)
+        operations = {calls.shape.operation for calls in recorded.read(path).calls}
+        assert operations >= set(DISPATCHED)
 
 
 def test_programs_in_turn_have_a_file_each_in_a_directory(
@@ -110,7 +111,7 @@ def test_programs_in_turn_have_a_file_each_in_a_directory(
     for steps in ("10", "20"):
         run_profiled(any_kernels, tmp_path, program, steps, "40", "0", procs=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
-    first, second, both = map(profile.read, (tmp_path / "1", tmp_path / "2", tmp_path))
+    first, second, both = map(recorded.read, (tmp_path / "1", tmp_path / "2", tmp_path))
     assert counts_of(both)["Alltoall", 2, 40] == 10 + 20
     assert both.seconds == first.seconds + second.seconds
     assert (both.program, both.procs, both.reported) == ("swp_mix", 2, 2)

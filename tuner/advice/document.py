@@ -58,6 +58,7 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: list[CallAdvice]
     to_measure: list[Shape]
     cut: int = 0
+    notes: list[str] = []
     verdict: str = ""  # that of the pairs, or "failed": with the table
     ended: str = ""  # why runs ended before they were resolved
     trial: str = ""  # what is compared: see `Trial.identity`
@@ -88,6 +89,7 @@ def advice(mix: Mix) -> Advice:
         calls=[_call(said) for said in mix.said],
         to_measure=[said.calls.shape for said in mix.to_measure],
         cut=profile.cut,
+        notes=list(profile.notes),
     )
 
 
@@ -157,6 +159,7 @@ def summary(its: Advice) -> Iterator[str]:
         yield f"only {its.reported} of {its.processes} processes have written their calls"
     if its.cut:
         yield f"lines of killed processes that are cut off, and ignored: {its.cut}"
+    yield from its.notes
     if its.lost:
         yield f"{its.lost} calls are not counted, as there were too many different ones"
     yield (

@@ -1,9 +1,8 @@
-"""Profiles of applications, as the preload writes them (docs/reference/profile.md)."""
+"""Profiles of applications, as the profiling library writes them (docs/reference/profile.md)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Annotated, NamedTuple
 
 import msgspec
@@ -11,7 +10,7 @@ import numpy as np
 
 from tuner.domain.operations import DISPATCHED
 from tuner.errors import SwitchpointError
-from tuner.files import one_line, open_file, printable
+from tuner.files import one_line, printable
 
 MOST_LINE_BYTES = 16 << 20
 """The longest line that is read; the preload writes less than half of it for a process."""
@@ -132,31 +131,10 @@ class Profile:
     communication_s: float
     bound_s: float
     calls: tuple[Calls, ...]
+    notes: tuple[str, ...] = ()  # what the file does not say, and what is taken for it
 
 
-def read(path: Path) -> Profile:
-    """Read a file of the preload, or its directory of one for each program that ran in turn.
-
-    Raises:
-        ProfileError, OSError: it cannot be read, or no process has written its calls.
-    """
-    if path.is_dir():
-        names = sorted((each.name for each in path.iterdir() if each.name.isdecimal()), key=int)
-        files = [path / name for name in names]
-        written = [each for each in files if each.stat().st_size > 0]
-        return _in_turn([_read(each) for each in written or files or [path / "1"]])
-    return _read(path)
-
-
-def _read(path: Path) -> Profile:
-    try:
-        with open_file(path) as file:
-            return parse(file)
-    except ProfileError as error:
-        raise ProfileError(f"{path}: {error}") from error
-
-
-def _in_turn(profiles: Sequence[Profile]) -> Profile:
+def in_turn(profiles: Sequence[Profile]) -> Profile:
     """Return the profiles of programs that ran one after the other as one."""
     if len(profiles) == 1:
         return profiles[0]
@@ -203,9 +181,7 @@ def parse(file: IO[bytes]) -> Profile:
     decoder = msgspec.json.Decoder(_Process)
     processes: dict[int, _Process] = {}
     cut = 0
-    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), b""), 1):
-        if len(line) > MOST_LINE_BYTES:
-            raise ProfileError(f"line {number} is longer than {MOST_LINE_BYTES >> 20} MiB")
+    for number, line in lines_of(file):
         try:
             its = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -233,6 +209,14 @@ def parse(file: IO[bytes]) -> Profile:
         bound_s=min(_tabled_s(its, shapes[rank]) for rank, its in processes.items()),
         calls=_calls(processes, shapes),
     )
+
+
+def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers. Raise ProfileError for one without an end."""
+    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), b""), 1):
+        if len(line) > MOST_LINE_BYTES:
+            raise ProfileError(f"line {number} is longer than {MOST_LINE_BYTES >> 20} MiB")
+        yield number, line
 
 
 def _communication_s(process: _Process) -> float:

@@ -45,7 +45,7 @@ MEASURED_SHARE = 0.6
     "--profile",
     "profile_file",
     type=NAMED_FILE_OR_DIRECTORY,
-    help="A profile of the application, instead of a run of it.",
+    help="A profile, or a report of mpiP, instead of a run of the application.",
 )
 @click.option("-n", "procs", type=whole_number(1), help="Processes of the application.")
 @click.option(
@@ -86,7 +86,7 @@ def advise(
     """
     import msgspec
 
-    from tuner.advice import profile
+    from tuner.advice import recorded
     from tuner.advice.mix import mix
     from tuner.commands.printing.results import console
 
@@ -99,7 +99,7 @@ def advise(
     out = console(stderr=as_json)
     end_s = time.monotonic() + budget.seconds
     if profile_file is not None:
-        its = profile.read(profile_file)
+        its = recorded.read(profile_file)
         document = _say(mix(its, table_of(system_of(system, environment))), out)
     else:
         words = _words(launcher)
@@ -214,12 +214,12 @@ class _Advice:
 
     def give(self, stdout: Any) -> Advice:
         """Carry out all steps, and return the results as a document; each step's are kept."""
-        from tuner.advice import profile, saved
+        from tuner.advice import recorded, saved
         from tuner.advice.mix import mix
         from tuner.commands.printing.advice import show_outcome
 
         path, run_s = self._profile(stdout)
-        its = profile.read(path)
+        its = recorded.read(path)
         self._say(f"profile    {path}")
         table = table_of(self._system)
         found = mix(its, table)
@@ -246,7 +246,7 @@ class _Advice:
 
         One that is ended with the budget may have written a profile.
         """
-        from tuner.advice import profile, saved
+        from tuner.advice import recorded, saved
         from tuner.advice.profile import ProfileError
         from tuner.advice.running import ExitError, LimitError, RunError, run
         from tuner.paths import planned_campaign, results_directory
@@ -260,12 +260,12 @@ class _Advice:
         except LimitError as error:
             self._say(f"{error}, all that the budget has left: give a larger --budget")
             try:
-                profile.read(path)
+                recorded.read(path)
             except (ProfileError, OSError):
                 raise RunError("the program has written no profile within the budget") from error
         except ExitError as error:
             try:
-                its = profile.read(path)
+                its = recorded.read(path)
             except (ProfileError, OSError):
                 raise error from None
             if its.finalized or its.aborted:

@@ -1,0 +1,76 @@
+"""Reports of mpiP: what is read of them, and what they leave unknown."""
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import fail, succeed
+from tuner.advice import document, mix, recorded
+from tuner.advice.profile import Profile, ProfileError, Shape
+
+REPORT = Path(__file__).parent / "data" / "app.2.1234.1.mpiP"
+TEXT = REPORT.read_text()
+DETAILS = TEXT.index("-" * 75 + "\n@--- Callsite Time statistics")
+
+
+def parse(text: str) -> Profile:
+    """Return the calls in a report with this text."""
+    return recorded.parse(BytesIO(text.encode()))
+
+
+def test_calls_are_those_of_all_call_sites_with_one_size() -> None:
+    its = recorded.read(REPORT)
+    assert (its.program, its.procs, its.seconds, its.finalized) == ("app", 2, 1.0, True)
+    calls = {each.shape: each for each in its.calls}
+    bcast = calls[Shape("Bcast", 2, 1, 2, 64)]
+    assert (bcast.count, bcast.spread_s) == (500, None)
+    assert (bcast.seconds, bcast.own_s) == (pytest.approx(0.4), pytest.approx(0.35))
+    assert Shape("Allreduce", 2, 1, 2, 16384) in calls  # which is printed as 1.638e+04
+    assert its.bound_s == pytest.approx(0.5)  # both take it
+
+
+def test_what_a_report_leaves_unknown_is_said() -> None:
+    its = document.advice(mix.mix(recorded.read(REPORT), None))
+    said = {call.call: call.evidence for call in its.calls if not call.procs}
+    unknown = "not judged: communicator or size unknown"
+    assert said.pop("Waitall").startswith("not dispatched: messages and waiting")
+    assert said == {"Gather": unknown, "Alltoall": unknown}  # of other sizes; without a size
+    assert not {"Gather", "Alltoall"} & {shape.call for shape in its.to_measure}
+    text = succeed("advise", "--profile", REPORT)
+    assert "collectives are taken to be of all 2 processes" in text
+    assert "some communicators of MPI_Gather have other numbers of processes" in text
+
+
+def test_without_details_the_twenty_longest_call_sites_are_read() -> None:
+    its = parse(TEXT[:DETAILS])
+    assert "only the twenty call sites" in its.notes[1] and "no end" in its.notes[2]
+    first = its.calls[0]
+    assert (first.shape, first.count) == (Shape("Bcast", 2, 1, 2, 64), 500)
+    assert first.seconds == first.own_s == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("MPI Task Assignment", "Another", "where each process runs"),
+        ("   1      0.999       0.54    54.05\n", "", "times of all processes"),
+        ("     0.75    0.375  30.03", "      nan    0.375  30.03", "line 82 is not one of mpiP"),
+        ("Bcast                1    0    400", "Bcast                1    -    400", "line 81"),
+        ("Bcast                1    0    400", "Bcast                1", "line 81"),
+        ("Bcast                1    0    400", "\x1b[31m             1    0    400", r"\x1b[31m"),
+        (TEXT[TEXT.index("@ Command") :], "", "where each process runs"),
+    ],
+)
+def test_what_is_no_report_is_one_line(tmp_path: Path, old: str, new: str, why: str) -> None:
+    assert old in TEXT
+    with pytest.raises(ProfileError):
+        parse(TEXT.replace(old, new))
+    path = tmp_path / "app.mpiP"
+    path.write_text(TEXT.replace(old, new))
+    assert why in fail("advise", "--profile", path)
+
+
+def test_the_preloads_report_is_no_profile() -> None:
+    with pytest.raises(ProfileError, match="record a profile"):
+        parse("switchpoint: 3 rules; calls on rank 0 of operations with a rule:\n")
