@@ -14,11 +14,13 @@ import pytest
 
 from tests import synthetic
 from tests.conftest import TIMEOUT_S
+from tests.test_cli import call
 from tuner import atomic
 from tuner.files import shown
 from tuner.machine.mpi import CHECKOUT
 
 NOT_REGULAR = "not a regular file; save its contents to a file first"
+MATRIX = "a\x7f\x1b[31m\x9b\u202e.mtx"
 
 
 def name(place: Path, content: bytes) -> Path:
@@ -171,6 +173,28 @@ def test_control_characters_of_files_are_escaped(tmp_path: Path, raw: list[Path]
         (line,) = said.stderr.splitlines()
         assert line.isprintable(), command
         assert "\\x" in line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["matrix", "info", MATRIX],
+        ["matrix", "info", MATRIX, "--parts"],
+        ["matrix", "partition", MATRIX, "--parts=2", "--by=contiguous"],
+        ["matrix", "partition", MATRIX, "--parts=2", "--by=contiguous", "--json"],
+        ["matrix", "make", "random", MATRIX, "--rows=2", "--nonzeros=1"],
+    ],
+    ids=" ".join,
+)
+def test_control_characters_of_names_are_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    atomic.write(Path(MATRIX), "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    said = call(*command).output
+    assert "a" in said and all(line.isprintable() for line in said.splitlines())
+    if "--json" in command:
+        assert json.loads(said)["file"].startswith(MATRIX.removesuffix(".mtx"))
 
 
 def test_names_are_shown_as_they_are_where_they_can_be() -> None:

@@ -3,7 +3,6 @@
 Each subcommand imports what it needs when it runs, so that all start fast.
 """
 
-import json
 import sys
 from dataclasses import asdict
 from io import TextIOWrapper
@@ -24,6 +23,7 @@ from tuner.commands.naming import Commands, NamedCommands
 from tuner.commands.network import network
 from tuner.commands.nodes import nodes
 from tuner.commands.options import NAMED_FILE, config_option, json_option
+from tuner.commands.printing.lines import say, say_json
 from tuner.commands.regret import regret
 from tuner.commands.run import run
 from tuner.commands.site import site
@@ -41,6 +41,9 @@ class _Commands(NamedCommands):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
+            raise
+        except click.ClickException as error:
+            error.message = printable(error.message)  # type: ignore[misc]  # which may quote names
             raise
         except SwitchpointError as error:
             raise click.ClickException(printable(str(error))) from error
@@ -73,7 +76,7 @@ def doctor(config: Path | None, as_json: bool) -> None:
     with console(stderr=True).status("looking for MPIs, programs and libraries") as status:
         parts = examine(config, status.update) if config else examination.examine()
     if as_json:
-        click.echo(json.dumps([asdict(part) for part in parts], indent=1))
+        say_json([asdict(part) for part in parts])
     else:
         examination.show(parts, console())
     if missing := examination.missing(parts):
@@ -97,9 +100,12 @@ def check_table(file: Path, as_json: bool) -> None:
     except VerifyError as error:
         if not as_json:
             raise
-        click.echo(json.dumps({"valid": False, "error": str(error)}))
+        say_json({"valid": False, "error": str(error)})
         raise SystemExit(1) from error
-    click.echo(json.dumps({"valid": True, "text": said}) if as_json else said)
+    if as_json:
+        say_json({"valid": True, "text": said})
+    else:
+        say(said)
 
 
 for name, command in (("choices", regret), ("library", guidelines), ("model", validate)):

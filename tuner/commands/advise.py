@@ -24,6 +24,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.options import system_option as system_id_option
 from tuner.commands.plan import BUDGET
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def advise(
         advice = _Advice(app, kernels, its_system, elsewhere, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
+        say_json(msgspec.to_builtins(document))
     if document.verdict == "failed":
         raise SwitchpointError("the application failed with the table, not without it")
 

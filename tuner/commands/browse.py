@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.options import FILE, database_option, tuned
+from tuner.commands.printing.lines import say
 from tuner.errors import SwitchpointError
 
 
@@ -81,7 +82,7 @@ def report(output: Path, database: Path) -> None:
         with _dashboard():
             from dashboard.report import write_report
         write_report(store, output)
-    click.echo(f"{output}: {output.stat().st_size / 2**20:.1f} MiB")
+    say(f"{output}: {output.stat().st_size / 2**20:.1f} MiB")
 
 
 @contextmanager

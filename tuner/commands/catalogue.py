@@ -1,6 +1,5 @@
 """`switchpoint bundle` and `catalogue`: tables as files, and those of other systems."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from tuner.commands.options import (
     system_option,
     tuned,
 )
+from tuner.commands.printing.lines import say, say_json
 from tuner.errors import SwitchpointError
-from tuner.files import printable
 
 
 @click.command()
@@ -37,7 +36,7 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
     content = bundles.pack(its)
     atomic.write(path, content)
     kib = -(-len(content) // 1024)
-    click.echo(f"{path}: {table.provenance.system}, {len(table.points)} decisions, {kib} KiB")
+    say(f"{path}: {table.provenance.system}, {len(table.points)} decisions, {kib} KiB")
 
 
 @click.group(cls=Commands)
@@ -59,7 +58,7 @@ def add(sources: tuple[Path, ...], database: Path) -> None:
         except (SwitchpointError, OSError) as error:
             problems.append(str(error))
         else:
-            click.echo(printable(f"{shelf.directory(database)}: {its.table.provenance.system}"))
+            say(f"{shelf.directory(database)}: {its.table.provenance.system}")
     if problems:
         raise SwitchpointError("\n".join(problems))
 
@@ -75,7 +74,7 @@ def list_bundles(database: Path, as_json: bool) -> None:
 
     tables = [its.table for its in shelf.bundles(database)]
     if as_json:
-        click.echo(json.dumps([asdict(table.provenance) for table in tables], indent=1))
+        say_json([asdict(table.provenance) for table in tables])
         return
     grid = Columns("system", "MPI", "cores", "decisions", "measured")
     for its, points in ((table.provenance, table.points) for table in tables):

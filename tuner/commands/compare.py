@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tuner.commands.options import database_option, json_option, one_system
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     )
     result = compared(*sides)
     if as_json:
-        click.echo(json.dumps(document(first, second, result), indent=1))
+        say_json(document(first, second, result))
         return
     show_comparison(first, second, result, console())
 

@@ -1,12 +1,12 @@
 """`switchpoint check library`: the operations that are slower than they should be."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from tuner.commands.options import database_option, json_option, one_system, system_option
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
 
@@ -31,7 +31,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
         rows = store.cells(name, campaign=campaign or measured[0]).to_dict("records")
     found = violations({str(key): value for key, value in row.items()} for row in rows)
     if as_json:
-        click.echo(json.dumps([asdict(each) | {"ratio": each.ratio} for each in found], indent=1))
+        say_json([asdict(each) | {"ratio": each.ratio} for each in found])
         return
     out = console()
     out.print(

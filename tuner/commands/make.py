@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
+from tuner.commands.printing.lines import say, say_json
 
 if TYPE_CHECKING:
     from tuner.inputs.matrices.amg import Level
@@ -69,7 +69,7 @@ def lookalike(
         path = directory / f"{each.name}-{target.rows}{_suffix(packed)}"
         made.append(looking.make(each, target, path, seed))
         if not as_json:
-            click.echo(_description(made[-1]))
+            say(_description(made[-1]))
     if as_json:
         _print_json(made)
 
@@ -89,7 +89,7 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
         made.append(level)
         if not as_json:
             found = level.degrees
-            click.echo(
+            say(
                 f"{level.path}: {found.rows} rows, {found.nnz} entries, "
                 f"{found.mean_degree:.1f} per row, at most {found.max_degree}"
             )
@@ -107,7 +107,7 @@ def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
     from tuner.inputs.matrices import random_rows
 
     random_rows.make(file, rows, nonzeros, seed)
-    click.echo(f"{file}: {rows} rows, {rows * nonzeros} entries")
+    say(f"{file}: {rows} rows, {rows * nonzeros} entries")
 
 
 def _suffix(packed: bool) -> str:
@@ -127,4 +127,4 @@ def _print_json(made: Sequence[Lookalike | Level]) -> None:
     def document(each: Lookalike | Level) -> dict[str, Any]:
         return asdict(each) | {"path": str(each.path)}
 
-    click.echo(json.dumps([document(each) for each in made], indent=1))
+    say_json([document(each) for each in made])

@@ -1,6 +1,5 @@
 """`switchpoint matrix`: matrices as inputs, and partitions of their rows."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from tuner.commands.make import make
 from tuner.commands.messages import messages
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
+from tuner.commands.printing.lines import say, say_json
 
 _FILE = click.Path(path_type=Path)
 
@@ -36,7 +36,7 @@ def fetch(name: str, directory: Path) -> None:
     """Fetch the matrix NAME or GROUP/NAME from the SuiteSparse collection."""
     from tuner.inputs.matrices import suitesparse
 
-    click.echo(suitesparse.fetch(name, directory))
+    say(suitesparse.fetch(name, directory))
 
 
 @matrix.command()
@@ -49,9 +49,9 @@ def info(file: Path, as_json: bool) -> None:
 
     found = degrees(read_pattern(file))
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=1))
+        say_json(asdict(found))
         return
-    click.echo(
+    say(
         f"{file}: {found.rows} x {found.columns}, {found.nnz} entries; entries per row: "
         f"mean {found.mean_degree:.2f}, maximum {found.max_degree}, "
         f"coefficient of variation {found.cv:.2f}"
@@ -86,11 +86,11 @@ def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None
     found = quality(pattern, Ownership(parts, kept.parts))
     if as_json:
         document = {"file": str(kept.path), "partition_s": kept.partition_s, "reused": kept.reused}
-        click.echo(json.dumps(document | asdict(found), indent=1))
+        say_json(document | asdict(found))
         return
     made = "reused" if kept.reused else "made"
-    click.echo(f"{kept.path}: {made}; partitioning took {kept.partition_s:.3g} s")
-    click.echo(
+    say(f"{kept.path}: {made}; partitioning took {kept.partition_s:.3g} s")
+    say(
         f"{parts} parts, imbalance {found.imbalance:.1%}; elements: volume {found.volume}, "
         f"vavg {found.vavg:.1f}, vmax {found.vmax}; messages: {found.messages}, "
         f"mavg {found.mavg:.1f}, mmax {found.mmax}"

@@ -1,11 +1,11 @@
 """`switchpoint matrix messages`: what methods send for a matrix, found without a run."""
 
-import json
 from pathlib import Path
 
 import click
 
 from tuner.commands.options import json_option, whole_number, whole_numbers
+from tuner.commands.printing.lines import say_json
 
 
 @click.command()
@@ -42,6 +42,6 @@ def messages(
     request = reporting.ReportRequest(matrix, parts, by, methods.split(), ppn, item_bytes)
     rows = list(reporting.report(request))
     if as_json:
-        click.echo(json.dumps([row.document() for row in rows], indent=1))
+        say_json([row.document() for row in rows])
     else:
         reporting.show(rows, console())

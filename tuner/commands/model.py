@@ -15,6 +15,7 @@ from tuner.commands.options import (
     whole_number,
 )
 from tuner.commands.overlap import computations, predict_overlap
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 from tuner.models.collectives import FORMULAS
 
@@ -61,7 +62,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
             )
         models = [fitting.fit(store, name, campaign) for name in names]
     if as_json:
-        click.echo(json.dumps([json.loads(encode(model)) for model in models], indent=1))
+        say_json([json.loads(encode(model)) for model in models])
         return
     out = console()
     for model in models:
@@ -151,7 +152,7 @@ def predict(
     crossovers = predictor.crossovers(sizes)
     forms = predicting.closed_forms(model, case) if wants_forms else None
     if as_json:
-        click.echo(showing.prediction_json(sizes, times, crossovers, forms))
+        say_json(showing.prediction_document(sizes, times, crossovers, forms))
         return
     showing.show_prediction(sizes, times, crossovers, console())
     if forms is not None:
@@ -176,7 +177,7 @@ def validate(campaign: str | None, system: str | None, database: Path, as_json: 
         found = fitting.validated(store, model, campaign)
     if as_json:
         documents = [showing.outcome_document(outcome) for outcome in found]
-        click.echo(json.dumps(documents, indent=1))
+        say_json(documents)
         return
     showing.show_outcomes(found, console())
 
@@ -198,7 +199,7 @@ def show_models(system: str | None, database: Path, as_json: bool) -> None:
             json.loads(encode(model)) | {"within_15_percent": share}
             for model, share in zip(models, shares, strict=True)
         ]
-        click.echo(json.dumps(documents, indent=1))
+        say_json(documents)
         return
     if not models:
         raise SwitchpointError("no system has fitted parameters; run `switchpoint fit`")

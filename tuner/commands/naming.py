@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import click
 
+from tuner.commands.printing.lines import say
+
 SECTIONS = {
     "Measure": ("run", "soak", "ingest", "matrix", "study"),
     "Decide": ("tune", "fit", "predict", "check"),
@@ -60,7 +62,7 @@ class NamedCommands(Commands):
             if new := RENAMED.get(old):
                 program = context.info_name
                 said = f"`{program} {old}` is now `{program} {new}`; 0.2 drops the old name"
-                click.echo(f"warning: {said}", err=True)
+                say(f"warning: {said}", err=True)
                 args = [*new.split(), *args[count:]]
                 break
         return super().resolve_command(context, args)

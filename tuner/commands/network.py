@@ -1,13 +1,12 @@
 """`switchpoint network`: the network parameters of simulated machines."""
 
-import json
 from pathlib import Path
 
 import click
 
 from tuner.commands.naming import Commands
 from tuner.commands.options import database_option, json_option, one_system, system_option
-from tuner.files import printable
+from tuner.commands.printing.lines import say, say_json
 
 
 @click.group(cls=Commands)
@@ -25,12 +24,12 @@ def show(as_json: bool) -> None:
 
     found = networks.published() | {name: networks.network(name) for name in networks.kept()}
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(found), indent=1))
+        say_json(msgspec.to_builtins(found))
         return
     for name, each in found.items():
-        click.echo(printable(f"{name}: {each.source}"))
+        say(f"{name}: {each.source}")
         for protocol in each.protocols:
-            click.echo(
+            say(
                 f"  from {protocol.from_bytes} B: overhead {protocol.overhead_s * 1e6:.3g} us, "
                 f"latency {protocol.latency_s * 1e6:.3g} us, {protocol.bytes_per_s / 1e9:.3g} GB/s"
             )
@@ -49,4 +48,4 @@ def create(name: str, system: str | None, database: Path) -> None:
 
     with Store.open(database, readonly=True) as store:
         model = fitting.fitted(store, one_system(store, system))
-    click.echo(networks.keep(name, as_network(model)))
+    say(networks.keep(name, as_network(model)))

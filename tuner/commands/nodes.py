@@ -1,6 +1,5 @@
 """`switchpoint nodes`: several nodes on one machine."""
 
-import json
 import os
 import shlex
 import shutil
@@ -11,6 +10,7 @@ import click
 
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
+from tuner.commands.printing.lines import say, say_json
 from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.launch import launch
@@ -40,14 +40,14 @@ def nodes() -> None:
 def up(count: int, rate: str, name: str) -> None:
     """Start virtual nodes, which run until `nodes down`. Nodes that are already up are kept."""
     made = namespaces.up(name, count, rate)
-    click.echo(f"{made.count} virtual nodes, {made.hosts[0]} to {made.hosts[-1]}, at {made.rate}")
+    say(f"{made.count} virtual nodes, {made.hosts[0]} to {made.hosts[-1]}, at {made.rate}")
 
 
 @nodes.command()
 @name_option
 def down(name: str) -> None:
     """Stop the nodes and everything that runs on them."""
-    click.echo("virtual nodes stopped" if namespaces.down(name) else "no virtual nodes were up")
+    say("virtual nodes stopped" if namespaces.down(name) else "no virtual nodes were up")
 
 
 @nodes.command()
@@ -61,12 +61,12 @@ def status(name: str, as_json: bool) -> None:
     counts = traffic(there)
     if as_json:
         shape = {"name": there.name, "rate": there.rate}
-        click.echo(json.dumps({**shape, "nodes": [asdict(count) for count in counts]}, indent=1))
+        say_json({**shape, "nodes": [asdict(count) for count in counts]})
         return
-    click.echo(f"{there.count} virtual nodes at {there.rate}")
+    say(f"{there.count} virtual nodes at {there.rate}")
     for count in counts:
         sent, received = f"{count.sent_bytes} B sent", f"{count.received_bytes} B received"
-        click.echo(f"{count.host}: {sent}, {received}")
+        say(f"{count.host}: {sent}, {received}")
 
 
 @nodes.command("exec", context_settings={"ignore_unknown_options": True})

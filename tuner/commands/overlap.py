@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuner.commands.options import one_system, systems_of
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
             name: fitting.fitted(store, name) if store.model(name) else None for name in measured
         }
     if as_json:
-        click.echo(showing.overlap_json(measured, models))
+        say_json(showing.overlap_document(measured, models))
         return
     if not measured:
         raise SwitchpointError("no overlap data; run `switchpoint run -- --tag=overlap` first")
@@ -76,7 +77,7 @@ def predict_overlap(
                 raise ModelError(f"{method} has no equation; available: {', '.join(known)}")
             rows.append((method, found))
     if as_json:
-        click.echo(showing.equations_json(rows))
+        say_json(showing.equations_document(rows))
         return
     showing.show_equations(rows, console())
 

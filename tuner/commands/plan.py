@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.commands.options import one_system, tuned
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def show_plan(file: Path | None, as_json: bool) -> None:
     campaign = planned.PlannedCampaign.load(file or planned.newest())
     done = planned.done(campaign.order)
     if as_json:
-        click.echo(json.dumps(campaign.document() | {"done": sorted(done)}, indent=1))
+        say_json(campaign.document() | {"done": sorted(done)})
         return
     out = console()
     out.print(campaign.path, soft_wrap=True)
@@ -69,7 +69,7 @@ def show_next(system: str | None, database: Path, most_procs: int | None, as_jso
         raise SwitchpointError("there is no table to begin from; run `switchpoint tune`")
     found = worths(table.points, table.provenance.cores, most_procs)[:_SHOWN]
     if as_json:
-        click.echo(json.dumps([worth._asdict() for worth in found], indent=1))
+        say_json([worth._asdict() for worth in found])
         return
     if not found:
         raise SwitchpointError("no layout lies between measured ones; measure a larger one first")

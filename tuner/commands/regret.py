@@ -21,6 +21,7 @@ from tuner.commands.options import (
     whole_number,
     whole_numbers,
 )
+from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def regret(
     study = results_directory() / "studies" / f"{name}.json"
     atomic.write(study, json.dumps(document, indent=1) + "\n")
     if as_json:
-        click.echo(json.dumps(document, indent=1))
+        say_json(document)
     else:
         _show_verdict(verdict, lines, out)
         out.print(study, soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -22,6 +21,7 @@ from tuner.commands.options import (
     whole_number,
 )
 from tuner.commands.plan import BUDGET
+from tuner.commands.printing.lines import say_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,7 +125,7 @@ def run(
         else:
             campaign = make(call, budget or Budget(minutes * 60), launches, only_shown=dry_run)
         if dry_run and as_json:
-            click.echo(json.dumps(campaign.document(), indent=1))
+            say_json(campaign.document())
             return
         show_campaign(campaign, out)
         if dry_run:
@@ -138,7 +138,7 @@ def run(
     if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
         out.print("the virtual nodes stopped with the run; `switchpoint nodes up` starts others")
     if as_json:
-        click.echo(json.dumps(results, indent=1))
+        say_json(results)
     elif out.is_terminal:
         serve_somewhere(context)
 

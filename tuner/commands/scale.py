@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.commands.options import json_option, sizes, whole_number, whole_numbers
+from tuner.commands.printing.lines import say, say_json
 
 if TYPE_CHECKING:
     from tuner.studies.findings import Finding
@@ -39,7 +39,7 @@ def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
     from tuner.machine.simulation.machines import machine as of_name
     from tuner.studies.simulator import simulator
 
-    return simulator(of_name(machine), ppn, study, lambda line: click.echo(line, err=True))
+    return simulator(of_name(machine), ppn, study, lambda line: say(line, err=True))
 
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -65,14 +65,14 @@ def show_json(
     for name, each in {"rows": rows, **more}.items():
         document[name] = [asdict(row) for row in each]
     document["findings"] = [asdict(finding) for finding in findings]
-    click.echo(json.dumps(document, indent=1))
+    say_json(document)
 
 
 def show_findings(findings: Sequence[Finding], campaign: str) -> None:
     """Print one line per finding, and the campaign of the launches."""
     for finding in findings:
-        click.echo(str(finding))
-    click.echo(f"campaign {campaign}")
+        say(str(finding))
+    say(f"campaign {campaign}")
 
 
 @click.command()
@@ -302,7 +302,7 @@ def stfw(
         document = {"campaign": simulator.campaign, "rows": [asdict(row) for row in found]}
         document["means"] = [asdict(pair) for pair in pairs]
         document["findings"] = [asdict(finding) for finding in findings]
-        click.echo(json.dumps(document, indent=1))
+        say_json(document)
         return
     _show_schemes(pairs)
     if len(procs) > 1:
@@ -330,7 +330,7 @@ def _show_schemes(pairs: Sequence[Pair]) -> None:
         wanted = _ratio(base.paper.time_s, paper.time_s) if base.paper and paper else None
         rows.append([*cells, _beside(gain, wanted, 1)])
     show_rows(columns, rows)
-    click.echo("of two numbers, the second is the paper's")
+    say("of two numbers, the second is the paper's")
 
 
 _COLUMNS = {

@@ -12,6 +12,8 @@ import click
 from tuner.campaign.reframe import CHECKS
 from tuner.commands.naming import Commands
 from tuner.commands.options import whole_number
+from tuner.commands.printing.lines import say
+from tuner.files import printable
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import SiteConfiguration, SiteError, host_pattern, host_stem
 from tuner.machine.sites.environments import reframe_name
@@ -123,7 +125,7 @@ def _asked(question: str, otherwise: Answer) -> Answer:
     """Return the user's answer at the terminal; without a terminal, return `otherwise`."""
     if not sys.stdin.isatty():
         return otherwise
-    answer: Answer = click.prompt(question, default=otherwise, type=type(otherwise))
+    answer: Answer = click.prompt(printable(question), default=otherwise, type=type(otherwise))
     return answer
 
 
@@ -133,15 +135,15 @@ def _place() -> Path:
 
 
 def _show(made: SiteConfiguration, path: Path) -> None:
-    click.echo(f"{path}: {made.name}, with {made.scheduler.name} and {made.scheduler.launcher}")
+    say(f"{path}: {made.name}, with {made.scheduler.name} and {made.scheduler.launcher}")
     for partition in made.partitions:
         shape = partition.shape
         cores = f"{shape.cpus // shape.cpus_per_core} cores"
         kinds = f", the most frequent of {partition.kinds} kinds" if partition.kinds > 1 else ""
-        click.echo(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}")
+        say(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}")
     for environment in made.environments:
         origin = " ".join(environment.modules) or "on PATH"
-        click.echo(f"  environment {environment.name}: {environment.cc}, {origin}")
+        say(f"  environment {environment.name}: {environment.cc}, {origin}")
     if made.scheduler.caution:
-        click.echo(f"warning: {made.scheduler.caution}", err=True)
-    click.echo(f"to check it: switchpoint doctor --config {shlex.quote(str(path))}")
+        say(f"warning: {made.scheduler.caution}", err=True)
+    say(f"to check it: switchpoint doctor --config {shlex.quote(str(path))}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ from tuner.commands.options import (
     launches_option,
     whole_number,
 )
+from tuner.commands.printing.lines import say, say_json
 from tuner.commands.scale import dsde, grids, nap, stfw
 
 if TYPE_CHECKING:
@@ -61,17 +61,17 @@ def bine(procs: int, dragonfly: int, fattree: int, torus: tuple[str, ...], as_js
     loaded = [load for sizes in tori for load in counting.on_torus(sizes)]
     if as_json:
         document = {"global": list(map(asdict, placed)), "torus": list(map(asdict, loaded))}
-        click.echo(json.dumps(document, indent=1))
+        say_json(document)
         return
-    click.echo(f"bytes on global links of {procs} ranks / those of the rival ({counting.PAPER})")
+    say(f"bytes on global links of {procs} ranks / those of the rival ({counting.PAPER})")
     for each in placed:
-        click.echo(
+        say(
             f"{each.operation}, {each.rival}, {each.network}, {each.placement}: "
             f"mean {each.mean:.3f}, {each.least:.3f} to {each.most:.3f}"
         )
-    click.echo("allreduce on a torus: vectors on the busiest link, and summed over its steps")
+    say("allreduce on a torus: vectors on the busiest link, and summed over its steps")
     for load in loaded:
-        click.echo(f"{load.torus}, {load.method}: {load.most:.4g}, {load.in_turn:.4g}")
+        say(f"{load.torus}, {load.method}: {load.most:.4g}, {load.in_turn:.4g}")
 
 
 @study.command()
@@ -125,20 +125,20 @@ def crossover(
     )
     result, path = crossing.study(request)
     if as_json:
-        click.echo(json.dumps(asdict(result) | {"file": str(path)}, indent=1))
+        say_json(asdict(result) | {"file": str(path)})
         return
-    click.echo(
+    say(
         f"{result.matrix} on {procs} processes of {result.nodes} nodes: partitioned by {by} in "
         f"{result.partition_s:.3g} s"
     )
     for each in result.methods:
         middle, low, high = each.ratio
         after = f"pays off after {each.products} products" if each.products else "no gain shown"
-        click.echo(
+        say(
             f"{each.method}: strided {each.strided_s * 1e6:.3g} us, balanced "
             f"{each.balanced_s * 1e6:.3g} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
         )
-    click.echo(path)
+    say(path)
 
 
 @study.command()
@@ -193,16 +193,16 @@ def applications(
             "applications": [asdict(each) for each in gains],
             "layouts": [asdict(each) for each in extremes],
         }
-        click.echo(json.dumps(document, indent=1))
+        say_json(document)
         return
     for gain in gains:
         results = "identical" if gain.identical else "equal within rounding"
-        click.echo(
+        say(
             f"{gain.name}: time saved: least {_saved(gain.least)}, mean {_saved(gain.mean)}, "
             f"greatest {_saved(gain.greatest)}; results {results}"
         )
     for each in extremes:
-        click.echo(
+        say(
             f"{each.operation}: fastest layout {each.fastest} saves {_saved(each.fastest_saves)}, "
             f"slowest {each.slowest} {_saved(each.slowest_saves)}"
         )

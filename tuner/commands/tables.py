@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +23,10 @@ from tuner.commands.options import (
 )
 from tuner.commands.overlap import show_overlap
 from tuner.commands.plan import show_next, show_plan
+from tuner.commands.printing.lines import say, say_json
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
 from tuner.export.forms import FORMS
-from tuner.files import printable
 
 if TYPE_CHECKING:
     from tuner.domain.tables import Table
@@ -51,11 +50,11 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
 
     report = bring_in(database, list(sources) or of_results())
     if as_json:
-        click.echo(json.dumps({**asdict(report), "database": str(database)}, indent=1))
+        say_json({**asdict(report), "database": str(database)})
         return
     for problem in report.problems:
-        click.echo(printable(f"warning: {problem}"), err=True)
-    click.echo(
+        say(f"warning: {problem}", err=True)
+    say(
         f"{database}: {report.launches} launches with {report.samples} samples from "
         f"{report.files} files, {report.unchanged} of them already present, "
         f"{len(report.problems)} problems"
@@ -94,7 +93,7 @@ def tune(
             make_table(store, name, list(campaigns) or None, required_executions) for name in names
         ]
     if as_json:
-        click.echo(json.dumps([table_document(table) for table in tables], indent=1))
+        say_json([table_document(table) for table in tables])
         return
     out = console()
     for table in tables:
@@ -135,14 +134,14 @@ def export(
             table = table_of(store, one_system(store, system))
             model = last_fitted(store, table.provenance.system)
     if output is None:
-        click.echo(exporting.export(table, form, model), nl=False)
+        say(exporting.export(table, form, model), nl=False)
         return
     exporting.write(table, form, output, model)
     if FORMS[form].is_of_mpi:
         what = "for its MPI library; the file lists the rules that it leaves out, and why"
     else:
         what = f"{len(table.rules)} rules"
-    click.echo(f"{output}: {table.provenance.system}, {what}")
+    say(f"{output}: {table.provenance.system}, {what}")
 
 
 def _borrowed(
@@ -165,7 +164,7 @@ def _borrowed(
     else:
         borrower = borrowing.this_machine(environment)
     table = borrowing.borrowed(borrowing.nearest(borrower, shelf.bundles(database)), borrower)
-    click.echo(f"{table.provenance.system}: {borrowed_note(table.provenance)}", err=True)
+    say(f"{table.provenance.system}: {borrowed_note(table.provenance)}", err=True)
     return table, borrower.model
 
 
@@ -237,7 +236,7 @@ def show(
         products = {name: last_measured(store, name) for name in names if not operation}
     tables = [_only(table, operation) for table in found.values() if table]
     if as_json:
-        click.echo(showing.as_json(systems, campaigns, tables, products.values()))
+        say_json(showing.results_document(systems, campaigns, tables, products.values()))
         return
     out = showing.console()
     if not operation:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.domain.cases import STAGGERED, CellKey
+from tuner.files import CONTROL
 
-NAME = r"[^\x00-\x1f\x7f<>/.][^\x00-\x1f\x7f<>/]{0,199}"
+NAME = rf"[^{CONTROL}<>/.][^{CONTROL}<>/]{{0,199}}"
 """The names that campaigns and ids of systems may have: directories and links have them too."""
 
-PATTERN_SPEC = r"[a-z][^\x00-\x1f\x7f<>]{0,300}"
+PATTERN_SPEC = rf"[a-z][^{CONTROL}<>]{{0,300}}"
 """A pattern; that of a matrix has the name of a file, which may hold spaces."""
 
 SYNC = rf"[a-z]{{1,10}}({STAGGERED})?"

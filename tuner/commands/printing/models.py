@@ -1,6 +1,5 @@
 """Output of fitted parameters, of predictions, and of their comparison with measurements."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -87,13 +86,13 @@ def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Co
         out.print(f"  {', '.join(times)} us")
 
 
-def prediction_json(
+def prediction_document(
     sizes: Sequence[int],
     times: Sequence[Times],
     crossovers: Sequence[SwitchPoint],
     forms: Sequence[ClosedForm] | None = None,
-) -> str:
-    """Return the same as JSON; a method without a prediction has the reason."""
+) -> Any:
+    """Return the same as a document; a method without a prediction has the reason."""
     document: dict[str, Any] = {
         "times_s": [
             {
@@ -119,7 +118,7 @@ def prediction_json(
             }
             for form in forms
         ]
-    return json.dumps(document, indent=1)
+    return document
 
 
 def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:

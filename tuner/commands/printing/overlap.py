@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -50,8 +49,10 @@ def show_overlap(
             out.print(f"no predictions: {missing}")
 
 
-def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]) -> str:
-    """Return the same as JSON; `predicted` is null where there is no equation."""
+def overlap_document(
+    measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]
+) -> Any:
+    """Return the same as a document; `predicted` is null where there is no equation."""
     document: list[Mapping[Any, Any]] = []
     for system, rows in measured.items():
         for row in rows.to_dict("records"):
@@ -62,7 +63,7 @@ def overlap_json(measured: dict[str, pd.DataFrame], models: dict[str, SystemMode
             elif found:
                 predicted = {name: getattr(found, name) for name in _OF_PREDICTION}
             document.append({"system": system, **row, "predicted": predicted})
-    return json.dumps(document, indent=1)
+    return document
 
 
 def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
@@ -74,12 +75,12 @@ def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
     out.print(table)
 
 
-def equations_json(rows: Sequence[tuple[str, Overlap]]) -> str:
-    """Return the same as JSON, in seconds."""
+def equations_document(rows: Sequence[tuple[str, Overlap]]) -> Any:
+    """Return the same as a document, in seconds."""
     document = [
         {"method": method, **asdict(found), "source": source(method)} for method, found in rows
     ]
-    return json.dumps(document, indent=1)
+    return document
 
 
 def _prediction(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -171,12 +170,12 @@ def _layout_text(rule: Rule) -> str:
     return f"{nodes} x {ppn}{marks}"
 
 
-def as_json(
+def results_document(
     systems: pd.DataFrame,
     campaigns: pd.DataFrame,
     tables: Iterable[Table],
     products: Iterable[pd.DataFrame],
-) -> str:
+) -> Any:
     """Return systems, campaigns, tables and sparse products as one JSON document."""
     document: dict[str, Any] = {
         "systems": systems.to_dict("records"),
@@ -184,4 +183,4 @@ def as_json(
         "tables": [table_document(table) for table in tables],
         "products": [row for rows in products for row in rows.to_dict("records")],
     }
-    return json.dumps(document, indent=1)
+    return document
