@@ -50,6 +50,21 @@ def test_opening_a_store_to_write_changes_nothing_yet(database: Path) -> None:
     assert database.read_bytes() == before
 
 
+def test_texts_of_earlier_versions_are_bounded_and_printable(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    with connection:
+        connection.execute("UPDATE system SET mpi_library = ?", ["MPI\x1b[31m " * 10_000])
+    with Store.open(database) as store:
+        (system,), (library,) = store.systems()["system"], store.systems()["mpi_library"]
+        tune(store, system)
+        of_table = store.provenance(system).mpi_library
+        with connection:
+            changed = "json_set(provenance, '$.compiler', ?)"
+            connection.execute(f"UPDATE tuned SET provenance = {changed}", ["cc\n" * 10_000])
+        texts = [library, of_table, store.provenance(system).compiler]
+    assert all(len(text) == 255 and text.isprintable() for text in texts)
+
+
 def test_systems_without_a_table_are_known(database: Path) -> None:
     with Store.open(database) as store:
         (system,) = store.systems()["system"]

@@ -6,10 +6,14 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from tuner.domain.records import Launch, System
+from tuner.files import one_line
 from tuner.store.database import Database, equal_to
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_TEXTS = [field.name for field in fields(System) if field.name != "cores"]
+"""Stores of earlier versions have them as raw files did: of any length."""
 
 
 class Launches(Database):
@@ -30,7 +34,7 @@ class Launches(Database):
 
     def systems(self) -> pd.DataFrame:
         """Return one row per system: `system`, its description, and counts of its contents."""
-        return self._frame(
+        frame = self._frame(
             """
             SELECT system.id AS system, name, environment, mpi_library, mpi_standard, compiler,
                    cpu_model, cores, count(DISTINCT campaign) AS campaigns,
@@ -40,6 +44,9 @@ class Launches(Database):
             GROUP BY system.id ORDER BY system.id
             """
         )
+        for name in _TEXTS:
+            frame[name] = frame[name].map(one_line)
+        return frame
 
     def campaigns(self, system: str | None = None) -> pd.DataFrame:
         """Return one row per campaign of a system, or of all; `complete` counts launches.

@@ -11,6 +11,7 @@ import msgspec
 
 from tuner.domain.flat import columns, flat, take
 from tuner.domain.tables import Point, Provenance, Ratio, Rule, Soaked, Table
+from tuner.files import one_line
 from tuner.store.database import Database
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Tables(Database):
         if not rows:
             return None
         fields = json.loads(rows[0][0])
+        for name, value in fields.items():  # of any length in stores of earlier versions
+            fields[name] = one_line(value) if isinstance(value, str) else value
         fields["soaks"] = msgspec.convert(fields.get("soaks", []), list[Soaked])
         return Provenance(**fields)
 
