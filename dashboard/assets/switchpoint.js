@@ -1,7 +1,22 @@
 // Actions that only the browser can take after a change of the URL or a click.
 
-// The last choice of system, operation, pattern and layout: not every page has all of these.
+// The last choice of system, operation, pattern and layout: not every page has all of these. What the query of
+// a page lacks stands behind the # of its URL.
+const CASE = ["s", "o", "p", "r"];
 const chosen = {};
+
+const says = (given, key) => given.has(key) && given.get(key) !== "all";
+
+function take(text) {
+  const given = new URLSearchParams(text);
+  for (const key of CASE) if (says(given, key)) chosen[key] = given.get(key);
+}
+
+function lacking(search) {
+  const given = new URLSearchParams(search);
+  const keys = CASE.filter((key) => chosen[key] && !says(given, key));
+  return keys.length ? `#${new URLSearchParams(keys.map((key) => [key, chosen[key]]))}` : "";
+}
 
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   switchpoint: {
@@ -15,11 +30,11 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
 
     // Keeps the choice in the links to the pages, and the pinned baseline in that to Compare.
     keepCase: function (search, baseline, pages) {
-      const given = new URLSearchParams(search || "");
-      for (const key of ["s", "o", "p", "r"]) {
-        const value = given.get(key);
-        if (value && value !== "all") chosen[key] = value;
-      }
+      take(window.location.hash.slice(1));
+      take(search || "");
+      const hash = lacking(window.location.search);
+      if (hash !== window.location.hash)
+        window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search + hash);
       const query = (values) => {
         const text = new URLSearchParams({ ...values, k: 1 }).toString();
         return Object.keys(values).length ? `?${text}` : "";
@@ -53,6 +68,12 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return window.dash_clientside.no_update;
     },
   },
+});
+
+// Links within pages keep the choice too: they load their page anew.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (link && link.origin === window.location.origin && !link.hash) link.hash = lacking(link.search);
 });
 
 // The buttons below a figure save it; the file is named after the figure's element.

@@ -316,6 +316,22 @@ def test_pages_link_to_each_other_and_keep_the_case(visit: Visit) -> None:
     expect(page.get_by_label("System")).to_have_value(re.compile("openmpi"))
 
 
+def test_a_full_load_keeps_the_case(visit: Visit) -> None:
+    link = "/explore?o=exchange&p=random:degree=6,seed=1&r=8@1x8-window-over"
+    page = visit.open(link)
+    page.get_by_role("link", name="Table").click()
+    page.get_by_label("Form", exact=True).select_option("json")
+    expect(page).to_have_url(re.compile("f=json.*#p=random.*&r=8"))
+    page.reload()
+    page.get_by_role("link", name="Explore").click()
+    expect(page.locator("h1")).to_have_text("Explore")
+    expect(page.get_by_label("Pattern")).to_have_value("random:degree=6,seed=1")
+    expect(page.get_by_label("Processes")).to_have_value("8@1x8-window-over")
+    page.get_by_role("link", name="Choose").click()
+    page.get_by_role("link", name="The whole table").click()
+    expect(page).to_have_url(re.compile("/table[?].*#p=random.*&r=8"))
+
+
 def test_a_pinned_baseline_is_kept(visit: Visit) -> None:
     page = visit.open("/compare")
     first, last = "20261019T120000Z", "20261121T034500Z"
