@@ -186,9 +186,16 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             "--campaign": self.campaign,
             "--system": self.recorded_system,
             "--environment": self.current_environ.name,
+            "--launcher": self.launcher_name,
         }
         words = [word for option in options.items() if option[1] for word in option]
         return words + ["--anonymous"] * self.anonymous
+
+    @property
+    def launcher_name(self) -> str:
+        """Return the program that starts the ranks; "" where they start by themselves."""
+        words = shlex.split(self.job.launcher.run_command(self.job))
+        return Path(words[0]).name if words else ""
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
         """Return the options that select the measurements of one launch."""

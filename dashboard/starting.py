@@ -1,40 +1,70 @@
 """The lines that start an application with a system's table, as far as this machine knows them."""
 
 import os
+import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dashboard.choice import SIMULATED, VIRTUAL, unreal
-from tuner.machine.mpi import build_root, shim
+from tuner.machine.mpi import build_root, installation_directory, shim
 
-ELSEWHERE = Path("PREFIX/lib/libswitchpoint_pmpi.so")
-"""The preload where this machine has none: PREFIX is where Switchpoint was installed."""
-
-
-def preload(system: dict[str, Any]) -> Path:
-    """Return the preloaded library of the newest installation for a system's MPI."""
-    named = os.environ.get("SWITCHPOINT_KERNELS")
-    places = [Path(named)] if named else build_root().glob(f"install/*-{system['environment']}")
-    found = [library for place in places if (library := shim(place)) is not None]
-    return max(found, key=lambda library: library.stat().st_mtime, default=ELSEWHERE)
+_LIBRARY = "lib/libswitchpoint_pmpi.so"
+_PROGRAM = re.compile(r"[\w.+-]+")
 
 
-def command(system: dict[str, Any], nodes: int, ppn: int, library: Path | None) -> str:
-    """Return how the system's launcher starts the application, with a preload if it needs one."""
+class Preload(NamedTuple):
+    """A preloaded library. prefix: what PREFIX in its path stands for; "" if it is here."""
+
+    library: Path
+    prefix: str
+
+
+def preload(system: dict[str, Any], is_last: bool = True) -> Preload:
+    """Return the preloaded library for a system's MPI.
+
+    is_last: whether it is the last measured of its name and environment. The installation of
+    these is for the last one's MPI.
+    """
+    if named := os.environ.get("SWITCHPOINT_KERNELS"):
+        places = {"": Path(named)}
+        own, is_last = "", True
+    else:
+        places = {place.name: place for place in (build_root() / "install").glob("*")}
+        name = system["name"].partition("+")[0]  # without the placement on virtual nodes
+        own = installation_directory(name, system["environment"]).name
+    found = {name: library for name, place in places.items() if (library := shim(place))}
+    if own in found and is_last:
+        return Preload(found[own], "")
+    prefix = f"where Switchpoint is installed for {system['mpi_library'].partition(',')[0]}"
+    alike = sorted(name for name in found if name.endswith(f"-{system['environment']}"))
+    if alike:
+        prefix += f"; here, {', '.join(alike)} may be for another MPI"
+    return Preload(Path("PREFIX") / _LIBRARY, prefix)
+
+
+def command(
+    system: dict[str, Any], nodes: int, ppn: int, library: Path | None, launcher: str = ""
+) -> str:
+    """Return how an application starts on a system, with a preload if it needs one.
+
+    launcher: the program that started the system's launches; "" if it is not known.
+    """
     preloading = ["env", f"LD_PRELOAD={library}"] if library else []  # of the ranks alone
-    return " ".join([*_launcher(system, nodes, ppn), *preloading, "./app"])
+    return " ".join([*_launcher(system, nodes, ppn, launcher), *preloading, "./app"])
 
 
-def _launcher(system: dict[str, Any], nodes: int, ppn: int) -> list[str]:
-    """Return that of virtual nodes, of Slurm where it is here, or of the MPI, with a layout."""
+def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> list[str]:
+    """Return that of virtual nodes, that of the launches, or the likeliest, with a layout."""
     environment, procs = system["environment"], ["-n", str(nodes * ppn)]
     kind = unreal(system["name"], system["cpu_model"])
     if kind == VIRTUAL:
         where = ["switchpoint", "nodes", "exec", "--environment", environment]
         return [*where, *procs, "--ppn", str(ppn)]
-    is_site = ":" in system["name"] and not system["name"].startswith("local:")
-    if is_site and kind != SIMULATED and shutil.which("srun"):
-        return ["srun", *procs, f"--ntasks-per-node={ppn}"]
-    own = f"mpiexec.{environment}"  # as Debian names them
-    return [own if shutil.which(own) else "mpiexec", *procs]
+    if kind == SIMULATED or not _PROGRAM.fullmatch(launcher):  # which also becomes a shell's word
+        is_site = ":" in system["name"] and not system["name"].startswith("local:")
+        own = f"mpiexec.{environment}"  # as Debian names them
+        launcher = own if shutil.which(own) else "mpiexec"
+        if is_site and kind != SIMULATED and shutil.which("srun"):
+            launcher = "srun"
+    return [launcher, *procs, *[f"--ntasks-per-node={ppn}"] * (launcher == "srun")]

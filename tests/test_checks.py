@@ -197,6 +197,8 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == SMOKE
+        (system,) = store.systems()["system"]
+        assert store.launcher(system) == Path(find_mpis()[0].mpiexec).name
     soaking = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
     soaking += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
     assert "PASSED" in run_reframe(*soaking, checkout=place)

@@ -65,6 +65,17 @@ def test_texts_of_earlier_versions_are_bounded_and_printable(database: Path) -> 
     assert all(len(text) == 255 and text.isprintable() for text in texts)
 
 
+def test_the_launcher_is_that_of_the_last_launch(database: Path) -> None:
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        assert store.launcher(system) == ""  # which earlier versions did not record
+        for launch, launcher in enumerate(("mpirun", "srun")):
+            changed = "json_set(header, '$.launcher', ?), date = date || ?"
+            values = [launcher, str(launch), launch]
+            store._execute(f"UPDATE launch SET header = {changed} WHERE number = ?", values)
+        assert store.launcher(system) == "srun"
+
+
 def test_systems_without_a_table_are_known(database: Path) -> None:
     with Store.open(database) as store:
         (system,) = store.systems()["system"]

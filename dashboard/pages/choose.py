@@ -57,6 +57,7 @@ class ChooseChoice:
 
     selected: the rules by size, for the operation, layout and degree. rule: that of the size, or
     None. point: the nearest decision for the rule's method, or None. soak: the soak of that method.
+    launcher, is_last: see `starting`.
     """
 
     query: ChooseQuery
@@ -67,6 +68,8 @@ class ChooseChoice:
     point: Point | None
     soak: str
     is_tuned: bool
+    launcher: str
+    is_last: bool
 
 
 def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
@@ -107,7 +110,17 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
         soak=soaked.of_table(store, system).text(operation, rule["method"]) if rule else "",
         is_tuned=stored is not None,
+        launcher=store.launcher(system),
+        is_last=_is_last(systems, system),
     )
+
+
+def _is_last(systems: pd.DataFrame, system: str) -> bool:
+    """Return whether a system is the last measured of its name and environment."""
+    keys = list(zip(systems["name"], systems["environment"], strict=True))
+    own = keys[systems["system"].tolist().index(system)]
+    alike = systems[[key == own for key in keys]]
+    return bool(alike["last_date"].max() == alike.set_index("system")["last_date"][system])
 
 
 def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
@@ -200,17 +213,19 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     query = choice.query
     file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
     nodes, ppn = map(int, query.layout.split("x"))
-    library = starting.preload(choice.system) if query.operation in COLLECTIVES else None
-    if library:
+    preload = None
+    if query.operation in COLLECTIVES:
+        preload = starting.preload(choice.system, choice.is_last)
         text = [
             "The application needs no change: a preloaded library selects its collective methods."
         ]
-        if library == starting.ELSEWHERE:
-            text.append(" PREFIX is where Switchpoint is installed.")
+        if preload.prefix:
+            text.append(f" PREFIX is {preload.prefix}.")
     else:
         plan = html.Code(f"swp_{query.operation}_plan")
         text = ["In the application, call ", plan, " with the method ", html.Code("auto"), "."]
-    start = starting.command(choice.system, nodes, ppn, library)
+    library = preload.library if preload else None
+    start = starting.command(choice.system, nodes, ppn, library, choice.launcher)
     return [
         html.P([html.A("Download switchpoint.table", href=file), ". ", *text]),
         commands(

@@ -210,6 +210,8 @@ static const struct bench_option OPTIONS[] = {
     {"--system", "NAME", "system and partition (local:cpu)", ALL, 0, AT(options.system), .wants = "a name"},
     {"--environment", "NAME", "programming environment (default)", ALL, 0, AT(options.environment),
      .wants = "a name"},
+    {"--launcher", "NAME", "program that starts the ranks, recorded in the file", ALL, 0,
+     AT(options.launcher)},
     {"--yield", "TEXT", "MPI's yield setting, recorded in the file", ALL, 0, AT(options.yield)},
     {"--proof", "here|earlier", "where it is proved that the MPI library runs the algorithms named (here)",
      RUN, 0, .set = set_proof},

@@ -278,7 +278,7 @@ def test_choose_starts_applications_as_the_system_does(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     system = drawn(pages.choose.PAGE, database)[0].system | {"environment": "mpich"}
-    assert starting.preload(system) == library
+    assert starting.preload(system) == (library, "")
     program = f"env LD_PRELOAD={library} ./app"
     assert starting.command(system, 1, 4, library) == f"mpiexec.mpich -n 4 {program}"
     site = system | {"name": "cluster:batch"}
@@ -287,8 +287,38 @@ def test_choose_starts_applications_as_the_system_does(
     begun = "switchpoint nodes exec --environment mpich -n 4 --ppn 2"
     assert starting.command(nodes, 2, 2, library) == f"{begun} {program}"
     assert starting.command(nodes, 2, 2, None) == f"{begun} ./app"
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path / "lib" / "none"))
-    assert starting.preload(system) == starting.ELSEWHERE
+    for launcher, begun in (
+        ("srun", "srun -n 4 --ntasks-per-node=4"),
+        ("mpirun", "mpirun -n 4"),
+        ("a; b", "mpiexec.mpich -n 4"),
+    ):
+        assert starting.command(system, 1, 4, None, launcher) == f"{begun} ./app"
+
+
+def test_choose_preloads_the_library_of_the_systems_own_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "build_root", lambda: tmp_path)
+    libraries = {}
+    for name in ("local-cpu-mpich", "cluster-batch-mpich", "local-cpu-openmpi"):
+        libraries[name] = tmp_path / "install" / name / "lib" / "libswitchpoint_pmpi.so"
+        libraries[name].parent.mkdir(parents=True)
+        libraries[name].touch()
+    system = {"name": "cluster:batch", "environment": "mpich", "mpi_library": "MPICH 4.0.2, b"}
+    assert starting.preload(system) == (libraries["cluster-batch-mpich"], "")
+    on_nodes = system | {"name": "local:cpu+block"}
+    assert starting.preload(on_nodes) == (libraries["local-cpu-mpich"], "")
+    for other in (
+        starting.preload(system, is_last=False),
+        starting.preload(system | {"name": "b:c"}),
+    ):
+        assert other.library == Path("PREFIX/lib/libswitchpoint_pmpi.so")
+        assert other.prefix.startswith("where Switchpoint is installed for MPICH 4.0.2; here, ")
+        assert "cluster-batch-mpich, local-cpu-mpich may be" in other.prefix
+    none = starting.preload(system | {"environment": "intelmpi"})
+    assert none.prefix == "where Switchpoint is installed for MPICH 4.0.2"
+    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path / "none"))
+    assert starting.preload(system).prefix
 
 
 def test_choose_says_which_size_stands_for_one_that_was_not_measured(database: Path) -> None:

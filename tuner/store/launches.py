@@ -67,6 +67,15 @@ class Launches(Database):
             values,
         )
 
+    def launcher(self, system: str) -> str:
+        """Return the program that started the last launch of a system; "" where it is unknown."""
+        rows = self._query(
+            "SELECT coalesce(json_extract(header, '$.launcher'), '') FROM launch WHERE system = ? "
+            "ORDER BY date DESC, id LIMIT 1",
+            [system],
+        )
+        return str(rows[0][0]) if rows else ""
+
     def systems_with(self, table: str) -> list[str]:
         """Return the systems that have rows in a table: `cell`, or that of a kind of records."""
         rows = self._query(

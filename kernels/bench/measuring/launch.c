@@ -99,6 +99,7 @@ static void write_system(struct json *json, const struct launch *launch) {
   const struct facts *facts = &launch->facts;
   json_string(json, "system", options->system);
   json_string(json, "environment", options->environment);
+  json_string(json, "launcher", options->launcher ? options->launcher : "");
   json_string(json, "campaign", options->campaign ? options->campaign : facts->compact_date);
   json_int(json, "launch", options->launch);
   json_string(json, "date", facts->date);

@@ -31,6 +31,7 @@ struct options {
   const char *environment;
   int64_t seed;
   const char *sync; /* "": by the layout */
+  const char *launcher;
   const char *yield;
   int64_t ppn;   /* of virtual nodes; 0: the machine's nodes */
   int placement; /* of enum swp_placement */
