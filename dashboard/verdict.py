@@ -11,6 +11,7 @@ from dashboard.choice import SIMULATED, explorable, unreal, upgrades
 from dashboard.compared import Step
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
+from tuner.campaign.reframe import CHECKS
 from tuner.domain.tables import UNSOAKED, WON, Point, Table
 from tuner.export.forms import FORMS
 from tuner.selection import trust
@@ -79,7 +80,7 @@ def judge(
     name = system["system"]
     again = _measuring(system)
     if steadiness is None:
-        return Verdict(NONE, "No methods measured", [], Advice("Measure methods.", [again]))
+        return Verdict(NONE, "No methods measured", [], Advice("Measure methods.", again))
     if table is None or not table.points:
         tune = f"switchpoint tune --system {quote(name)}"
         return Verdict(NONE, "No table yet", steadiness.doubts(), Advice("Make a table.", [tune]))
@@ -172,13 +173,13 @@ def _advice(
     campaigns = store.campaigns(name).set_index("campaign")
     newest = store.campaigns_with_cells(name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
-        resume = f"switchpoint run --resume {newest}" if is_resumable(newest) else again
-        yield Advice(f"Complete {_count(missing, 'launch', 'launches')}.", [resume])
+        resume = [f"switchpoint run --resume {newest}"] if is_resumable(newest) else again
+        yield Advice(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
     if (unused := int(system["launches"]) - table.provenance.launches) > 0:
         omitted = f"The table omits {_count(unused, 'launch', 'launches')}."
         yield Advice(omitted, [f"switchpoint tune {of_system}"])
     if trust.state(table.provenance.disturbed, table.provenance.noisy) == trust.CONTAMINATED:
-        yield Advice("Measure again while nothing else runs.", [again])
+        yield Advice("Measure again while nothing else runs.", again)
     if any(point.status == UNSOAKED for point in table.points):
         yield Advice("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
     if step and step.slower:
@@ -190,7 +191,7 @@ def _advice(
     if settled.worst is not None:
         time = f": about {seconds_text(settled.more_s)} more" if settled.more_s else ""
         sizes = _count(settled.points - settled.settled, "open size", "open sizes")
-        yield Advice(f"Settle {sizes}{time}.", [again])
+        yield Advice(f"Settle {sizes}{time}.", again)
     form = FORMS["table"]
     export = f"switchpoint export {of_system} --output {form.file}"
     yield Advice("Use the table.", [export, *form.use])
@@ -200,15 +201,24 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _measuring(system: dict[str, Any]) -> str:
-    """Return the command that measures a system again."""
+def _measuring(system: dict[str, Any]) -> list[str]:
+    """Return the lines that measure a system again."""
     kind = unreal(system["name"], system["cpu_model"])
     environment = f" --environment {quote(system['environment'])}"
     if kind == SIMULATED:
         machine = system["name"].rpartition(":")[2]
         config = "--config checks/config/simulated.py"
-        return f"SWITCHPOINT_SIMULATE={quote(machine)} switchpoint run {config}"
+        return [f"SWITCHPOINT_SIMULATE={quote(machine)} switchpoint run {config}"]
     if kind:
-        return f"switchpoint run --system nodes{environment}"
-    own = system["name"].startswith("local:") or ":" not in system["name"]
-    return f"switchpoint run{'' if own else ' --config FILE'}{environment}"
+        return [f"switchpoint run --system nodes{environment}"]
+    site, of_partition, _ = system["name"].partition(":")
+    if site == "local" or not of_partition:
+        return [f"switchpoint run{environment}"]
+    here = {path.stem: path for path in (CHECKS / "config").glob("*.py")}
+    if site in here:
+        return [f"switchpoint run --config {quote(str(here[site]))}{environment}"]
+    file = quote(f"{site}.py")
+    return [
+        f"# {file}: the configuration of {site}, which `switchpoint site init` writes there",
+        f"switchpoint run --config {file}{environment}",
+    ]

@@ -15,6 +15,7 @@ from dashboard.verdict import BAD, CARE, GOOD, NONE, Verdict, judge, mean_gain
 from tests import probes, test_soaks
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write, write_upgrade
+from tuner.campaign.reframe import CHECKS
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -66,17 +67,50 @@ def test_layouts_with_more_ranks_than_cores_gain_apart(tmp_path: Path) -> None:
     assert [gain.sizes for gain in (*verdict.gains, *verdict.crowded)] == [2, 2]
 
 
-def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
-    def disturb(record: dict[str, Any]) -> None:
-        if record["record"] == "header":
-            record["load"] = [9.0, 9.0, 9.0]
-        elif record["record"] == "case":
-            record["late"] = [1] * len(record["late"])
+def disturb(record: dict[str, Any]) -> None:
+    if record["record"] == "header":
+        record["load"] = [9.0, 9.0, 9.0]
+    elif record["record"] == "case":
+        record["late"] = [1] * len(record["late"])
 
+
+def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
     rewrite(write(tmp_path, FEW), disturb)
     (verdict,) = judged(tmp_path)
     assert (verdict.level, verdict.words) == (BAD, "Do not rely on it")
     assert verdict.advice.lines == ["switchpoint run --environment mpich"]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("local:cpu", ["switchpoint run --environment mpich"]),
+        ("mine", ["switchpoint run --environment mpich"]),
+        (
+            "blue waters:xe",
+            [
+                "# 'blue waters.py': the configuration of blue waters, "
+                "which `switchpoint site init` writes there",
+                "switchpoint run --config 'blue waters.py' --environment mpich",
+            ],
+        ),
+        (
+            "nodes:x",
+            [f"switchpoint run --config {CHECKS / 'config' / 'nodes.py'} --environment mpich"],
+        ),
+    ],
+)
+def test_a_system_is_measured_again_with_its_configuration(
+    tmp_path: Path, name: str, lines: list[str]
+) -> None:
+    def of_system(record: dict[str, Any]) -> None:
+        disturb(record)
+        if record["record"] == "header":
+            record["system"] = name
+
+    rewrite(write(tmp_path, FEW), of_system)
+    (verdict,) = judged(tmp_path)
+    assert verdict.advice.lines == lines
 
 
 def test_what_waits_for_a_soak_is_soaked_next(tmp_path: Path) -> None:
