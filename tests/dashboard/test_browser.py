@@ -105,25 +105,41 @@ def expect_accessible(page: Page) -> None:
     assert results.violations_count == 0, results.generate_report()
 
 
+# What scrolls on the screen is cut on paper.
+CUT = """() => [...document.querySelectorAll("main *")].filter(each =>
+  each.querySelector("table, pre, code") && each.scrollWidth > each.clientWidth + 1 &&
+  getComputedStyle(each).overflowX !== "visible" && each.clientWidth > 1
+).map(each => `${each.tagName}.${each.className}`)"""
+
+
+def expect_whole_on_paper(page: Page) -> None:
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 720, "height": 1000})
+    expect_fitting(page)
+    assert page.evaluate(CUT) == []
+
+
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_accessible_and_fit_a_telephone_too(visit: Visit, path: str) -> None:
+def test_pages_are_accessible_and_fit_a_telephone_and_paper_too(visit: Visit, path: str) -> None:
     page = visit.open(path)
     name = path[1:].partition("?")[0]
     expect(page).to_have_title(f"{(name or 'overview').capitalize()} · Switchpoint")
     expect(page.locator("header .active")).to_have_attribute(
         "href", re.compile(f"^{name or './'}($|[?])")
     )
-    expect_fitting(page)
-    expect_accessible(page)
-    page.set_viewport_size({"width": 420, "height": 900})
-    expect_fitting(page)
+    for width, scheme in ((1280, "light"), (420, "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        expect_fitting(page)
+        expect_accessible(page)
+    expect_whole_on_paper(page)
 
 
 @pytest.mark.parametrize(
     ("path", "visit"),
     by_day(
         [("/explore?o=bcast", (420, "dark"))],
-        product([*PAGES, "/explore?o=bcast"], product((1440, 1024, 420), ("light", "dark"))),
+        product([*PAGES, "/explore?o=bcast"], product((1280, 1024, 420), ("light", "dark"))),
     ),
     indirect=["visit"],
     ids=str,
@@ -171,10 +187,7 @@ def test_figures_fit_the_paper_and_filters_are_on_it(visit: Visit) -> None:
 
 
 def test_the_rules_fit_the_paper(visit: Visit) -> None:
-    page = visit.open("/table?o=all")
-    page.emulate_media(media="print")
-    page.set_viewport_size({"width": 720, "height": 1000})
-    expect_fitting(page)
+    expect_whole_on_paper(visit.open("/table?o=all"))
 
 
 @pytest.mark.parametrize("visit", [(1024, "dark")], indirect=True)
