@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
+from dashboard.snapshot import Snapshot, snapshot
 from dashboard.widgets import Option
 from tuner.domain.cases import STAGGERED, Layout
 from tuner.domain.records import NAME, PATTERN_SPEC
@@ -149,10 +151,25 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
     return order.drop(columns="unreal")
 
 
+def systems_of(store: Store) -> pd.DataFrame:
+    """Return the systems of a store, `newest_first`: one frame, which no caller may change."""
+    return _systems(snapshot(store))
+
+
+@lru_cache(maxsize=4)
+def _systems(now: Snapshot) -> pd.DataFrame:
+    return newest_first(now.store.systems())
+
+
 def explorable(store: Store) -> pd.DataFrame:
     """Return the systems with measured methods, `newest_first`; the others have only probes."""
-    systems = newest_first(store.systems())
-    return systems[systems["system"].isin(store.systems_with("cell"))]
+    return _explorable(snapshot(store))
+
+
+@lru_cache(maxsize=4)
+def _explorable(now: Snapshot) -> pd.DataFrame:
+    systems = _systems(now)
+    return systems[systems["system"].isin(now.store.systems_with("cell"))]
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:

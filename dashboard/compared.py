@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from dashboard.choice import upgrades
+from dashboard.choice import systems_of, upgrades
 from dashboard.snapshot import Snapshot, snapshot
 from tuner.domain.tables import Point
 from tuner.rawfile.kinds import soak
@@ -110,27 +110,37 @@ class _CampaignsSoFar:
     Objects with the same launches are equal, so an ingest invalidates only the results it changes.
     """
 
-    campaigns: tuple[tuple[MachineCampaign, str], ...]  # each with a digest of its launches
+    digest: str  # of all their launches
+    campaigns: list[MachineCampaign] = field(compare=False)
     now: Snapshot = field(compare=False)
 
 
 def newest_step(store: Store, system: str) -> Step | None:
     """Return how the newest campaign of a system differs; None if no cell was measured before."""
-    measured = _measured(store, system)
-    own = [end for end, (each, _) in enumerate(measured, 1) if each.system == system]
-    return _step(_CampaignsSoFar(measured[: own[-1]], snapshot(store))) if own else None
+    own = [each for each in _so_far(store, system) if each.campaigns[-1].system == system]
+    return _step(own[-1]) if own else None
 
 
 def steps(store: Store, system: str) -> list[Step]:
     """Return how each campaign of a machine differs from those before it, the newest first."""
-    measured, now = _measured(store, system), snapshot(store)
-    found = (_step(_CampaignsSoFar(measured[:end], now)) for end in range(len(measured), 0, -1))
+    return _steps(snapshot(store), system)
+
+
+@lru_cache(maxsize=64)
+def _steps(now: Snapshot, system: str) -> list[Step]:
+    found = map(_step, reversed(_so_far(now.store, system)))
     return [step for step in found if step is not None]
 
 
 def campaigns(store: Store, system: str) -> list[MachineCampaign]:
     """Return the campaigns of a machine that measured methods, in order of date."""
-    alike = upgrades(store.systems(), system)
+    return _campaigns(snapshot(store), system)
+
+
+@lru_cache(maxsize=64)
+def _campaigns(now: Snapshot, system: str) -> list[MachineCampaign]:
+    store = now.store
+    alike = upgrades(systems_of(store), system)
     libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
     having = {name: set(store.campaigns_with_cells(name)) for name in libraries}
     measured = store.campaigns()
@@ -142,19 +152,23 @@ def campaigns(store: Store, system: str) -> list[MachineCampaign]:
     ]
 
 
-def _measured(store: Store, system: str) -> tuple[tuple[MachineCampaign, str], ...]:
+def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
+    """Return the campaigns of a machine up to each of them."""
     launches: dict[Side, list[str]] = defaultdict(list)
     for launch in store.launches().values():
         launches[launch.system, launch.campaign].append(launch.content)
-    return tuple(
-        (each, sha256("".join(sorted(launches[each.system, each.name])).encode()).hexdigest())
-        for each in campaigns(store, system)
-    )
+    measured, now, digest = campaigns(store, system), snapshot(store), sha256()
+    found = []
+    for end, each in enumerate(measured, 1):
+        its = sorted(launches[each.system, each.name])
+        digest.update(repr((each, its)).encode())
+        found.append(_CampaignsSoFar(digest.hexdigest(), measured[:end], now))
+    return found
 
 
 @lru_cache(maxsize=1024)
 def _step(measured: _CampaignsSoFar) -> Step | None:
-    *before, newest = (campaign for campaign, _ in measured.campaigns)
+    *before, newest = measured.campaigns
     medians, exact = _read(measured.now, newest)
     last: Medians = {}
     measured_in: dict[Where, MachineCampaign] = {}

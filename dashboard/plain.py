@@ -5,7 +5,7 @@ from http import HTTPStatus
 from flask import Flask, Response
 
 from dashboard import web
-from dashboard.choice import newest_first, system_options
+from dashboard.choice import system_options, systems_of
 from dashboard.pages import overview, table
 from dashboard.report import as_html
 from dashboard.web import OpenStore
@@ -31,7 +31,7 @@ def add_plain(server: Flask, open_store: OpenStore) -> None:
 
 def _shown(store: Store) -> str:
     shown = [as_html(overview.PAGE.layout(store, ""))]
-    for system, label in system_options(newest_first(store.systems())):
+    for system, label in system_options(systems_of(store)):
         query = table.TableQuery(system, table.ALL)
         rules = table.PAGE.draw(store, table.PAGE.choose(store, query, strict=False))["rules"]
         shown += [as_html({"type": "H2", "props": {"children": label}}), as_html(rules)]

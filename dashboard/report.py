@@ -9,7 +9,7 @@ from typing import Any
 from dash.development.base_component import Component
 from markupsafe import Markup, escape
 
-from dashboard.choice import newest_first, newest_operations, system_options
+from dashboard.choice import newest_operations, system_options, systems_of
 from dashboard.figures.axes import CONFIG
 from dashboard.pages import PAGES, overview
 from dashboard.pages.page import Page
@@ -45,8 +45,8 @@ def html_report(store: Store) -> str:
     Raises StoreError.
     """
     body = [as_html(overview.PAGE.layout(store, ""))]
-    labels = dict(system_options(newest_first(store.systems())))
-    for system in newest_first(store.systems())["system"]:
+    labels = dict(system_options(systems_of(store)))
+    for system in systems_of(store)["system"]:
         body.append(Markup("<h1>{}</h1>").format(labels[system]))
         body += [
             as_html(page.layout(store, query.search())) for page, query in _views(store, system)

@@ -16,6 +16,7 @@ from flask import Flask, Response, abort, request
 from markupsafe import escape
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
+from dashboard.choice import systems_of
 from dashboard.query import MalformedError, UnknownError, UnmeasuredError
 from tuner.store.database import StoreError
 from tuner.store.store import Store
@@ -137,7 +138,7 @@ def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStor
         if check is None:
             abort(HTTPStatus.NOT_FOUND)
         with open_store() as store:
-            if store.systems().empty:
+            if systems_of(store).empty:
                 return empty_page()
             try:
                 check(store, request.query_string.decode("ascii", "replace"))

@@ -9,7 +9,7 @@ from dash import Dash, Input, Output, html
 from dash.development.base_component import Component
 
 from dashboard import ids
-from dashboard.choice import Filters, newest_first, system_options
+from dashboard.choice import Filters, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
@@ -48,7 +48,7 @@ def _choose(store: Store, query: AdviceQuery, *, strict: bool) -> AdviceChoice:
     """Complete a query: see `FilteredPage`."""
     kept = saved.newest(store.path.parent)
     filters = Filters(query, strict=strict)
-    filters.choose("system", system_options(newest_first(store.systems())))
+    filters.choose("system", system_options(systems_of(store)))
     if not kept and not (strict and query.advice):
         none = AdviceQuery(system=filters.query.system)
         return AdviceChoice(none, filters.options | {"advice": []}, None)

@@ -13,10 +13,10 @@ from dashboard import ids, rules, soaked, starting
 from dashboard.choice import (
     Filters,
     named,
-    newest_first,
     operations_of,
     options_of,
     system_options,
+    systems_of,
     unreal,
 )
 from dashboard.figures.ribbons import ribbons
@@ -77,7 +77,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
 
     The defaults are the largest layout that fits, and its degree.
     """
-    systems = newest_first(store.systems())
+    systems = systems_of(store)
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems))
     points = store.points(system)

@@ -1,7 +1,8 @@
 """History: changes between the campaigns of a machine, and one case in all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -25,6 +26,7 @@ from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, parameter
+from dashboard.snapshot import Snapshot, snapshot
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name, prose
 from tuner import stats
@@ -100,10 +102,18 @@ def _parameters(where: Where) -> dict[str, str]:
 
 
 def _measured(store: Store, chosen: CaseChoice) -> list[tuple[MachineCampaign, list[Cell]]]:
+    return _of_case(snapshot(store), chosen.query.system, frozenset(chosen.case.items()))
+
+
+@lru_cache(maxsize=32)
+def _of_case(
+    now: Snapshot, system: str, case: Collection[tuple[str, Any]]
+) -> list[tuple[MachineCampaign, list[Cell]]]:
+    """Return the cells of a case in all campaigns; cached, as all its sizes are read at once."""
     found = []
-    for campaign in compared.campaigns(store, chosen.query.system):
-        where = chosen.case | {"system": campaign.system, "campaign": campaign.name}
-        found.append((campaign, store.contents(**where, samples=False)))
+    for campaign in compared.campaigns(now.store, system):
+        where = dict(case) | {"system": campaign.system, "campaign": campaign.name}
+        found.append((campaign, now.store.contents(**where, samples=False)))
     return [(campaign, cells) for campaign, cells in found if cells]
 
 

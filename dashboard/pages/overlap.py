@@ -8,7 +8,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import Filters, named, newest_first, options_of, system_options
+from dashboard.choice import Filters, named, options_of, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.breakdown import PARTS, breakdown
 from dashboard.pages.page import FilteredPage
@@ -53,7 +53,7 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
 
     The defaults are the most processes that are not oversubscribed, and the most computation.
     """
-    systems = newest_first(store.systems())
+    systems = systems_of(store)
     measured = systems["system"].isin(store.systems_with("overlap"))
     systems = systems[measured] if measured.any() else systems
     filters = Filters(query, strict=strict)

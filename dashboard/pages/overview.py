@@ -1,7 +1,5 @@
 """Overview: the verdict on each measured system, its table's decisions, and its campaigns."""
 
-import json
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,7 +11,7 @@ from dash import Dash, html
 from dash.development.base_component import Component
 
 from dashboard import compared
-from dashboard.choice import SIMULATED, VIRTUAL, newest_first, system_options, unreal
+from dashboard.choice import SIMULATED, VIRTUAL, system_options, systems_of, unreal
 from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
@@ -25,8 +23,7 @@ from dashboard.units import ratio_text
 from dashboard.verdict import CARE, GOOD, OperationGain, Verdict, judge, mean_gain
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
-from tuner.domain.records import Launch
-from tuner.domain.tables import Point, Table
+from tuner.domain.tables import Point
 from tuner.selection.changes import Shift
 from tuner.store.store import Store
 
@@ -62,12 +59,11 @@ class _OverviewPage:
 
     def layout(self, store: Store, search: str) -> Component:
         """Return the whole page: see `Page`."""
-        systems = newest_first(store.systems())
+        systems = systems_of(store)
         labels = dict(system_options(systems))
-        launches = list(store.launches().values())
         kinds = groupby(systems.to_dict("records"), _kind)
         groups = [
-            (kind, [_system(store, row, labels[row["system"]], launches) for row in rows])
+            (kind, [_system(store, row, labels[row["system"]]) for row in rows])
             for kind, rows in kinds
         ]
         shown: list[Component] = []
@@ -95,34 +91,43 @@ def _kind(system: dict[str, Any]) -> str:
 class _Found(NamedTuple):
     """What the store says of a system.
 
-    measured: its campaigns with methods, the newest first. steadiness: of the newest.
+    measured: its campaigns with methods, the newest first. newest: the steadiness of the newest.
     """
 
     measured: list[str]
-    steadiness: Steadiness | None
+    newest: str
     step: Step | None
-    tuned: Table | None
+    verdict: Verdict
     maps: list[Component]
+    campaigns: pd.DataFrame
+    loads: dict[str, str]
 
 
 @lru_cache(maxsize=64)
 def _found(now: Snapshot, system: str, label: str) -> _Found:
     """Return what the store says; cached, as many visitors look at one store."""
     store = now.store
+    systems = systems_of(store)
+    (row,) = systems[systems["system"] == system].to_dict("records")
     measured = store.campaigns_with_cells(system)
     tuned = table_of(store, system)
+    steadiness = Steadiness.of(store, system, measured[0], {}) if measured else None
+    step = compared.newest_step(store, system) if measured else None
+    loads = store.loads(system).items()
     return _Found(
         measured=measured,
-        steadiness=Steadiness.of(store, system, measured[0], {}) if measured else None,
-        step=compared.newest_step(store, system) if measured else None,
-        tuned=tuned,
+        newest=f"Newest campaign: {steadiness.text()}." if steadiness else "",
+        step=step,
+        verdict=judge(store, row, tuned, steadiness, step),
         maps=_maps(tuned.points if tuned else [], label),
+        campaigns=store.campaigns(system),
+        loads={campaign: f"{low:.1f} – {high:.1f}" for campaign, (low, high) in loads},
     )
 
 
-def _system(store: Store, system: dict[str, Any], label: str, launches: list[Launch]) -> Component:
+def _system(store: Store, system: dict[str, Any], label: str) -> Component:
     name = system["system"]
-    measured, steadiness, step, tuned, maps = _found(snapshot(store), name, label)
+    found = _found(snapshot(store), name, label)
     facts = (
         system["mpi_library"],
         system["cpu_model"],
@@ -131,18 +136,17 @@ def _system(store: Store, system: dict[str, Any], label: str, launches: list[Lau
     )
     kind = _kind(system)
     notes = [*([badge(kind)] if kind else []), _facts(facts)]
-    newest_text = f"Newest campaign: {steadiness.text()}." if steadiness else ""
     return card(
         label,
         html.Div(notes, className="notes"),
-        _verdict(judge(store, system, tuned, steadiness, step), step, name),
-        *maps,
-        html.P(_links(name, step), className="links"),
+        _verdict(found.verdict, found.step, name),
+        *found.maps,
+        html.P(_links(name, found.step), className="links"),
         html.Details(
             [
                 html.Summary("Campaigns"),
-                html.P(newest_text, className="hint"),
-                _campaigns(store.campaigns(name), label, _loads(launches, name), measured),
+                html.P(found.newest, className="hint"),
+                _campaigns(found.campaigns, label, found.loads, found.measured),
             ]
         ),
     )
@@ -271,15 +275,6 @@ def _maps(points: Sequence[Point], label: str) -> list[Component]:
             heat_maps(found, f"{label}{', more ranks than cores' if crowded else ''}"),
         ]
     return shown
-
-
-def _loads(launches: Iterable[Launch], system: str) -> dict[str, str]:
-    """Return the range of load averages (1 minute) at the start of launches, by campaign."""
-    loads = defaultdict(list)
-    for launch in launches:
-        if launch.system == system:
-            loads[launch.campaign].append(json.loads(launch.header)["load"][0])
-    return {name: f"{min(values):.1f} – {max(values):.1f}" for name, values in loads.items()}
 
 
 def _content(campaign: dict[str, Any]) -> str:

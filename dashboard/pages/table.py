@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 from flask import Response, request
 
 from dashboard import ids, rules, soaked, web
-from dashboard.choice import Filters, named, newest_first, operations_of, system_options
+from dashboard.choice import Filters, named, operations_of, system_options, systems_of
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.exported import exported
 from dashboard.figures.ribbons import ribbons
@@ -82,7 +82,7 @@ class TableChoice:
 
 def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
     filters = Filters(query, strict=strict)
-    system = filters.choose("system", system_options(newest_first(store.systems())))
+    system = filters.choose("system", system_options(systems_of(store)))
     found = rules.of_table(store, system)
     operations = named(operations_of(found))
     operation = filters.choose("operation", [*operations, (ALL, "all operations")])

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from msgspec.structs import replace as replace_fields
 
 from dashboard.app import create_app
-from dashboard.choice import newest_first
+from dashboard.choice import systems_of
 from tests.synthetic import (
     BCAST_LATENCY_S,
     BLOCKS,
@@ -72,9 +72,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keep_advice(store: Store) -> None:
     """Keep advice on a program that broadcasts, by the table of the first system."""
     its = parse(content(tally("Bcast", 64, 0.5), tally("Irecv", 8, 0.2, group=-1)))
-    found = document.advice(
-        mix.mix(its, store.table(newest_first(store.systems())["system"].iloc[0]))
-    )
+    found = document.advice(mix.mix(its, store.table(systems_of(store)["system"].iloc[0])))
     proof = Proof.of([(1.0, 0.80), (1.0, 0.81), (1.0, 0.80), (1.0, 0.81)])
     lines = ["export SWITCHPOINT_TABLE=a.table", "mpiexec -n 2 ./app"]
     faster = replace_fields(document.proved(found, proof), lines=lines, srun="srun -n 2 ./app")

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from dashboard import pages
-from dashboard.choice import newest_first
+from dashboard.choice import systems_of
 from tests.conftest import Require
 from tests.dashboard.test_web import client_of, request_of
 from tests.test_advice import content, tally
@@ -72,7 +72,7 @@ def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient)
 
 def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:
     with Store.open(database, readonly=True) as store:
-        system = newest_first(store.systems())["system"].iloc[0]
+        system = systems_of(store)["system"].iloc[0]
         text = forms.export(store.table(system), "table")
     rule = next(line for line in text.splitlines() if line.startswith("rule"))
     pasted = {text: "No differences.", text.replace(f"{rule}\n", ""): f"+{rule}"}
@@ -102,7 +102,7 @@ def test_a_pasted_profile_is_advised_on(
     client: FlaskClient, database: Path, pasted: str, expected: str
 ) -> None:
     with Store.open(database, readonly=True) as store:
-        system = newest_first(store.systems())["system"].iloc[0]
+        system = systems_of(store)["system"].iloc[0]
     dependencies = client.get("/_dash-dependencies").json
     declared = next(one for one in dependencies if one["output"] == "advice-given.children")
     request = request_of(declared)

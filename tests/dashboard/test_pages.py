@@ -51,6 +51,18 @@ def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -
     assert links == ["20261121T034500Z"]  # the other has nothing to explore
 
 
+@pytest.mark.parametrize(("path", "statements"), [("/", 0), ("/history", 3)])
+def test_an_unchanged_store_is_not_read_again(database: Path, path: str, statements: int) -> None:
+    """However many campaigns it has."""
+    (page,) = (page for page in pages.PAGES if page.path == path)
+    for _ in range(2):
+        read: list[str] = []
+        with Store.open(database, readonly=True) as store:
+            store._connection.set_trace_callback(read.append)
+            page.layout(store, "")
+    assert len(read) <= statements
+
+
 def test_pages_tell_which_methods_were_soaked_and_which_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,15 @@ class Launches(Database):
             values,
         )
 
+    def loads(self, system: str) -> dict[str, tuple[float, float]]:
+        """Return the least and the most load average before the launches of each campaign."""
+        rows = self._query(
+            "SELECT campaign, min(json_extract(header, '$.load[0]')), "
+            "max(json_extract(header, '$.load[0]')) FROM launch WHERE system = ? GROUP BY campaign",
+            [system],
+        )
+        return {campaign: (low, high) for campaign, low, high in rows}
+
     def launcher(self, system: str) -> str:
         """Return the program that started the last launch of a system; "" where it is unknown."""
         rows = self._query(
