@@ -335,6 +335,9 @@ def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
     said = [*document.outcome(failed)]
     assert said[0] == "the table is not recommended: with the table, it hung"
     assert "before that, the table saved 50 %" in said[1] and document.use(failed) == []
+    again = replace(its, failed_before=document.failure_of(failed))
+    assert "with care: at an earlier start, with the table, it hung" in document.outcome(again)
+    assert document.failure_of(again) == document.failure_of(failed)
 
 
 def test_the_cost_of_recording_is_that_of_the_untouched_runs() -> None:

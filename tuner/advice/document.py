@@ -63,6 +63,7 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: str = ""  # why runs ended before they were resolved
     trial: str = ""  # what is compared: see `Trial.identity`
     earlier: int = 0  # of the pairs: those of an earlier start
+    failed_before: str = ""  # why an earlier start ended with the verdict "failed"
     recorded_s: float | None = None  # of the whole run that was recorded
     pairs: list[tuple[float, float]] = []
     ratio: float | None = None
@@ -121,6 +122,11 @@ def proved(its: Advice, proof: Proof) -> Advice:
         low=proof.low if known else None,
         high=proof.high if known else None,
     )
+
+
+def failure_of(its: Advice) -> str:
+    """Return how runs with the table failed at this start, or before; "" if they did not."""
+    return its.ended if its.verdict == "failed" else its.failed_before
 
 
 COLUMNS = ("call", "processes", "bytes", "calls", "of run", "waiting", "table")
@@ -217,6 +223,8 @@ def outcome(its: Advice) -> Iterator[str]:
         yield f"the table is not recommended: {its.ended}"
     elif its.ended:
         yield f"the runs ended early: {its.ended}"
+    if its.failed_before and its.verdict != "failed":
+        yield f"with care: at an earlier start, {its.failed_before}"
     if its.pairs:
         yield _compared(its, Proof.of(its.pairs))
     elif its.ended:

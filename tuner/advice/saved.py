@@ -24,10 +24,10 @@ def save(profile: Path, its: Advice) -> None:
     atomic.write(profile.with_suffix(_SUFFIX), msgspec.json.encode(its))
 
 
-def unresolved(results: Path, trial: str) -> list[tuple[float, float]]:
-    """Return the pairs of a trial that ended before it was resolved; [] if there are none."""
+def unresolved(results: Path, trial: str) -> Advice | None:
+    """Return the newest advice on a trial if it failed, or ended before it was resolved."""
     found = next((its for its in newest(results).values() if its.trial == trial), None)
-    return found.pairs if found and found.verdict in ("open", "failed") else []
+    return found if found and found.verdict in ("open", "failed") else None
 
 
 def newest(results: Path) -> dict[str, Advice]:
