@@ -12,7 +12,7 @@ from tuner.domain.tables import Point
 from tuner.rawfile.kinds import soak
 from tuner.selection import changes, comparison, soaks, tuning
 from tuner.selection.changes import Medians, Shift, Where
-from tuner.selection.comparison import Comparison, Measured, Subject
+from tuner.selection.comparison import Comparison, MeasuredSide, Subject
 from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
@@ -50,7 +50,7 @@ def _compared(now: Snapshot, a: Side, b: Side, operation: str) -> Comparison:
 
 
 @lru_cache(maxsize=16)
-def _side(now: Snapshot, system: str, campaign: str, operation: str) -> Measured:
+def _side(now: Snapshot, system: str, campaign: str, operation: str) -> MeasuredSide:
     """Return a campaign; the result is cached, as reading it takes longer than comparing it."""
     store = now.store
     cells = store.contents(system, campaign=campaign, operation=operation or None, samples=False)

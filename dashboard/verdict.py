@@ -43,7 +43,7 @@ class OperationGain:
 
 
 @dataclass(frozen=True)
-class Advice:
+class NextStep:
     """What to do next: why, and the lines for a shell."""
 
     reason: str
@@ -51,7 +51,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SystemVerdict:
     """The verdict on a system. doubts: what limits its worth, the worst first.
 
     gains: of layouts with a core for each rank. crowded: of the others.
@@ -60,7 +60,7 @@ class Verdict:
     level: str
     words: str
     doubts: list[str]
-    advice: Advice
+    advice: NextStep
     settled: str = ""
     gains: list[OperationGain] = field(default_factory=list)
     crowded: list[OperationGain] = field(default_factory=list)
@@ -72,7 +72,7 @@ def judge(
     table: Table | None,
     steadiness: Steadiness | None,
     step: Step | None,
-) -> Verdict:
+) -> SystemVerdict:
     """Return the verdict on a system, a row of `Store.systems`, and on its table.
 
     steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
@@ -80,10 +80,12 @@ def judge(
     name = system["system"]
     again = _measuring(system)
     if steadiness is None:
-        return Verdict(NONE, "No methods measured", [], Advice("Measure methods.", again))
+        return SystemVerdict(NONE, "No methods measured", [], NextStep("Measure methods.", again))
     if table is None or not table.points:
         tune = f"switchpoint tune --system {quote(name)}"
-        return Verdict(NONE, "No table yet", steadiness.doubts(), Advice("Make a table.", [tune]))
+        return SystemVerdict(
+            NONE, "No table yet", steadiness.doubts(), NextStep("Make a table.", [tune])
+        )
     settled = settlement(table.points)
     state = trust.state(table.provenance.disturbed, table.provenance.noisy)
     doubts = [*trust.notes(table.provenance), *steadiness.doubts()]
@@ -97,7 +99,7 @@ def judge(
         doubts.append(f"replaced by {newer['mpi_library']}")
     level, words = _level(system, state, doubts)
     crowded = [point for point in table.points if point.case.layout.oversubscribed]
-    return Verdict(
+    return SystemVerdict(
         level=level,
         words=words,
         doubts=doubts,
@@ -162,39 +164,39 @@ def _advice(
     table: Table,
     step: Step | None,
     newer: dict[str, Any] | None,
-) -> Iterator[Advice]:
+) -> Iterator[NextStep]:
     """Yield what can be done, the most useful first."""
     name = system["system"]
     of_system = f"--system {quote(name)}"
     again = _measuring(system)
     if newer:
         sides = f"{quote(name)} {quote(newer['system'])}"
-        yield Advice("See what the upgrade changed.", [f"switchpoint compare {sides}"])
+        yield NextStep("See what the upgrade changed.", [f"switchpoint compare {sides}"])
     campaigns = store.campaigns(name).set_index("campaign")
     newest = store.campaigns_with_cells(name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
         resume = [f"switchpoint run --resume {newest}"] if is_resumable(newest) else again
-        yield Advice(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
+        yield NextStep(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
     if (unused := int(system["launches"]) - table.provenance.launches) > 0:
         omitted = f"The table omits {_count(unused, 'launch', 'launches')}."
-        yield Advice(omitted, [f"switchpoint tune {of_system}"])
+        yield NextStep(omitted, [f"switchpoint tune {of_system}"])
     if trust.state(table.provenance.disturbed, table.provenance.noisy) == trust.CONTAMINATED:
-        yield Advice("Measure again while nothing else runs.", again)
+        yield NextStep("Measure again while nothing else runs.", again)
     if any(point.status == UNSOAKED for point in table.points):
-        yield Advice("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
+        yield NextStep("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
     if step and step.slower:
         operation = step.slower[0].operation
         before = step.before[operation]
         sides = f"{before.system}/{before.name} {name}/{step.campaign.name}"
-        yield Advice(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
+        yield NextStep(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
     settled = settlement(table.points)
     if settled.worst is not None:
         time = f": about {seconds_text(settled.more_s)} more" if settled.more_s else ""
         sizes = _count(settled.points - settled.settled, "open size", "open sizes")
-        yield Advice(f"Settle {sizes}{time}.", again)
+        yield NextStep(f"Settle {sizes}{time}.", again)
     form = FORMS["table"]
     export = f"switchpoint export {of_system} --output {form.file}"
-    yield Advice("Use the table.", [export, *form.use])
+    yield NextStep("Use the table.", [export, *form.use])
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -21,7 +21,7 @@ from tuner.machine.mpi import available_cores, find_mpis
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import reframe_name
 from tuner.machine.sites.jobs import ending, pending
-from tuner.machine.sites.schedulers import Partition, SchedulerError, Shape
+from tuner.machine.sites.schedulers import Partition, Processors, SchedulerError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PBS_NODE = {"resources_available": {"ncpus": 64, "mem": "250gb"}, "state": "free"}
@@ -54,12 +54,12 @@ ANSWERS = {
 }
 PARTITIONS = {
     "slurm": [
-        Partition("cpu", 60, Shape(128, 1, 2), kinds=2),
-        Partition("smt", 8, Shape(256, 2, 2)),
+        Partition("cpu", 60, Processors(128, 1, 2), kinds=2),
+        Partition("smt", 8, Processors(256, 2, 2)),
     ],
-    "pbs": [Partition("workq", 16, Shape(64))],
-    "lsf-span": [Partition("normal", 12, Shape(40))],
-    "flux": [Partition("batch", 4, Shape(48))],
+    "pbs": [Partition("workq", 16, Processors(64))],
+    "lsf-span": [Partition("normal", 12, Processors(40))],
+    "flux": [Partition("batch", 4, Processors(48))],
 }
 
 
@@ -163,8 +163,8 @@ def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatc
     )
     answering("pbs2")
     assert schedulers.SCHEDULERS["pbs"].partitions() == [
-        Partition("workq", 8, Shape(64)),
-        Partition("big", 1, Shape(256)),
+        Partition("workq", 8, Processors(64)),
+        Partition("big", 1, Processors(256)),
     ]
     by_state = "case $1 in resource) printf '0 0\\n3 144\\n1 48\\n' ;; queue) echo batch ;; esac"
     monkeypatch.setitem(ANSWERS["flux"], "flux", by_state)

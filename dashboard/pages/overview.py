@@ -20,7 +20,7 @@ from dashboard.query import Query
 from dashboard.snapshot import Snapshot, snapshot, table_of
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
-from dashboard.verdict import CARE, GOOD, OperationGain, Verdict, judge, mean_gain
+from dashboard.verdict import CARE, GOOD, OperationGain, SystemVerdict, judge, mean_gain
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
 from tuner.domain.tables import Point
@@ -97,7 +97,7 @@ class _Found(NamedTuple):
     measured: list[str]
     newest: str
     step: Step | None
-    verdict: Verdict
+    verdict: SystemVerdict
     maps: list[Component]
     campaigns: pd.DataFrame
     loads: dict[str, str]
@@ -171,7 +171,7 @@ def _links(system: str, step: Step | None) -> list[Component]:
     return [*links, html.A("Compare with the previous campaign", href=href(compare.PATH, search))]
 
 
-def _verdict(verdict: Verdict, step: Step | None, system: str) -> Component:
+def _verdict(verdict: SystemVerdict, step: Step | None, system: str) -> Component:
     """Return the answers to the four questions about a system, under its verdict."""
     certain = [verdict.settled] if verdict.settled else []
     answers = [
@@ -232,7 +232,7 @@ def _shift_text(shift: Shift, step: Step) -> str:
     return f"{shift.operation}: {ratio} the time, {cells} since {before.name}{upgraded}"
 
 
-def _gained(verdict: Verdict) -> Component:
+def _gained(verdict: SystemVerdict) -> Component:
     """Return what the table gains over the default; layouts with too many ranks apart."""
     question = "What does the table gain?"
     if not verdict.settled:

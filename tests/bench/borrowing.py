@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
-from tests.bench.unmeasured import CORES, OF_BEST, Measured, Tally, load
+from tests.bench.unmeasured import CORES, OF_BEST, MeasuredSize, RegretTally, load
 from tuner.catalogue.borrowing import Borrower, borrowed, order
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.operations import DEFAULT_METHODS
@@ -43,7 +43,7 @@ Order = Callable[[str, list[str]], list[str]]
 """Returns the methods of an operation in the order of a first look."""
 
 
-def lender_of(system: str, measured: list[Measured]) -> Bundle:
+def lender_of(system: str, measured: list[MeasuredSize]) -> Bundle:
     """Return the bundle of a system as its first campaign makes it."""
     name, environment = system.split()
     provenance = Provenance(
@@ -71,9 +71,9 @@ def borrower_of(bundle: Bundle) -> Borrower:
     return Borrower(its.system, its.environment.replace("simgrid", ""), version, its.cores)
 
 
-def judge(name: str, measured: list[Measured], tables: dict[str, list[Rule]]) -> list[Figure]:
+def judge(name: str, measured: list[MeasuredSize], tables: dict[str, list[Rule]]) -> list[Figure]:
     """Return and print what tables lose on all that was measured."""
-    tally, figures = Tally.empty(), []
+    tally, figures = RegretTally.empty(), []
     for its in measured:
         logs, default = its.logs(slice(None)), DEFAULT_METHODS[its.case.operation]
         place = place_of(its.case, its.mmax, its.mavg)
@@ -92,7 +92,7 @@ def judge(name: str, measured: list[Measured], tables: dict[str, list[Rule]]) ->
     return [*figures, Figure(f"{name}: mean of borrowed / default", ratio, "", most=1.0)]
 
 
-def cost(measured: list[Measured], order_of: Order) -> float:
+def cost(measured: list[MeasuredSize], order_of: Order) -> float:
     """Return the share of the time for all methods until the best seen loses ENOUGH in the mean."""
     logs = [its.logs(slice(None)) for its in measured]
     methods: dict[str, set[str]] = defaultdict(set)
@@ -113,7 +113,7 @@ def cost(measured: list[Measured], order_of: Order) -> float:
     return float(np.mean(spent))
 
 
-def looked(name: str, measured: list[Measured], lender: Bundle) -> list[Figure]:
+def looked(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figure]:
     """Return and print the cost of a first look in the lender's order and in random ones."""
     random = np.random.default_rng(1)
     like = cost(measured, lambda operation, its: order(its, operation, lender.table.points))
@@ -135,7 +135,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--systems", nargs="*", default=["local", "simulated"])
     options = options_of(parser, "borrowing", {"systems": ["local"]})
-    by_system: dict[str, list[Measured]] = defaultdict(list)
+    by_system: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in load():
         if its.system.startswith(tuple(options.systems)):
             by_system[its.system].append(its)

@@ -30,18 +30,18 @@ PROCS = 1  # whose calls wait for nobody, which would hide the cost
 MOST_SLOWER = 1.01
 
 
-class Mix(NamedTuple):
+class ProgramMix(NamedTuple):
     """The steps of a program."""
 
     bytes: int
     compute_us: int
 
 
-MIXES = {"many small calls": Mix(64, 10), "few large calls": Mix(65536, 1000)}
+MIXES = {"many small calls": ProgramMix(64, 10), "few large calls": ProgramMix(65536, 1000)}
 
 
 def step_s(
-    mpi: Mpi, build: Path, mix: Mix, seconds: float, libraries: Sequence[Path], profile: Path
+    mpi: Mpi, build: Path, mix: ProgramMix, seconds: float, libraries: Sequence[Path], profile: Path
 ) -> float:
     """Return the median seconds of a step of the program, which computes for so many."""
     start = this_machine.launch(mpi, PROCS, build=build, preload=libraries)

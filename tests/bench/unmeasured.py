@@ -45,7 +45,7 @@ OF_BEST, OF_ORACLE, OF_CASES = "over the best", "over the oracle", "of the cases
 Place = unmeasured.Place
 
 
-class Measured(NamedTuple):
+class MeasuredSize(NamedTuple):
     """One operation of one system at one size of one layout: medians of launches in seconds.
 
     `first` is the number of the first launch, which sizes share.
@@ -85,7 +85,7 @@ class Measured(NamedTuple):
             yield Cell(key, features, np.array(parts, PART), numbers, samples_s)
 
 
-def load() -> list[Measured]:
+def load() -> list[MeasuredSize]:
     """Return all that was measured; methods that a launch lacks are left out."""
     found = []
     firsts: dict[tuple[Any, ...], int] = {}
@@ -98,12 +98,12 @@ def load() -> list[Measured]:
         }
         if DEFAULT_METHODS[operation] in medians_s:
             first = firsts.setdefault(tuple(row[:7]), 100 * len(firsts))
-            its = Measured(f"{system} {environment}", case, mmax, mavg, medians_s, first)
+            its = MeasuredSize(f"{system} {environment}", case, mmax, mavg, medians_s, first)
             found.append(its)
     return found
 
 
-class Tally(NamedTuple):
+class RegretTally(NamedTuple):
     """Regrets, and whether a choice was over NEARLY slower than the default, by chooser.
 
     `over_oracle` has the times over those of the oracle's choice, less 1.
@@ -114,7 +114,7 @@ class Tally(NamedTuple):
     over_oracle: dict[str, list[float]]
 
     @classmethod
-    def empty(cls) -> Tally:
+    def empty(cls) -> RegretTally:
         """Return a tally of nothing."""
         return cls(defaultdict(list), defaultdict(list), defaultdict(list))
 
@@ -228,11 +228,11 @@ def only(*ppns: int) -> Split:
     return split
 
 
-def judge(system: list[Measured], split: Split, tally: Tally) -> list[list[Rule]]:
+def judge(system: list[MeasuredSize], split: Split, tally: RegretTally) -> list[list[Rule]]:
     """Add the choices of all choosers on the layouts left out; return the rules."""
     cores = CORES.get(system[0].system.split()[0], 16)
     made = []
-    operations: dict[str, list[Measured]] = defaultdict(list)
+    operations: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in system:
         operations[its.case.operation].append(its)
     points = decide([cell for its in system for cell in its.cells()])
@@ -281,7 +281,7 @@ def _place(point: Point) -> Place:
     return point.case.layout.nodes, point.case.layout.ppn
 
 
-def calibration(kind: str, systems: Sequence[list[Measured]]) -> list[Figure]:
+def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure]:
     """Return how often methods that the guard lets pass were slower, by one other layout."""
     shown: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
     for system in systems:
@@ -296,7 +296,7 @@ def calibration(kind: str, systems: Sequence[list[Measured]]) -> list[Figure]:
     return figures
 
 
-def _risks(system: list[Measured]) -> Iterator[tuple[float, bool]]:
+def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
     """Yield the risk of each gain that the guard lets pass elsewhere, and whether it was slower."""
     cores = CORES.get(system[0].system.split()[0], 16)
     points = decide([cell for its in system for cell in its.cells()])
@@ -324,7 +324,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--systems", nargs="*", default=["local", "simulated"])
     options = options_of(parser, "unmeasured", {"systems": ["local"]})
-    by_system: dict[str, list[Measured]] = defaultdict(list)
+    by_system: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in load():
         by_system[its.system].append(its)
     splits: dict[str, Split] = {"2, 8": only(2, 8), "2, 3, 6, 8": only(2, 3, 6, 8)}
@@ -336,7 +336,7 @@ def main() -> int:
             local | ({} if options.least else {"one left out": each_left_out})
         ).items():
             for what, of in (("all", set(DEFAULT_METHODS)), ("collectives", set(COLLECTIVES))):
-                tally, lengths = Tally.empty(), []
+                tally, lengths = RegretTally.empty(), []
                 for system in systems:
                     chosen = [its for its in system if its.case.operation in of]
                     lengths += [len(rules) for rules in judge(chosen, split, tally)]

@@ -11,7 +11,7 @@ import pytest
 from dashboard import compared, pages
 from dashboard.heatmap import heat_maps
 from dashboard.steadiness import Steadiness
-from dashboard.verdict import BAD, CARE, GOOD, NONE, Verdict, judge, mean_gain
+from dashboard.verdict import BAD, CARE, GOOD, NONE, SystemVerdict, judge, mean_gain
 from tests import probes, test_soaks
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write, write_upgrade
@@ -23,7 +23,7 @@ from tuner.store.store import Store
 FEW = Campaign(samples=20, sizes=(8, 32768))
 
 
-def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[Verdict]:
+def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[SystemVerdict]:
     """Return the verdicts on all systems, by name of their MPI library."""
     path = results / "switchpoint.db"
     ingest(path, [results])

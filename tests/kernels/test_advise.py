@@ -22,7 +22,7 @@ from tests.kills import end, launches, lost, started_for
 from tuner.advice import measuring, saved, trial
 from tuner.advice.document import Advice
 from tuner.advice.running import Application, mpi_of
-from tuner.advice.trial import BudgetError, TableError, Trial
+from tuner.advice.trial import BudgetError, PairedRuns, TableError
 from tuner.campaign.plans import PlannedCase
 from tuner.machine.mpi import find_mpis
 from tuner.machine.systems import LOCAL, BuiltKernels
@@ -69,7 +69,7 @@ def test_runs_with_the_table_dispatch_and_those_without_do_not(
     table.write_text("switchpoint-table 1\nrule op=alltoall method=bruck\n")
     program = str(kernels.build / "tests/swp_mix")
     app = Application(kernels.mpi, kernels.build, 2, [program, "10", "64", "0"])
-    runs = Trial(app, table, usual_s=1.0, end_s=math.inf)
+    runs = PairedRuns(app, table, usual_s=1.0, end_s=math.inf)
     proof = next(runs.proofs())
     assert len(proof.pairs) == 1 and proof.verdict == "open"
     assert runs.dispatched == ["alltoall by bruck: 10 calls of 64 to 64 bytes"]
@@ -106,7 +106,7 @@ def test_a_program_that_hangs_with_the_table_is_ended(
     monkeypatch.setattr(trial, "HANG_S", 1.0 if left_s > 3 else 60.0)
     program = script(tmp_path / "hangs", '[ -z "$SWITCHPOINT_TABLE" ] || sleep 1000')
     app = Application(kernels.mpi, kernels.build, 2, [program])
-    runs = Trial(app, tmp_path / "a.table", usual_s=0.1, end_s=time.monotonic() + left_s)
+    runs = PairedRuns(app, tmp_path / "a.table", usual_s=0.1, end_s=time.monotonic() + left_s)
     error, words = (BudgetError, "ended after") if left_s == 3 else (TableError, "did not end")
     with pytest.raises(error, match=words):
         next(runs.proofs())
@@ -181,7 +181,7 @@ def test_what_differs_in_command_or_rules_is_another_trial(
 
     def identity(rules: str, app: Application = app) -> str:
         table.write_text(f"switchpoint-table 1\n{rules}\n")
-        return Trial(app, table, 1.0, math.inf).identity({"alltoall"})
+        return PairedRuns(app, table, 1.0, math.inf).identity({"alltoall"})
 
     same = f'rule op=bcast method=ring\n{rule} evidence="measured anew"'
     assert identity(rule) == identity(same) != identity(f"{rule}:radix=4")
@@ -220,7 +220,7 @@ def test_the_budget_is_for_the_first_runs_too(any_kernels: Kernels, tmp_path: Pa
     assert done.returncode == 1 and "no profile within the budget" in done.stderr
     assert not started_for(tmp_path)
     app = Application(any_kernels.mpi, any_kernels.build, 1, ["true"])
-    left = Trial(app, tmp_path / "a.table", usual_s=60.0, end_s=time.monotonic() + 100.0)
+    left = PairedRuns(app, tmp_path / "a.table", usual_s=60.0, end_s=time.monotonic() + 100.0)
     assert [*left.proofs()] == []
 
 

@@ -24,7 +24,7 @@ from tuner.machine.simulation.machines import machine
 from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables
-from tuner.studies.nap import Exchange
+from tuner.studies.nap import NodeExchange
 
 TABLE2 = stfw_tables.published("table2")
 
@@ -158,8 +158,8 @@ def test_neighbours_are_counted_in_blocks_of_rows(monkeypatch, tmp_path):
 
 def test_what_the_paper_concludes_of_nodes():
     def row(matrix: str, speedup: float) -> nap.NapRow:
-        standard = Exchange(100, 800, 10_000, 1000, 2.0, speedup)
-        return nap.NapRow(matrix, 1000, 64, standard, Exchange(10, 700, 8000, 9000, 1.0, None))
+        standard = NodeExchange(100, 800, 10_000, 1000, 2.0, speedup)
+        return nap.NapRow(matrix, 1000, 64, standard, NodeExchange(10, 700, 8000, 9000, 1.0, None))
 
     rows = [row("diffusion level 0", 0.5), row("diffusion level 3", 4.0), row("random 25", 40.0)]
     found = list(nap.findings(rows))

@@ -28,7 +28,7 @@ from tuner.machine import doctor
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 from tuner.machine.sites import schedulers
 from tuner.machine.sites.jobs import ending, pending
-from tuner.machine.sites.schedulers import Partition, Shape
+from tuner.machine.sites.schedulers import Partition, Processors
 from tuner.store.store import Store
 
 LAUNCHES = [0, 1, 2]  # a first look, and a batch of two
@@ -79,7 +79,7 @@ def test_site_init_finds_what_slurm_has(cluster, monkeypatch):
     found = schedulers.detect()
     assert found.name == "squeue"  # it keeps no accounts
     (partition,) = found.partitions()
-    assert partition == Partition("cpu", cluster.nodes, Shape(cluster.cpus, 1, 1))
+    assert partition == Partition("cpu", cluster.nodes, Processors(cluster.cpus, 1, 1))
 
 
 def test_the_doctor_finds_all_that_site_init_wrote(site_init):

@@ -61,7 +61,7 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: list[str] = []
     verdict: str = ""  # that of the pairs, or "failed": with the table
     ended: str = ""  # why runs ended before they were resolved
-    trial: str = ""  # what is compared: see `Trial.identity`
+    trial: str = ""  # what is compared: see `PairedRuns.identity`
     earlier: int = 0  # of the pairs: those of an earlier start
     failed_before: str = ""  # why an earlier start ended with the verdict "failed"
     recorded_s: float | None = None  # of the whole run that was recorded

@@ -33,7 +33,7 @@ class BudgetError(RunError):
 
 
 @dataclass
-class Trial:
+class PairedRuns:
     """Runs of an application with a table and without; output is shown only where one fails."""
 
     app: Application

@@ -348,7 +348,7 @@ class _Advice:
         from tuner.advice.mix import State
         from tuner.advice.proof import Proof
         from tuner.advice.running import RunError
-        from tuner.advice.trial import BudgetError, TableError, Trial
+        from tuner.advice.trial import BudgetError, PairedRuns, TableError
         from tuner.export import forms
         from tuner.models.fitting import last_fitted
         from tuner.paths import database_path, results_directory
@@ -365,7 +365,7 @@ class _Advice:
         its = replace(its, recorded_s=run_s, verdict="open", lines=self._app.lines(path), srun=srun)
         # Programs that do not finalize report nothing.
         promises = its.finalized and all(said.state is State.PROMISED for said in used)
-        trial = Trial(self._app, path, run_s, self._end_s)
+        trial = PairedRuns(self._app, path, run_s, self._end_s)
         shapes = [said.calls.shape for said in used]
         identity = trial.identity({shape.operation or shape.promised for shape in shapes})
         begun = saved.unresolved(results_directory(), identity)

@@ -107,7 +107,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSide:
     """The compared side of a campaign or system: a small part of its cells, and its own decisions.
 
     The times of a simulated machine are `exact`. `deployable` methods passed the required
@@ -128,7 +128,7 @@ def measured(
     points: list[Point] | None = None,
     soaked: Sequence[Soaked] = (),
     required_executions: int = 0,
-) -> Measured:
+) -> MeasuredSide:
     """Return the compared side of these cells.
 
     points: the decisions without the methods that failed a soak, where known; samples are then not
@@ -141,7 +141,7 @@ def measured(
         if cell.key.case.operation in RULED_OPERATIONS
         and cell.key.method == DEFAULT_METHODS[cell.key.case.operation]
     }
-    return Measured(
+    return MeasuredSide(
         cells=len(cells),
         medians=medians_of(cells),
         exact=exact_in(cells),
@@ -162,7 +162,7 @@ class Subject:
     required_executions: int
 
     @classmethod
-    def of(cls, name: str, mpi_library: str, side: Measured) -> Self:
+    def of(cls, name: str, mpi_library: str, side: MeasuredSide) -> Self:
         """Return the subject that is shown for a side."""
         return cls(name, mpi_library, side.cells, side.required_executions)
 
@@ -199,7 +199,7 @@ def _flat_where(of: Change | Replaced) -> dict[str, Any]:
     return asdict(of, dict_factory=fields)
 
 
-def compare(a: Measured, b: Measured) -> Comparison:
+def compare(a: MeasuredSide, b: MeasuredSide) -> Comparison:
     """Compare two campaigns or systems."""
     operations = shifts(a.medians, b.medians, exact=a.exact and b.exact)
     compared = sum(shift.compared for shift in operations)
@@ -215,7 +215,7 @@ def compare(a: Measured, b: Measured) -> Comparison:
     )
 
 
-def _replaced(a: Measured, own: list[Point], others: list[Point]) -> Replaced:
+def _replaced(a: MeasuredSide, own: list[Point], others: list[Point]) -> Replaced:
     return Replaced(list(_moved(own, others)), _loss(a, own, others))
 
 
@@ -250,7 +250,7 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
     return choices
 
 
-def _loss(a: Measured, own_points: list[Point], points: list[Point]) -> Loss:
+def _loss(a: MeasuredSide, own_points: list[Point], points: list[Point]) -> Loss:
     layouts = {where.case.place for where in a.features}
     own_rules, other_rules = _rules(own_points, layouts), _rules(points, layouts)
     logs: list[tuple[float, Where]] = []

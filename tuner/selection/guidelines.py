@@ -66,7 +66,7 @@ class _Time(NamedTuple):
     high_s: float
 
 
-class _Series(NamedTuple):
+class _Sizes(NamedTuple):
     """A case at all sizes."""
 
     operation: str
@@ -75,14 +75,14 @@ class _Series(NamedTuple):
     sync: str
 
 
-_Times = dict[_Series, dict[str, dict[int, _Time]]]
+_Times = dict[_Sizes, dict[str, dict[int, _Time]]]
 
 
 def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
     """Return the violations in one campaign's cells, rows of `Store.cells`, the worst first."""
     times: _Times = {}
     for cell in cells:
-        case = take(_Series, (cell[name] for name in columns(_Series)))
+        case = take(_Sizes, (cell[name] for name in columns(_Sizes)))
         time = _Time(cell["median_s"], cell["low_s"], cell["high_s"])
         if cell["method"] != AUTO and cell["launches"] > 1 and not case.sync.endswith(STAGGERED):
             times.setdefault(case, {}).setdefault(cell["method"], {})[cell["size_bytes"]] = time
@@ -133,7 +133,7 @@ def _is_slower(time: _Time, than: _Time) -> bool:
 
 
 def _violation(
-    case: _Series, method: str, size: int, time: _Time, than: str, than_s: float
+    case: _Sizes, method: str, size: int, time: _Time, than: str, than_s: float
 ) -> Violation:
     place = case.operation, case.pattern, case.layout.nodes, case.layout.ppn
     return Violation(*place, method, size, time.median_s, than, than_s)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import Degrees, degrees_of, join, same
-from tuner.selection.unmeasured import Measured, Span, unmeasured
+from tuner.selection.unmeasured import MeasuredLayouts, Span, unmeasured
 
 Chosen = dict[tuple[Span, Span], Degrees]
 """Choices by nodes and processes per node."""
@@ -17,7 +17,7 @@ def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rul
     `cores` are those of a node; without them they are taken from the points.
     """
     rules = []
-    of_operations, regime, spread = Measured.of(points, cores)
+    of_operations, regime, spread = MeasuredLayouts.of(points, cores)
     for operation, measured in of_operations.items():
         chosen = {layout: degrees_of(classes) for layout, classes in measured.items()}
         between = dict(unmeasured(measured, regime, spread))

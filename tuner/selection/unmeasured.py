@@ -133,7 +133,7 @@ def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
     ]
 
 
-class Measured(NamedTuple):
+class MeasuredLayouts(NamedTuple):
     """The measured layouts of a system by operation, and how its layouts compare."""
 
     of_operations: dict[str, Layouts]
@@ -141,7 +141,7 @@ class Measured(NamedTuple):
     spread: Spread
 
     @classmethod
-    def of(cls, points: Iterable[Point], cores: int | None) -> Measured:
+    def of(cls, points: Iterable[Point], cores: int | None) -> MeasuredLayouts:
         """Return those of a system's points; `cores` as for `regimes`."""
         ordered = sorted(points, key=lambda point: point.case.place)
         regime = regimes(ordered, cores)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
-from tuner.selection.unmeasured import Inference, Measured, alike, asked, choice, estimated
+from tuner.selection.unmeasured import Inference, MeasuredLayouts, alike, asked, choice, estimated
 
 
 class Worth(NamedTuple):
@@ -28,7 +28,7 @@ def worths(points: Iterable[Point], cores: int | None, most_procs: int | None) -
 
     Of layouts with the same estimates, that in their middle stands for all.
     """
-    of_operations, regime, spread = Measured.of(points, cores)
+    of_operations, regime, spread = MeasuredLayouts.of(points, cores)
     losses: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for operation, measured in of_operations.items():
         for _, middle, near in asked(measured, regime, spread):

@@ -56,7 +56,7 @@ class Improvement:
 
 
 @dataclass(frozen=True)
-class Gain:
+class FormGain:
     """The least, mean and greatest improvement of one form over sizes, and agreement of results.
 
     `identical` says whether all results agree bit for bit.
@@ -86,7 +86,7 @@ class Build:
     programs: dict[str, Path]  # the applications, and swpbench
 
 
-def study(request: RunsRequest, build: Build) -> list[Gain]:
+def study(request: RunsRequest, build: Build) -> list[FormGain]:
     """Run every form at every size, and return the gains.
 
     Raises:
@@ -134,7 +134,7 @@ def _programs(root: Path) -> dict[str, Path]:
     }
 
 
-def _measure(request: RunsRequest, build: Build, application: str, form: str) -> Gain:
+def _measure(request: RunsRequest, build: Build, application: str, form: str) -> FormGain:
     """Return the gain from launches with and without the library, in pairs of random order."""
     order = np.random.default_rng(1)
     logs = np.empty((request.launches, len(request.sizes)))
@@ -181,10 +181,10 @@ def _agree(name: str, without: _ApplicationRun, preloaded: _ApplicationRun) -> b
     return preloaded.bits == without.bits
 
 
-def gain(name: str, sizes: tuple[int, ...], logs: Floats, identical: bool) -> Gain:
+def gain(name: str, sizes: tuple[int, ...], logs: Floats, identical: bool) -> FormGain:
     """Return the gain by logarithms of time ratios: a row for each launch, a column for a size."""
     by_size = [improvement(logs[:, place], size) for place, size in enumerate(sizes)]
-    return Gain(
+    return FormGain(
         name,
         min(by_size, key=lambda each: each.middle),
         improvement(logs.mean(axis=1), None),

@@ -42,7 +42,7 @@ class NapRequest:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class NodeExchange:
     """The most messages and bytes of one rank that leave its node, and the times of an exchange."""
 
     most_messages: int
@@ -65,8 +65,8 @@ class NapRow:
     matrix: str
     rows: int
     procs: int
-    standard: Exchange
-    aware: Exchange
+    standard: NodeExchange
+    aware: NodeExchange
 
     @property
     def speedup(self) -> float:
@@ -110,12 +110,14 @@ def _row(simulator: Simulator, matrix: str, path: Path, procs: int, simulated: i
     return NapRow(matrix, rows, procs, standard, aware)
 
 
-def _exchange(simulator: Simulator, messages: Halo, spec: str, times: dict[str, float]) -> Exchange:
+def _exchange(
+    simulator: Simulator, messages: Halo, spec: str, times: dict[str, float]
+) -> NodeExchange:
     ppn, model = simulator.ppn, as_model(simulator.machine)
     counts = method(spec, messages.procs).count(messages, ppn).statistics(_BYTES)
     predicted_s = predict.of_exchange(model, messages, ppn, [spec]).times(_BYTES)[spec]
     assert not isinstance(predicted_s, NotIdentified)  # noqa: S101 - all parameters are given
-    return Exchange(
+    return NodeExchange(
         counts.off_node_mmax,
         counts.off_node_vmax_bytes,
         counts.off_node_bytes,

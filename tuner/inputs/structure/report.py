@@ -15,7 +15,7 @@ from tuner.inputs.matrices.market import Pattern, read_pattern
 from tuner.inputs.matrices.partition import ownership
 from tuner.inputs.structure.halo import Halo, halo
 from tuner.inputs.structure.methods import Method, method, standard_specs
-from tuner.inputs.structure.traffic import Statistics
+from tuner.inputs.structure.traffic import MessageStatistics
 from tuner.machine.mpi import available_cores
 
 _MESSAGES_AT_ONCE = 1 << 24  # in all threads together: each takes about 150 bytes
@@ -27,7 +27,7 @@ class ReportRow:
 
     procs: int
     method: Method
-    statistics: Statistics
+    statistics: MessageStatistics
 
     def document(self) -> dict[str, Any]:
         """Return the row for JSON; statistics as in the raw files of launches."""

@@ -9,7 +9,7 @@ from tuner.inputs.structure.halo import Halo
 
 
 @dataclass(frozen=True)
-class Statistics:
+class MessageStatistics:
     """The statistics of a method's messages at each execution, named as in raw files of launches.
 
     `buffer_bytes` is the largest over processes of the sum of original sends, receives and what is
@@ -59,11 +59,11 @@ class Traffic:
         """Return the sum of the items of each process."""
         return np.bincount(process, weights=items, minlength=self.procs).astype(np.int64)
 
-    def statistics(self, item_bytes: int) -> Statistics:
+    def statistics(self, item_bytes: int) -> MessageStatistics:
         """Return all statistics, with items of that size."""
         messages, items = int(self._messages.sum()), int(self._items.sum())
         off_messages, off_items = int(self._off_messages.sum()), int(self._off_items.sum())
-        return Statistics(
+        return MessageStatistics(
             stages=self.stages,
             mmax=int(self._messages.max()),
             mavg=messages / self.procs,

@@ -20,7 +20,7 @@ class SchedulerError(SwitchpointError):
 
 
 @dataclass(frozen=True)
-class Shape:
+class Processors:
     """The processors of a node: hardware threads, threads per core, sockets (0: unknown)."""
 
     cpus: int
@@ -34,7 +34,7 @@ class Partition:
 
     name: str
     nodes: int
-    shape: Shape
+    shape: Processors
     kinds: int = 1  # of nodes
 
 
@@ -106,11 +106,11 @@ def srun_type(family: str) -> str:
 
 def _slurm_partitions() -> list[Partition]:
     lines = ask("sinfo", "--noheader", "--exact", "--format=%R|%a|%D|%c|%X|%Z").splitlines()
-    nodes: dict[str, Counter[Shape]] = {}
+    nodes: dict[str, Counter[Processors]] = {}
     for line in lines:
         try:
             name, state, count, cpus, sockets, threads = line.split("|")
-            shape = Shape(int(cpus), int(threads), int(sockets))
+            shape = Processors(int(cpus), int(threads), int(sockets))
             number = int(count)
         except ValueError as error:
             raise SchedulerError(f"sinfo: cannot parse the line: {line}") from error
@@ -122,11 +122,11 @@ def _slurm_partitions() -> list[Partition]:
 def _pbs_partitions() -> list[Partition]:
     vnodes = json.loads(ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
     queues = json.loads(ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
-    shapes: dict[str, Counter[Shape]] = {}  # by the queue to which a vnode belongs; "" for any
+    shapes: dict[str, Counter[Processors]] = {}  # by the queue to which a vnode belongs; "" for any
     for each in vnodes:
         cpus = int(each.get("resources_available", {}).get("ncpus", 0))  # 0: no compute node
         if cpus and not _PBS_AWAY.intersection(each.get("state", "").split(",")):
-            shapes.setdefault(each.get("queue", ""), Counter())[Shape(cpus)] += 1
+            shapes.setdefault(each.get("queue", ""), Counter())[Processors(cpus)] += 1
     usable = {
         name: (shapes.get(name) or shapes.get("", Counter()), facts)
         for name, facts in queues.items()
@@ -147,7 +147,7 @@ def _lsf_partitions() -> list[Partition]:
     hosts = [line.split() for line in ask("lshosts", "-w").splitlines()[1:]]
     # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; a host that is down has less
     servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
-    shapes = Counter(Shape(int(host[4])) for host in servers)
+    shapes = Counter(Processors(int(host[4])) for host in servers)
     queues = [line.split() for line in ask("bqueues", "-w").splitlines()[1:]]
     # QUEUE_NAME PRIO STATUS …
     return [_partition(queue[0], shapes) for queue in queues if queue[2:3] == ["Open:Active"]]
@@ -157,16 +157,18 @@ def _flux_partitions() -> list[Partition]:
     lines = ask("flux", "resource", "list", "-no", "{nnodes} {ncores}").splitlines()
     counts = [tuple(map(int, line.split())) for line in lines if line.strip()]  # by state
     nodes, cores = sum(count[0] for count in counts), sum(count[1] for count in counts)
-    shapes = Counter({Shape(cores // nodes): nodes} if nodes else {})
+    shapes = Counter({Processors(cores // nodes): nodes} if nodes else {})
     queues = ask("flux", "queue", "list", "-no", "{queue}").split()
     return [_partition(name, shapes) for name in queues or ["default"]]
 
 
 def _this_machine() -> list[Partition]:
-    return [Partition("cpu", 1, Shape(available_cores()))]
+    return [Partition("cpu", 1, Processors(available_cores()))]
 
 
-def _partition(name: str, shapes: Counter[Shape], most_nodes: str | int | None = None) -> Partition:
+def _partition(
+    name: str, shapes: Counter[Processors], most_nodes: str | int | None = None
+) -> Partition:
     """Return a partition whose jobs may have at most so many nodes."""
     if not shapes:
         raise SchedulerError(f"partition {name}: the scheduler reports no nodes")
