@@ -78,15 +78,15 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
     ),
     NightPart("oracle", 36, tests=("tests/kernels/test_library.py",)),
     NightPart("kernels", 18, tests=("tests/kernels/",)),
-    NightPart("foreign", 16, tests=("tests/foreign/",)),
+    NightPart("foreign", 22, tests=("tests/foreign/",)),
     NightPart("simulated", 10, tests=("tests/simulated/",), dist="loadfile"),
     NightPart("rest", 12, tests=("tests/",), dist="loadfile"),
     NightPart("campaign", 13, command=switchpoint("run", "--minutes", "10")),
     NightPart(
         "soak",
-        32,
+        26,
         command=switchpoint(
-            *("run", "--minutes", "28", "--", "--tag=soak"),
+            *("run", "--minutes", "22", "--", "--tag=soak"),
             *("--setvar=soak.executions=1000000", "--setvar=soak.sizes=8"),
         ),
     ),
