@@ -133,12 +133,13 @@ static bool by_method(struct place *place, const struct uneven_call *call, const
                       int *result) {
   const char *why = !place->promised[FIXED_COUNTS] ? "its counts are not promised to stay: swp_fixed_counts"
                                                    : place_refuses(place);
-  if (why == NULL && place->uneven == NULL && agree(place, call) == NULL)
-    why = place_refuses(place);
-  else if (why == NULL && place->uneven->usable)
+  if (why == NULL && place->uneven != NULL && place->uneven->usable)
     check_promise(place, call);
+  else if (why == NULL && place->uneven == NULL && agree(place, call) == NULL)
+    why = place_refuses(place);
   if (why == NULL && !place->uneven->usable)
-    why = "a rank's first call has blocks over 2 GiB together, or an argument that MPI does not allow";
+    why = "a rank's first call has blocks over 2 GiB together, a displacement beyond an int, or an argument "
+          "that MPI does not allow";
   if (why != NULL)
     report_why(place, &call->recv, why);
   return why == NULL && dispatch_chosen(place, SWP_ALLTOALLV, &place->uneven->facts) &&

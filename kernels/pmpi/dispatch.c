@@ -44,10 +44,12 @@ bool dispatch_chosen(struct place *place, enum swp_operation operation, const st
   const struct rules *rules = &place->selectors->list[operation - FIRST_OPERATION];
   struct swp_choice *choice = &place->choice;
   place->bytes = facts->bytes;
-  if (!report_on && !place_asks(rules, place->bytes))
+  const bool asks = place_asks(rules, place->bytes);
+  if (!report_on && !asks)
     return false;
-  *choice = (struct swp_choice){.method = NULL, .passed = "a rule", .why = place_refuses(place)};
-  if (choice->why == NULL)
+  const char *why = asks ? place_refuses(place) : NULL; /* else a promise would change nothing */
+  *choice = (struct swp_choice){.method = NULL, .passed = why != NULL ? "a rule" : NULL, .why = why};
+  if (why == NULL)
     swp_selector_choose(rules->selector, facts, choice);
   if (choice->method == NULL)
     report(operation, place->bytes, NULL, choice->passed, choice->why);

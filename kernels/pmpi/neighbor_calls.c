@@ -33,6 +33,8 @@ static int read_key(MPI_Info info, const char *key) {
 
 /* What is planned is planned again: with other counts, or where nothing could be. */
 static void take_promise(struct place *place, enum promise promise, bool made) {
+  if (promise == HOST_BUFFERS && place->promised[promise] == made)
+    return;
   for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++) {
     neighborhood_free(place->neighborhoods[i]);
     place->neighborhoods[i] = NULL;
@@ -41,11 +43,13 @@ static void take_promise(struct place *place, enum promise promise, bool made) {
   place->promised[promise] = made;
 }
 
-/* The functions that set a communicator's info are collective; all ranks must give the same value. */
+/* The functions that set a communicator's info are collective; all ranks must give the same value. Ranks of
+   another job, which may not be preloaded, are asked nothing. */
 static void note_info(MPI_Comm comm, MPI_Info info) {
-  int inter = 1, mine[2 * PROMISES], most[2 * PROMISES];
+  struct place *place = promises_on ? place_of(comm) : NULL;
+  int mine[2 * PROMISES], most[2 * PROMISES];
   char text[TEXT_BYTES];
-  if (!promises_on || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+  if (place == NULL)
     return;
   for (int i = 0; i < PROMISES; i++)
     mine[PROMISES + i] = -(mine[i] = read_key(info, keys[i]));
@@ -56,8 +60,7 @@ static void note_info(MPI_Comm comm, MPI_Info info) {
       snprintf(text, sizeof text, "%s is not the same on all ranks of a communicator", keys[i]);
       startup_abort(text);
     }
-    struct place *place = most[i] >= 0 ? place_of(comm) : NULL;
-    if (place != NULL)
+    if (most[i] >= 0)
       take_promise(place, (enum promise)i, most[i] == 1);
   }
 }
@@ -123,6 +126,12 @@ static struct place *place_with_rules(MPI_Comm comm, const char *function) {
   return place;
 }
 
+/* Why a neighborhood without a method has none. */
+static const char *why_left(const struct place *place) {
+  const char *why = place_refuses(place);
+  return why != NULL ? why : "by the rules for exchanges, or for its arguments and neighbours";
+}
+
 /* Whether the call is done by a method; else it is the MPI library's. */
 static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function function, const char *name,
                   const struct part *send, const struct part *recv) {
@@ -147,7 +156,9 @@ static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function funct
     guard_start(place, call->trial);
   if (call->turn == GUARD_TIME_VENDOR || call->turn == GUARD_DROPPED)
     method = NULL;
-  if (report_on)
+  if (report_on && neighborhood_method(*known) == NULL)
+    report_left(name, why_left(place));
+  else if (report_on)
     report_count(SWP_EXCHANGE, method, neighborhood_bytes(*known));
   return method != NULL;
 }
@@ -173,7 +184,10 @@ static int execute(const struct call *call, const void *send, void *recv) {
 /* The Fortran interfaces of MPI libraries start and wait without calling the functions defined here. */
 static bool is_fortran(const void *caller) {
   Dl_info info;
-  return dladdr(caller, &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "fort") != NULL;
+  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
+    return false;
+  const char *slash = strrchr(info.dli_fname, '/');
+  return strstr(slash != NULL ? slash : info.dli_fname, "fort") != NULL;
 }
 
 /* False: the request is left to the MPI library. Collective. */
@@ -190,9 +204,9 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const char *name,
   if (neighborhood_method(made) == NULL) {
     neighborhood_free(made);
     if (report_on)
-      report_left(name, place_refuses(place) != NULL ? place_refuses(place)
-                        : fortran ? "made in Fortran, which starts and waits without being seen"
-                                  : "by the rules for exchanges, or for its arguments and neighbours");
+      report_left(name, fortran && place_refuses(place) == NULL
+                            ? "made in Fortran, which starts and waits without being seen"
+                            : why_left(place));
     return false;
   }
   neighborhood_keep(made);

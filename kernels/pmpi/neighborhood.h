@@ -17,7 +17,7 @@ void alltoallv_forget(struct place *place);
 /* Whether the table has rules for exchanges, and there is an MPI_COMM_WORLD. */
 extern bool neighborhood_on;
 
-/* Whether it has any rules, for which promises are read. */
+/* Whether it has any rules, for which promises are read, and there is an MPI_COMM_WORLD. */
 extern bool promises_on;
 
 /* One side of a call, as the application gives it. A list that is NULL stands for a single value. */

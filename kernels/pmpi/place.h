@@ -164,7 +164,7 @@ static inline struct place *place_of(MPI_Comm comm) {
   struct place *place = place_find(comm);
   if (place == NULL)
     place = place_make(comm);
-  return place->selectors != NULL ? place : NULL;
+  return place != NULL && place->selectors != NULL ? place : NULL;
 }
 
 /* The same when it has rules for the operation. Counts the call of the function when not. */

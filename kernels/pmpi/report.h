@@ -15,8 +15,8 @@ void report_count(enum swp_operation operation, const char *method, int64_t byte
 /* A call of this rank whose first rule was passed over: the method of that rule, and why. */
 void report_passed(enum swp_operation operation, const char *method, const char *why, int64_t bytes);
 
-/* A call of this rank, by the name of its function without MPI_, that is always the MPI library's, and why.
- */
+/* A call of this rank, by the name of its function without MPI_, that is left to the MPI library before a
+   method is selected, and why. */
 void report_left(const char *function, const char *why);
 
 /* Writes the report to stderr. */

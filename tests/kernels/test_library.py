@@ -31,7 +31,6 @@ VALGRIND = (
     "--errors-for-leak-kinds=definite,indirect",
     f"--suppressions={TESTS / 'valgrind.supp'}",
 )
-KEPT = f"--suppressions={TESTS / 'kept.supp'}"
 
 BY_NODE = ("exchange:nap", "exchange:nap:sharing=no", "discovery:nap")
 

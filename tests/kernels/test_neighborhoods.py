@@ -11,7 +11,7 @@ from tests.conftest import by_day
 
 from .conftest import Kernels
 from .shim import dispatched, run_shimmed
-from .test_library import KEPT, VALGRIND, run
+from .test_library import TESTS, VALGRIND, run
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_valgrind_finds_nothing_in_neighborhoods(
         procs,
         *arguments,
         table=exchanges,
-        before=(*VALGRIND, KEPT) if arguments else VALGRIND,
+        before=(*VALGRIND, *[f"--suppressions={TESTS / 'persistent.supp'}"] * bool(arguments)),
         env={"SWP_TEST_TIMEOUT": "240"},
     )
     assert done.returncode == 0, done.stdout + done.stderr

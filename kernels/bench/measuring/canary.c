@@ -36,16 +36,19 @@ double canary_s(const struct team *team) {
 }
 
 double canary_crossing_s(const struct team *team) {
-  const int half = team->procs / 2;
+  const struct swp_hints real = SWP_HINTS_DEFAULT;
+  const int half = team->procs / 2, other = team->rank < half ? team->rank + half : team->rank - half;
   double trip_s = 0;
+  bool near = true;
   if (team->nodes == 1)
     return 0;
-  int64_t *data = allocate_zeros(CROSSING_WORDS * sizeof *data);
-  if (team->rank < half)
-    trip_s = ping_pong_s(team, team->rank + half, data, CROSSING_WORDS);
-  else if (team->rank < 2 * half)
-    ping_pong_s(team, team->rank - half, data, CROSSING_WORDS);
-  free(data);
+  if (other < half || team->rank < half)
+    team_find_near(team, &real, 1, &other, &near);
+  if (!near) {
+    int64_t *data = allocate_zeros(CROSSING_WORDS * sizeof *data);
+    trip_s = ping_pong_s(team, other, data, CROSSING_WORDS);
+    free(data);
+  }
   team_allreduce(team, &trip_s, 1, MPI_DOUBLE, MPI_MAX);
   return trip_s;
 }

@@ -9,8 +9,8 @@
  * Collective. */
 double canary_s(const struct team *team);
 
-/* On several nodes the seconds of a ping-pong of 64 KiB of each rank with the one half of all ranks further,
-   all at once, of the slowest pair; else 0. On every rank. Collective. */
+/* The seconds of a ping-pong of 64 KiB of each rank with the one half of all ranks further, all at once, of
+   the slowest pair on two nodes; 0 where none is. On every rank. Collective. */
 double canary_crossing_s(const struct team *team);
 
 #endif
