@@ -18,6 +18,11 @@ function lacking(search) {
   return keys.length ? `#${new URLSearchParams(keys.map((key) => [key, chosen[key]]))}` : "";
 }
 
+// Not at each change of the URL: Dash then puts back the # with which the page was loaded.
+const takeHash = () => take(window.location.hash.slice(1));
+takeHash();
+window.addEventListener("popstate", takeHash);
+
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   switchpoint: {
     // Sets the title, clears the last page's alert, and marks the link of the current page.
@@ -30,7 +35,6 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
 
     // Keeps the choice in the links to the pages, and the pinned baseline in that to Compare.
     keepCase: function (search, baseline, pages) {
-      take(window.location.hash.slice(1));
       take(search || "");
       const hash = lacking(window.location.search);
       if (hash !== window.location.hash)
@@ -70,11 +74,16 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
   },
 });
 
-// Links within pages keep the choice too: they load their page anew.
-document.addEventListener("click", (event) => {
+// Links within pages keep the choice too, also in other tabs: they load their page anew.
+document.addEventListener("pointerdown", keepInLink);
+document.addEventListener("click", keepInLink);
+
+function keepInLink(event) {
   const link = event.target.closest("a[href]");
-  if (link && link.origin === window.location.origin && !link.hash) link.hash = lacking(link.search);
-});
+  if (!link || link.origin !== window.location.origin || (link.hash && !link.dataset.kept)) return;
+  link.hash = lacking(link.search);
+  link.dataset.kept = "true";
+}
 
 // The buttons below a figure save it; the file is named after the figure's element.
 document.addEventListener("click", (event) => {

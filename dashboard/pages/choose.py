@@ -116,8 +116,12 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
 
 
 def _is_last(systems: pd.DataFrame, system: str) -> bool:
-    """Return whether a system is the last measured of its name and environment."""
-    keys = list(zip(systems["name"], systems["environment"], strict=True))
+    """Return whether a system is the last measured of its name and environment.
+
+    Placements on virtual nodes share the installation of their machine.
+    """
+    names = [name.partition("+")[0] for name in systems["name"]]
+    keys = list(zip(names, systems["environment"], strict=True))
     own = keys[systems["system"].tolist().index(system)]
     alike = systems[[key == own for key in keys]]
     return bool(alike["last_date"].max() == alike.set_index("system")["last_date"][system])

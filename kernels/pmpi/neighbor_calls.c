@@ -126,12 +126,6 @@ static struct place *place_with_rules(MPI_Comm comm, const char *function) {
   return place;
 }
 
-/* Why a neighborhood without a method has none. */
-static const char *why_left(const struct place *place) {
-  const char *why = place_refuses(place);
-  return why != NULL ? why : "by the rules for exchanges, or for its arguments and neighbours";
-}
-
 /* Whether the call is done by a method; else it is the MPI library's. */
 static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function function, const char *name,
                   const struct part *send, const struct part *recv) {
@@ -156,10 +150,10 @@ static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function funct
     guard_start(place, call->trial);
   if (call->turn == GUARD_TIME_VENDOR || call->turn == GUARD_DROPPED)
     method = NULL;
-  if (report_on && neighborhood_method(*known) == NULL)
-    report_left(name, why_left(place));
-  else if (report_on)
+  if (report_on)
     report_count(SWP_EXCHANGE, method, neighborhood_bytes(*known));
+  if (report_on && place_refuses(place) != NULL)
+    report_passed(SWP_EXCHANGE, "a rule", place_refuses(place), neighborhood_bytes(*known));
   return method != NULL;
 }
 
@@ -204,9 +198,9 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const char *name,
   if (neighborhood_method(made) == NULL) {
     neighborhood_free(made);
     if (report_on)
-      report_left(name, fortran && place_refuses(place) == NULL
-                            ? "made in Fortran, which starts and waits without being seen"
-                            : why_left(place));
+      report_left(name, place_refuses(place) != NULL ? place_refuses(place)
+                        : fortran ? "made in Fortran, which starts and waits without being seen"
+                                  : "by the rules for exchanges, or for its arguments and neighbours");
     return false;
   }
   neighborhood_keep(made);

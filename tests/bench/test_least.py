@@ -21,7 +21,7 @@ FIGURES = {  # one of each part
     "unmeasured": "table / nearest",
     "borrowing": "borrowed / default",
     "profiling": "with a profile / without",
-    "winners": "winners judged",
+    "winners": "slowest winner / default",
 }
 
 

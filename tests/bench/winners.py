@@ -144,7 +144,7 @@ def main() -> int:
                 launch(table, case, of_case, number, options.rounds, scratch)
     rows = [row for of_case in its.values() for row in of_case if row.logs]
     print(f"{len(rows)} sizes with a faster method, {options.launches} launches each")
-    figures = [Figure("winners judged", len(rows), "sizes")]
+    figures = [Figure("winners judged", len(rows), "sizes", least=1)]
     return conclude("winners", figures + (judged(rows) if rows else []), options)
 
 

@@ -129,7 +129,7 @@ def test_pages_are_accessible_and_fit_a_telephone_and_paper_too(visit: Visit, pa
     )
     for width, scheme in ((1280, "light"), (420, "dark")):
         page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         expect_fitting(page)
         expect_accessible(page)
     expect_whole_on_paper(page)

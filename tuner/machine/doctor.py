@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -83,7 +82,7 @@ def c_compilers() -> list[str]:
 
     Of the MPI's compiler wrapper it takes the options only.
     """
-    return shlex.split(os.environ.get("CC", ""))[:1] or ["cc", "gcc", "icx", "clang"]
+    return os.environ.get("CC", "").split()[:1] or ["cc", "gcc", "icx", "clang"]
 
 
 def missing(parts: Iterable[Prerequisite]) -> list[str]:

@@ -77,10 +77,10 @@ class Launches(Database):
         return {campaign: (low, high) for campaign, low, high in rows}
 
     def launcher(self, system: str) -> str:
-        """Return the program that started the last launch of a system; "" where it is unknown."""
+        """Return the program that started the last launch that names one; "" if none does."""
         rows = self._query(
-            "SELECT coalesce(json_extract(header, '$.launcher'), '') FROM launch WHERE system = ? "
-            "ORDER BY date DESC, id LIMIT 1",
+            "SELECT json_extract(header, '$.launcher') FROM launch WHERE system = ? "
+            "AND json_extract(header, '$.launcher') <> '' ORDER BY date DESC, id LIMIT 1",
             [system],
         )
         return str(rows[0][0]) if rows else ""
