@@ -1,5 +1,6 @@
 """Reports of mpiP: what is read of them, and what they leave unknown."""
 
+import re
 from io import BytesIO
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_calls_are_those_of_all_call_sites_with_one_size() -> None:
     assert (bcast.count, bcast.spread_s) == (500, None)
     assert (bcast.seconds, bcast.own_s) == (pytest.approx(0.4), pytest.approx(0.35))
     assert Shape("Allreduce", 2, 1, 2, 16384) in calls  # which is printed as 1.638e+04
-    assert its.bound_s == pytest.approx(0.5)  # both take it
+    assert its.bound_s == pytest.approx(0.5 + 0.009)  # with calls that are not judged
 
 
 def test_what_a_report_leaves_unknown_is_said() -> None:
@@ -40,6 +41,20 @@ def test_what_a_report_leaves_unknown_is_said() -> None:
     text = succeed("advise", "--profile", REPORT)
     assert "collectives are taken to be of all 2 processes" in text
     assert "some communicators of MPI_Gather have other numbers of processes" in text
+
+
+def test_calls_that_are_not_judged_or_need_a_promise_may_gain() -> None:
+    others = re.sub(r"\b(Allreduce|Gather|Alltoall)\b", "Barrier", TEXT)
+    unknown = others.replace("71.6          0 -        7", "71.6          8 -       15")
+    for text, call, why in (
+        (unknown, "Bcast", "none; calls are not judged, as their communicator or size is unknown"),
+        (others, "Alltoallv", "promised to stay fixed"),
+        (others, "Neighbor_alltoallv", "promised to stay fixed"),
+    ):
+        its = document.advice(mix.mix(parse(text.replace("Bcast", call)), None))
+        assert its.bound_s == pytest.approx(0.35)
+        lines = [*document.summary(its)]
+        assert any(why in line for line in lines), lines
 
 
 def test_without_details_the_twenty_longest_call_sites_are_read() -> None:

@@ -214,6 +214,9 @@ def _why_none(its: Advice) -> str:
         return "what matters is not measured yet"
     if {State.SETTLED, State.OPEN, State.UNMEASURED}.isdisjoint(call.state for call in its.calls):
         return "its calls need counts that are promised to stay fixed"
+    unjudged = [call for call in its.calls if call.state is State.UNMEASURED and not call.procs]
+    if sum(call.seconds for call in unjudged) >= 0.01 * its.seconds:
+        return "calls are not judged, as their communicator or size is unknown"
     return "the MPI library's own methods are the best known for its calls"
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import IO, TypeVar
 
-from tuner.advice.profile import Calls, Profile, ProfileError, Shape, lines_of
+from tuner.advice.profile import Calls, Profile, ProfileError, Shape, lines_of, tabled
 from tuner.domain.operations import COLLECTIVES, DISPATCHED
 from tuner.files import one_line
 
@@ -182,7 +182,7 @@ def _shape(report: _Report, site: _Site, layout: tuple[int, int, int]) -> Shape:
     name = site.call.lower()
     size = report.bytes.get(site, report.top_bytes.get(site))
     known = not (its := report.procs_of.get(site.call)) or any(procs in each for each in its)
-    unknown = name in COLLECTIVES and not (known and size is not None)
+    unknown = procs > 1 and name in COLLECTIVES and not (known and size is not None)
     if unknown or name.startswith(("wait", "test")):  # the latter have no communicator
         procs = nodes = ppn = 0
     return Shape(site.call, procs, nodes, ppn, size or 0)
@@ -200,10 +200,11 @@ def _calls(report: _Report, shape: Shape, sites: Iterable[_Site], procs: int) ->
 
 def _bound_s(report: _Report, shapes: Mapping[_Site, Shape], procs: int) -> float:
     """Return the seconds in calls of operations with tables: see `Profile`."""
-    tabled = [site for site, shape in shapes.items() if shape.operation and shape.procs > 1]
+    own = tabled(shapes.values())
+    sites = [site for site, shape in shapes.items() if shape in own]
     if not report.seconds:
-        return sum(report.all_seconds[site] for site in tabled) / procs
-    return _least(_sums(report.seconds[site] for site in tabled), procs)
+        return sum(report.all_seconds[site] for site in sites) / procs
+    return _least(_sums(report.seconds[site] for site in sites), procs)
 
 
 def _sums(of_ranks: Iterable[Mapping[int, T]]) -> dict[int, T]:

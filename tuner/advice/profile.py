@@ -1,14 +1,14 @@
 """Profiles of applications, as the profiling library writes them (docs/reference/profile.md)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 
-from tuner.domain.operations import DISPATCHED
+from tuner.domain.operations import COLLECTIVES, DISPATCHED
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, printable
 
@@ -88,6 +88,13 @@ class Shape(NamedTuple):
         name = self.call.lower()
         operation = "exchange" if name.startswith("neighbor_") else name
         return operation if operation in ("exchange", "alltoallv") and self.nodes > 0 else ""
+
+    @property
+    def tabled(self) -> bool:
+        """Return whether a table may be about the calls: also where their layout is not known."""
+        name = self.call.lower()
+        known = name in COLLECTIVES or name.startswith("neighbor_")
+        return known and self.procs != 1 and (self.nodes > 0 or not self.procs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,18 +231,22 @@ def _communication_s(process: _Process) -> float:
 
 
 def _tabled_s(process: _Process, shapes: Sequence[Shape]) -> float:
-    """Return the seconds of a process in calls of operations with tables.
+    """Return the seconds of a process in calls of operations with tables."""
+    own = tabled(shapes)
+    tallies = zip(shapes, process.calls, strict=True)
+    seconds = sum(tally.seconds for shape, tally in tallies if shape in own)
+    return min(seconds, process.seconds)
+
+
+def tabled(shapes: Collection[Shape]) -> set[Shape]:
+    """Return the shapes of calls in which time of operations with tables is spent.
 
     Persistent neighbourhood calls take theirs where requests are started, tested and waited for.
     """
-    later = any(its.promised and its.call.endswith("_init") for its in shapes)
-    seconds = sum(
-        tally.seconds
-        for shape, tally in zip(shapes, process.calls, strict=True)
-        if (shape.procs > 1 and (shape.operation or shape.promised))
-        or (later and shape.call.startswith(("Start", "Test", "Wait")))
-    )
-    return min(seconds, process.seconds)
+    own = {its for its in shapes if its.tabled}
+    if any(its.call.endswith("_init") for its in own):
+        own |= {its for its in shapes if its.call.startswith(("Start", "Test", "Wait"))}
+    return own
 
 
 def _calls(
