@@ -43,6 +43,12 @@ def test_what_a_report_leaves_unknown_is_said() -> None:
     assert "some communicators of MPI_Gather have other numbers of processes" in text
 
 
+def test_an_alltoallv_without_a_size_is_not_judged() -> None:
+    its = document.advice(mix.mix(parse(re.sub(r"\bAlltoall\b", "Alltoallv", TEXT)), None))
+    (said,) = (call.evidence for call in its.calls if call.call == "Alltoallv")
+    assert said == "not judged: communicator or size unknown"
+
+
 def test_calls_that_are_not_judged_or_need_a_promise_may_gain() -> None:
     others = re.sub(r"\b(Allreduce|Gather|Alltoall)\b", "Barrier", TEXT)
     unknown = others.replace("71.6          0 -        7", "71.6          8 -       15")

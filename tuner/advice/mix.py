@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
@@ -89,7 +89,7 @@ def mix(profile: Profile, table: Table | None) -> Mix:
 
 def _said(calls: Calls, table: Table | None) -> Said:
     shape = calls.shape
-    if not shape.procs and shape.call.lower() in DISPATCHED:
+    if not shape.procs and shape.call.lower() in COLLECTIVES:
         return Said(calls, State.UNMEASURED, words="not judged: communicator or size unknown")
     if not shape.operation and not shape.promised:
         return Said(calls, State.UNDISPATCHED, words=f"not dispatched: {_why_not(shape)}")
