@@ -71,6 +71,18 @@ def test_without_details_the_twenty_longest_call_sites_are_read() -> None:
     assert first.seconds == first.own_s == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("cov", ["    COV", ""])
+def test_reports_of_versions_that_do_not_count_calls_are_read(cov: str) -> None:
+    older = re.sub(r"(\n[A-Z].* MPI%) {6}Count    COV", rf"\1{cov}", TEXT[:DETAILS], count=1)
+    last = "   -nan" if cov else ""
+    older = re.sub(r"(\n[A-Z]\w+ +\d [\d. ]*\.\d\d) +\d+   \d\.\d\d(?=\n)", rf"\1{last}", older)
+    its = parse(older)
+    calls = {each.shape.call: each for each in its.calls}
+    assert calls["Bcast"].count == 500 and calls["Bcast"].seconds == pytest.approx(0.4)
+    assert calls["Barrier"].count == 0 and calls["Barrier"].seconds == pytest.approx(0.001)
+    assert any("counts no calls but those with a size" in note for note in its.notes)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

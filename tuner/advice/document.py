@@ -140,7 +140,7 @@ def rows(its: Advice) -> list[tuple[str, ...]]:
             f"MPI_{call.call}",
             _processes(call),
             size_text(call.bytes) if call.bytes else "",
-            str(call.count),
+            str(call.count or "?"),
             percent(call.seconds, its.seconds),
             percent(call.seconds - call.own_s, call.seconds),
             call.evidence or call.state.value,

@@ -36,8 +36,8 @@ _COLLECTIVES = "Aggregate Collective Time (top twenty, descending)"
 _RUN_TIMES = "MPI Time (seconds)"
 _END = "End of Report"
 
-_CELLS = {_RUN_TIMES: (4,), _TIMES: (9,), _SIZES: (8,), _TOP_TIMES: (6, 7), _TOP_SIZES: (6,)}
-"""How many cells a row of a section has."""
+_CELLS = {_RUN_TIMES: 4, _TIMES: 9, _SIZES: 8, _TOP_SIZES: 6}
+"""How many cells a row of a section has, where all versions have the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class _Report:
     """The lines of a report that are used. Times are those of single processes, or of all."""
 
     program: str = ""
+    columns: list[str] = field(default_factory=list)  # of the section that is read
     nodes: dict[int, str] = field(default_factory=dict)  # by rank
     run_s: dict[int, float] = field(default_factory=dict)  # by rank
     seconds: dict[_Site, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -106,7 +107,9 @@ def _read(file: IO[bytes]) -> _Report:
             report.ended |= section == _END
         elif text.startswith("@"):
             _take_intro(report, text)
-        elif text.strip("-") and not text.startswith(_HEADS):
+        elif text.startswith(_HEADS):
+            report.columns = text.split()
+        elif text.strip("-"):
             try:
                 _take_row(report, section, text)
             except ValueError as error:
@@ -124,7 +127,7 @@ def _take_intro(report: _Report, text: str) -> None:
 def _take_row(report: _Report, section: str, text: str) -> None:
     """Add a row of a section. Raise ValueError."""
     cells = text.split()
-    if len(cells) not in _CELLS.get(section, (len(cells),)):
+    if len(cells) != _CELLS.get(section, len(cells)):
         raise ValueError(text)
     if section == _RUN_TIMES:
         if cells[0] != "*":
@@ -138,10 +141,13 @@ def _take_row(report: _Report, section: str, text: str) -> None:
         if cells[2] == "*":
             report.bytes[_site(cells)] = _size(cells[5], digits=4)
     elif section == _TOP_TIMES:
-        report.all_seconds[_site(cells)] = _number(cells[2]) / 1e3
-        report.all_counts[_site(cells)] = _count(cells[5])
+        row = dict(zip(report.columns, cells, strict=True))
+        report.all_seconds[_site(cells)] = _number(row.get("Time", "")) / 1e3
+        if "Count" in row:  # since version 3.5
+            report.all_counts[_site(cells)] = _count(row["Count"])
     elif section == _TOP_SIZES:
         report.top_bytes[_site(cells)] = _size(cells[4], digits=3)
+        report.all_counts.setdefault(_site(cells), _count(cells[2]))
     elif section == _COLLECTIVES and (found := _OF_COLLECTIVE.fullmatch(text)):
         report.procs_of[found[1]].append(range(int(found[2]), int(found[3]) + 1))
 
@@ -191,7 +197,7 @@ def _shape(report: _Report, site: _Site, layout: tuple[int, int, int]) -> Shape:
 def _calls(report: _Report, shape: Shape, sites: Iterable[_Site], procs: int) -> Calls:
     if not report.seconds:
         mean_s = sum(report.all_seconds[site] for site in sites) / procs
-        count = math.ceil(sum(report.all_counts[site] for site in sites) / procs)
+        count = math.ceil(sum(report.all_counts.get(site, 0) for site in sites) / procs)
         return Calls(shape, (), count, mean_s, mean_s, None)
     seconds = _sums(report.seconds[site] for site in sites)
     count = max(_sums(report.counts[site] for site in sites).values())
@@ -230,6 +236,8 @@ def _notes(report: _Report, procs: int) -> Iterator[str]:
             "the report has only the twenty call sites with the most time, and all processes "
             "together: mpiP's option -d?"
         )
+        if not set(report.all_seconds) <= set(report.all_counts):
+            yield "the report counts no calls but those with a size"
     if not report.ended:
         yield "the report has no end: calls may be missing"
     for call, ranges in sorted(report.procs_of.items()):
