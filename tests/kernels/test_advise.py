@@ -174,7 +174,7 @@ def test_the_pairs_of_a_killed_comparison_are_continued(
 
 
 def test_what_differs_in_command_or_rules_is_another_trial(
-    any_kernels: Kernels, tmp_path: Path
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, rule = tmp_path / "a.table", "rule op=alltoall method=bruck"
     app = Application(any_kernels.mpi, any_kernels.build, 2, ["true", "1"])
@@ -186,6 +186,17 @@ def test_what_differs_in_command_or_rules_is_another_trial(
     same = f'rule op=bcast method=ring\n{rule} evidence="measured anew"'
     assert identity(rule) == identity(same) != identity(f"{rule}:radix=4")
     assert identity(rule) != identity(rule, replace(app, command=["true", "2"]))
+    output = tmp_path / "output"
+    program = script(tmp_path / "program", "exit")
+    own = replace(app, command=[program, str(output), str(tmp_path)])
+    before = identity(rule, own)
+    output.write_text("of a run")
+    assert identity(rule, own) == before
+    script(tmp_path / "program", "exit 0")
+    rebuilt = identity(rule, own)
+    assert rebuilt != before
+    monkeypatch.setenv("OMP_NUM_THREADS", "4321")
+    assert identity(rule, own) != rebuilt
 
 
 def test_a_table_with_which_the_program_fails_ends_with_an_error(

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -16,10 +17,13 @@ import msgspec
 from tuner.advice.proof import Proof, prove
 from tuner.advice.running import Application, Invocation, LimitError, RunError, run
 from tuner.files import one_line
-from tuner.machine.mpi import shim
+from tuner.machine.mpi import available_cores, shim
 
 HANG_RATIO, HANG_S = 10.0, 30.0
 """A run hangs that takes more than so many times the longest run without the table, and seconds."""
+
+_MATTER = ("OMP_", "OMPI_", "MPICH_", "I_MPI_", "UCX_", "FI_")
+"""Prefixes of the variables that change how a program runs."""
 
 _SAID = re.compile(r"^switchpoint: (\w+ (?:not )?by .*)$", re.MULTILINE)
 
@@ -45,14 +49,17 @@ class PairedRuns:
     def identity(self, operations: Collection[str]) -> str:
         """Return a digest of what is compared: two trials that have the same are one.
 
-        It changes with the command, the files that this names, the methods, and the rules for the
-        operations.
+        It changes with the command, its program, the environment, the machine, the methods, and the
+        rules for the operations. Other files that the command names may be changed by each run.
         """
         start = self.app.tabled(self.table)
         rules = [line.partition(" evidence=")[0] for line in self.table.read_text().splitlines()]
         own = [f"rule op={operation} " for operation in operations]
-        files = [*start.command, shutil.which(self.app.command[0]), shim(self.app.build)]
+        files = [shutil.which(self.app.command[0]), shim(self.app.build)]
+        environment = {key: its for key, its in os.environ.items() if key.startswith(_MATTER)}
         parts = [
+            [platform.node(), available_cores()],
+            sorted(environment.items()),
             str(Path.cwd()),
             start.command,
             sorted(self.app.variables.items()),
