@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tests import synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.advice import document, measuring, mix, recorded
+from tuner.advice import document, measuring, mix, recorded, saved
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
@@ -338,6 +338,17 @@ def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
     again = replace(its, failed_before=document.failure_of(failed))
     assert "with care: at an earlier start, with the table, it hung" in document.outcome(again)
     assert document.failure_of(again) == document.failure_of(failed)
+
+
+def test_a_failure_is_not_forgotten_after_a_start_that_was_resolved(tmp_path: Path) -> None:
+    its = replace(document.advice(mix.mix(parse(LINE), None)), trial="one", pairs=[(1.0, 0.5)])
+    (tmp_path / "profiles").mkdir()
+    failed = replace(its, verdict="failed", ended="it hung")
+    for number, (verdict, pairs_left) in enumerate({"open": its.pairs, "gain": []}.items()):
+        later = replace(its, verdict=verdict, failed_before=document.failure_of(failed))
+        saved.save(saved.profile_path(tmp_path, str(number)), later)
+        assert saved.before(tmp_path, "one") == (pairs_left, "it hung")
+    assert saved.before(tmp_path, "other") == ([], "")
 
 
 def test_the_cost_of_recording_is_that_of_the_untouched_runs() -> None:

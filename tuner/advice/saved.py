@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from tuner import atomic
-from tuner.advice.document import Advice
+from tuner.advice.document import Advice, failure_of
 from tuner.files import read_bytes
 
 _DIRECTORY = "profiles"
@@ -24,10 +24,15 @@ def save(profile: Path, its: Advice) -> None:
     atomic.write(profile.with_suffix(_SUFFIX), msgspec.json.encode(its))
 
 
-def unresolved(results: Path, trial: str) -> Advice | None:
-    """Return the newest advice on a trial if it failed, or ended before it was resolved."""
+def before(results: Path, trial: str) -> tuple[list[tuple[float, float]], str]:
+    """Return the pairs that a trial goes on with, and how it failed at an earlier start, else "".
+
+    None are left where it was resolved.
+    """
     found = next((its for its in newest(results).values() if its.trial == trial), None)
-    return found if found and found.verdict in ("open", "failed") else None
+    if found is None:
+        return [], ""
+    return found.pairs if found.verdict in ("open", "failed") else [], failure_of(found)
 
 
 def newest(results: Path) -> dict[str, Advice]:

@@ -344,7 +344,7 @@ class _Advice:
         from msgspec.structs import replace
 
         from tuner.advice import saved
-        from tuner.advice.document import failure_of, proved
+        from tuner.advice.document import proved
         from tuner.advice.mix import State
         from tuner.advice.proof import Proof
         from tuner.advice.running import RunError
@@ -368,12 +368,10 @@ class _Advice:
         trial = PairedRuns(self._app, path, run_s, self._end_s)
         shapes = [said.calls.shape for said in used]
         identity = trial.identity({shape.operation or shape.promised for shape in shapes})
-        begun = saved.unresolved(results_directory(), identity)
-        earlier = begun.pairs if begun else []
+        earlier, failed = saved.before(results_directory(), identity)
         if earlier:
             self._say(f"going on with {len(earlier)} pairs of runs of an earlier start")
             its = proved(its, Proof.of(earlier))
-        failed = failure_of(begun) if begun else ""
         its = replace(its, trial=identity, earlier=len(earlier), failed_before=failed)
         try:
             for proof in trial.proofs(earlier):
