@@ -256,6 +256,23 @@ def test_a_program_without_finalize_is_advised_on(
     assert "ended with 1, but without a profile" in done.stderr
 
 
+def test_a_program_that_fails_without_finalize_ends_advice(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    mix = f'"{kernels.build}/tests/swp_mix" 10 64 0 exit'
+    program = Path(script(tmp_path / "fails", f"{mix}\nexit 1"))
+    done = subprocess.run(
+        command(program, options=["--environment", kernels.mpi.name, "--budget", "30s"]),
+        env=environment(kernels, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 1 and "ended with 1" in done.stderr
+    assert "does not call MPI_Finalize" not in done.stdout
+    assert any(tmp_path.glob("profiles/*.profile/*"))
+
+
 def test_another_system_that_is_asked_for_is_not_replaced(
     any_kernels: Kernels, tabled: Path
 ) -> None:

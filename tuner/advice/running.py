@@ -17,6 +17,9 @@ from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler, shim
 
+UNFINALIZED = "exiting improperly"
+"""What Open MPI's launcher says where it ends with 1, as a program exits without MPI_Finalize."""
+
 _GRACE_S = 10
 _TABLE = "SWITCHPOINT_TABLE"
 
@@ -151,6 +154,13 @@ def run(
     if ended != code:
         raise ExitError(start, ended, seconds)
     return seconds
+
+
+def last_text(output: IO[bytes]) -> str:
+    """Return the last 64 KiB that a program has printed to a file."""
+    output.seek(0, 2)
+    output.seek(max(output.tell() - (1 << 16), 0))
+    return output.read().decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

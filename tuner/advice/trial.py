@@ -10,12 +10,11 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from tuner.advice.proof import Proof, prove
-from tuner.advice.running import Application, Invocation, LimitError, RunError, run
+from tuner.advice.running import Application, Invocation, LimitError, RunError, last_text, run
 from tuner.files import one_line
 from tuner.machine.mpi import available_cores, shim
 
@@ -110,9 +109,9 @@ class PairedRuns:
                     raise BudgetError(f"a run was ended after {left_s:.0f} s; {usual}") from error
                 raise RunError(f"{error}; {usual}") from error
             except RunError as error:
-                raise RunError(f"{error}: {_last_line(_text(output))}") from error
+                raise RunError(f"{error}: {_last_line(last_text(output))}") from error
             finally:
-                if found := _SAID.findall(_text(output)):
+                if found := _SAID.findall(last_text(output)):
                     self.dispatched = [one_line(line) for line in found]
 
 
@@ -121,12 +120,6 @@ def _status(path: str | Path | None) -> os.stat_result | None:
         return Path(path).stat() if path else None
     except (OSError, ValueError):
         return None
-
-
-def _text(output: IO[bytes]) -> str:
-    output.seek(0, 2)
-    output.seek(max(output.tell() - (1 << 16), 0))
-    return output.read().decode(errors="replace")
 
 
 def _last_line(text: str) -> str:

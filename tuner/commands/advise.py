@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -269,28 +270,32 @@ class _Advice:
                 its = recorded.read(path)
             except (ProfileError, OSError):
                 raise error from None
-            if its.finalized or its.aborted:
+            if its.finalized or its.aborted or (self._app.mpi.family, error.code) != ("openmpi", 1):
                 raise
             self._expect(error)
             return path, error.seconds
         return path, time.monotonic() - begun_s
 
     def _expect(self, profiled: ExitError) -> None:
-        """Expect the exit code of a program without MPI_Finalize, if it is that of every run.
+        """Expect the launcher's exit code for a program without MPI_Finalize, if every run has it.
 
         Raises:
             RunError: without the profile, the program ended in another way.
+            ExitError: the code is that of the program, which failed.
         """
         from dataclasses import replace
 
-        from tuner.advice.running import RunError, run
+        from tuner.advice.running import UNFINALIZED, RunError, last_text, run
 
         end_s = self._end_s - time.monotonic()
         app = replace(self._app, code=profiled.code)
-        try:
-            run(app.preloading(None), DEVNULL, DEVNULL, limit_s=end_s, code=app.code)
-        except RunError as error:
-            raise RunError(f"{profiled}, but without a profile {error}") from error
+        with tempfile.TemporaryFile() as errors:
+            try:
+                run(app.preloading(None), DEVNULL, errors, limit_s=end_s, code=app.code)
+            except RunError as error:
+                raise RunError(f"{profiled}, but without a profile {error}") from error
+            if UNFINALIZED not in last_text(errors):
+                raise profiled
         self._app = app
         self._say(f"the program does not call MPI_Finalize: all its runs end with {app.code}")
 
