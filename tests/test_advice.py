@@ -216,6 +216,10 @@ def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
 LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
 
 
+CUT = LINE.replace(b'"profile": ', b'"profile":')[:300]
+"""Of a process that was killed while it wrote."""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -288,11 +292,27 @@ def test_profiles_of_several_programs_are_added_and_named(tmp_path: Path) -> Non
     for name, program in (("1", b"first"), ("2", b"other"), ("10", b"first")):
         (tmp_path / name).write_bytes(once.replace(b'"app"', b'"%s"' % program))
     (tmp_path / "11").touch()  # of a program that was killed
+    (tmp_path / "12").write_bytes(CUT)
     its = recorded.read(tmp_path)
+    assert its.notes == ("2 programs have written no calls",)
     assert (its.program, its.seconds) == ("first + other", 3 * RUN_S)
     (calls,) = its.calls
     assert calls.count == 3 * CALLS and calls.seconds == pytest.approx(0.3)
     assert "first + other: 3.00 s on 2 processes" in succeed("advise", "--profile", tmp_path)
+
+
+def test_a_directory_without_any_calls_is_one_line(tmp_path: Path) -> None:
+    why = f"{tmp_path}: no process has written its calls: did the program call MPI_Init?"
+    assert why in fail("advise", "--profile", tmp_path)
+    (tmp_path / "1").touch()
+    assert why in fail("advise", "--profile", tmp_path)
+
+
+def test_notes_of_programs_in_turn_are_kept(tmp_path: Path) -> None:
+    report = Path(__file__).parent / "data" / "app.2.1234.1.mpiP"
+    for name in ("1", "2"):
+        (tmp_path / name).write_bytes(report.read_bytes())
+    assert recorded.read(tmp_path).notes == recorded.read(report).notes
 
 
 def test_what_cannot_be_asked_for_is_one_line(

@@ -30,6 +30,13 @@ class ProfileError(SwitchpointError):
     """Error raised when a file is no profile; the message says where and why."""
 
 
+class UnwrittenError(ProfileError):
+    """Error raised when no process has written its calls."""
+
+    def __init__(self, where: str = "") -> None:
+        super().__init__(f"{where}no process has written its calls: did the program call MPI_Init?")
+
+
 class _Tally(msgspec.Struct):
     call: Name
     group: int
@@ -163,6 +170,7 @@ def in_turn(profiles: Sequence[Profile]) -> Profile:
         communication_s=sum(its.communication_s for its in profiles),
         bound_s=sum(its.bound_s for its in profiles),
         calls=_by_time(map(_added, of_shapes.values())),
+        notes=tuple(dict.fromkeys(note for its in profiles for note in its.notes)),
     )
 
 
@@ -200,7 +208,7 @@ def parse(file: IO[bytes]) -> Profile:
             raise ProfileError(f"line {number} is not one of a profile: {why}") from error
         processes[its.rank] = its
     if not processes:
-        raise ProfileError("no process has written its calls: did the program call MPI_Init?")
+        raise UnwrittenError
     first = next(iter(processes.values()))
     shapes = _shapes(processes.values())
     return Profile(

@@ -1,10 +1,13 @@
 """What a run of an application recorded: a profile of Switchpoint, or a report of mpiP."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from tuner.advice import mpip, profile
-from tuner.advice.profile import Profile, ProfileError
+from tuner.advice.profile import Profile, ProfileError, UnwrittenError
 from tuner.files import open_file
 
 _OF_PRELOAD = b"switchpoint: "
@@ -18,16 +21,31 @@ def read(path: Path) -> Profile:
     """
     if path.is_dir():
         names = sorted((each.name for each in path.iterdir() if each.name.isdecimal()), key=int)
-        files = [path / name for name in names]
-        written = [each for each in files if each.stat().st_size > 0]
-        return profile.in_turn([_read(each) for each in written or files or [path / "1"]])
+        return _in_turn(path, [path / name for name in names])
     return _read(path)
+
+
+def _in_turn(path: Path, files: Sequence[Path]) -> Profile:
+    """Return the profiles of programs in turn, without those that were killed before they wrote."""
+    written = []
+    for file in files:
+        with suppress(UnwrittenError):
+            written.append(_read(file))
+    if not written:
+        raise UnwrittenError(f"{path}: ")
+    its = profile.in_turn(written)
+    if not (left_out := len(files) - len(written)):
+        return its
+    note = f"{left_out} program{'s have' if left_out > 1 else ' has'} written no calls"
+    return replace(its, notes=(*its.notes, note))
 
 
 def _read(path: Path) -> Profile:
     try:
         with open_file(path) as file:
             return parse(file)
+    except UnwrittenError as error:
+        raise UnwrittenError(f"{path}: ") from error
     except ProfileError as error:
         raise ProfileError(f"{path}: {error}") from error
 
