@@ -19,7 +19,11 @@ from tuner.files import one_line
 from tuner.machine.mpi import available_cores, shim
 
 HANG_RATIO, HANG_S = 10.0, 30.0
-"""A run hangs that takes more than so many times the longest run without the table, and seconds."""
+"""A run counts as hung after this multiple of the longest run without the table, plus these
+seconds."""
+
+SLOW_RATIO = 2.0
+"""A run with the table that the budget ended after this multiple of that run may hang."""
 
 _MATTER = ("OMP_", "OMPI_", "MPICH_", "I_MPI_", "UCX_", "FI_")
 """Prefixes of the variables that change how a program runs."""
@@ -90,10 +94,13 @@ class PairedRuns:
         return seconds
 
     def _with_table(self) -> float:
+        left_s = self.end_s - time.monotonic()
         try:
             return self._timed(self.app.tabled(self.table))
-        except BudgetError:
-            raise
+        except BudgetError as error:
+            if left_s <= SLOW_RATIO * self.usual_s:
+                raise
+            raise BudgetError(f"{error}; it may hang with the table") from error
         except RunError as error:
             raise TableError(f"with the table, {error}") from error
 
