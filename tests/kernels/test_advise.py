@@ -107,7 +107,11 @@ def test_a_program_that_hangs_with_the_table_is_ended(
     program = script(tmp_path / "hangs", '[ -z "$SWITCHPOINT_TABLE" ] || sleep 1000')
     app = Application(kernels.mpi, kernels.build, 2, [program])
     runs = PairedRuns(app, tmp_path / "a.table", usual_s=0.1, end_s=time.monotonic() + left_s)
-    error, words = (BudgetError, "ended after") if left_s == 3 else (TableError, "did not end")
+    error, words = (
+        (BudgetError, "; it may hang with the table")
+        if left_s == 3
+        else (TableError, "did not end")
+    )
     with pytest.raises(error, match=words):
         next(runs.proofs())
     assert not started_for(tmp_path)
@@ -233,6 +237,23 @@ def test_the_budget_is_for_the_first_runs_too(any_kernels: Kernels, tmp_path: Pa
     app = Application(any_kernels.mpi, any_kernels.build, 1, ["true"])
     left = PairedRuns(app, tmp_path / "a.table", usual_s=60.0, end_s=time.monotonic() + 100.0)
     assert [*left.proofs()] == []
+
+
+def test_the_seconds_of_a_run_that_the_budget_cut_off_are_none(
+    any_kernels: Kernels, tabled: Path, tmp_path: Path
+) -> None:
+    mix = f'"{any_kernels.build}/tests/swp_mix" 20 64 10'
+    program = Path(script(tmp_path / "long", f"{mix}\nsleep 1000"))
+    done = subprocess.run(
+        command(program, options=["--environment", any_kernels.mpi.name, "--budget", "3s"]),
+        env=environment(any_kernels, tabled),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    (its,) = kept(tabled)
+    assert its.calls and "no room" in its.ended and its.recorded_s is None
 
 
 def test_a_program_without_finalize_is_advised_on(

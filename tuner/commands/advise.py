@@ -213,6 +213,7 @@ class _Advice:
         self._required = required
         self._end_s = end_s
         self._out = out
+        self._recorded_s: float | None = None  # of the whole run that was recorded
 
     def give(self, stdout: Any) -> Advice:
         """Carry out all steps, and return the results as a document; each step's are kept."""
@@ -265,6 +266,7 @@ class _Advice:
                 recorded.read(path)
             except (ProfileError, OSError):
                 raise RunError("the program has written no profile within the budget") from error
+            return path, time.monotonic() - begun_s
         except ExitError as error:
             try:
                 its = recorded.read(path)
@@ -273,8 +275,10 @@ class _Advice:
             if its.finalized or its.aborted or (self._app.mpi.family, error.code) != ("openmpi", 1):
                 raise
             self._expect(error)
-            return path, error.seconds
-        return path, time.monotonic() - begun_s
+            self._recorded_s = error.seconds
+        else:
+            self._recorded_s = time.monotonic() - begun_s
+        return path, self._recorded_s
 
     def _expect(self, profiled: ExitError) -> None:
         """Expect the launcher's exit code for a program without MPI_Finalize, if every run has it.
@@ -367,7 +371,8 @@ class _Advice:
         with Store.open(database_path(), readonly=True) as store:
             forms.write(table, "table", path, last_fitted(store, system))
         srun = "" if self._app.launcher else self._app.by_srun(path)
-        its = replace(its, recorded_s=run_s, verdict="open", lines=self._app.lines(path), srun=srun)
+        its = replace(its, verdict="open", lines=self._app.lines(path), srun=srun)
+        its = replace(its, recorded_s=self._recorded_s)
         # Programs that do not finalize report nothing.
         promises = its.finalized and all(said.state is State.PROMISED for said in used)
         trial = PairedRuns(self._app, path, run_s, self._end_s)
