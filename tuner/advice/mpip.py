@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import IO, TypeVar
 
-from tuner.advice.profile import Calls, Profile, ProfileError, Shape, lines_of, tabled
+from tuner.advice.profile import Calls, Profile, ProfileError, Shape, by_time, lines_of, tabled
 from tuner.domain.operations import COLLECTIVES, DISPATCHED
 from tuner.files import one_line
 
@@ -93,7 +93,7 @@ def parse(file: IO[bytes]) -> Profile:
         lost=0,
         communication_s=sum(each.seconds for each in calls),
         bound_s=_bound_s(report, shapes, procs),
-        calls=tuple(sorted(calls, key=lambda each: (-each.seconds, each.shape))),
+        calls=by_time(calls),
         notes=tuple(_notes(report, procs)),
     )
 

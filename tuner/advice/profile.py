@@ -169,7 +169,7 @@ def in_turn(profiles: Sequence[Profile]) -> Profile:
         lost=sum(its.lost for its in profiles),
         communication_s=sum(its.communication_s for its in profiles),
         bound_s=sum(its.bound_s for its in profiles),
-        calls=_by_time(map(_added, of_shapes.values())),
+        calls=by_time(map(_added, of_shapes.values())),
         notes=tuple(dict.fromkeys(note for its in profiles for note in its.notes)),
     )
 
@@ -187,7 +187,8 @@ def _added(calls: Sequence[Calls]) -> Calls:
     )
 
 
-def _by_time(calls: Iterable[Calls]) -> tuple[Calls, ...]:
+def by_time(calls: Iterable[Calls]) -> tuple[Calls, ...]:
+    """Return calls, those with the most time first."""
     return tuple(sorted(calls, key=lambda each: (-each.seconds, each.shape)))
 
 
@@ -279,7 +280,7 @@ def _calls(
             spread_s = float(np.median([meeting.spread_s for meeting in its_meetings]))
         its_types = tuple(sorted(types[shape]))
         found.append(Calls(shape, its_types, count, mean_s, min(own_s, mean_s), spread_s))
-    return _by_time(found)
+    return by_time(found)
 
 
 def _shapes(processes: Iterable[_Process]) -> dict[int, list[Shape]]:
