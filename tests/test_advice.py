@@ -356,7 +356,7 @@ def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
     assert said[0] == "the table is not recommended: with the table, it hung"
     assert "before that, the table saved 50 %" in said[1] and document.use(failed) == []
     again = replace(its, failed_before=document.failure_of(failed))
-    assert "with care: at an earlier start, with the table, it hung" in document.outcome(again)
+    assert "caution: an earlier start failed: with the table, it hung" in document.outcome(again)
     assert document.failure_of(again) == document.failure_of(failed)
 
 

@@ -227,7 +227,7 @@ def outcome(its: Advice) -> Iterator[str]:
     elif its.ended:
         yield f"the runs ended early: {its.ended}"
     if its.failed_before and its.verdict != "failed":
-        yield f"with care: at an earlier start, {its.failed_before}"
+        yield f"caution: an earlier start failed: {its.failed_before}"
     if its.pairs:
         yield _compared(its, Proof.of(its.pairs))
     elif its.ended:

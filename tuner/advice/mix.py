@@ -41,8 +41,8 @@ class Said:
     """What the table says of calls, and the seconds that it gains, with their interval.
 
     Nothing is expected of calls that need a promise of fixed counts: profiles do not know of it.
-    `more_s` are the seconds that measurements may still add at most: all of them, with the waiting,
-    which may be for processes that are late from the call before, where there are none.
+    `more_s` are the seconds that measurements may still add at most; without measurements: all
+    seconds of the calls, waiting included.
     """
 
     calls: Calls

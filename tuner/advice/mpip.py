@@ -72,7 +72,7 @@ def parse(file: IO[bytes]) -> Profile:
     if not report.nodes or set(report.nodes) != set(range(len(report.nodes))):
         raise ProfileError("the report does not say where each process runs: mpiP's option -c?")
     if set(report.run_s) != set(report.nodes):
-        raise ProfileError("the report has not the times of all processes")
+        raise ProfileError("the report lacks the times of some processes")
     if not report.seconds and not report.all_seconds:
         raise ProfileError("the report has no times of calls")
     procs = len(report.nodes)

@@ -331,7 +331,7 @@ class _Advice:
         end_s = time.monotonic() + seconds
         systems, failure = measuring.measure(cases, self._kernels, seconds)
         if failure:
-            self._say(f"not measured whole, going on with what was kept: {failure}")
+            self._say(f"measured only in part; continuing with what was kept: {failure}")
         if not systems:
             return None
         required = tuning.required(self._required)
