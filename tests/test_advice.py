@@ -19,6 +19,8 @@ from tuner.advice import document, measuring, mix, recorded, saved
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
+from tuner.advice.running import Application
+from tuner.advice.trial import PairedRuns
 from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
 from tuner.machine.systems import BuiltKernels
@@ -369,6 +371,23 @@ def test_a_failure_is_not_forgotten_after_a_start_that_was_resolved(tmp_path: Pa
         saved.save(saved.profile_path(tmp_path, str(number)), later)
         assert saved.before(tmp_path, "one") == (pairs_left, "it hung")
     assert saved.before(tmp_path, "other") == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("reported", "unchanged"),
+    [
+        (["alltoallv not by bruck: 3 calls"], True),
+        (["alltoallv by vendor: 3 calls"], True),
+        (["alltoallv by bruck: 3 calls", "alltoallv not by bruck: 1 call"], False),
+        ([], False),  # as where the program's errors go to a file
+    ],
+)
+def test_calls_are_unchanged_only_where_that_is_reported(
+    reported: list[str], unchanged: bool
+) -> None:
+    mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
+    app = Application(mpi, Path(), 2, ["true"])
+    assert PairedRuns(app, Path(), 1.0, 1.0, dispatched=reported).unchanged == unchanged
 
 
 def test_the_cost_of_recording_is_that_of_the_untouched_runs() -> None:

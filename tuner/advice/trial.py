@@ -84,9 +84,10 @@ class PairedRuns:
         return prove(self._without, self._with_table, self.end_s, self.usual_s, earlier)
 
     @property
-    def dispatches(self) -> bool:
-        """Return whether rank 0 has reported a call by another method than the MPI library's."""
-        return any(re.match(r"\w+ by (?!vendor: )", line) for line in self.dispatched)
+    def unchanged(self) -> bool:
+        """Return whether rank 0 has reported calls, all by the MPI library's own methods."""
+        other = (re.match(r"\w+ by (?!vendor: )", line) for line in self.dispatched)
+        return bool(self.dispatched) and not any(other)
 
     def _without(self) -> float:
         seconds = self._timed(self.app.preloading(None))

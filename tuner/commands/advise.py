@@ -385,7 +385,7 @@ class _Advice:
         its = replace(its, trial=identity, earlier=len(earlier), failed_before=failed)
         try:
             for proof in trial.proofs(earlier):
-                if promises and trial.dispatched and not trial.dispatches:
+                if promises and trial.unchanged:
                     why = "the program does not promise fixed counts, so the table changed no call"
                     return replace(its, verdict="none", ended=why, dispatched=trial.dispatched)
                 its = proved(its, proof)
