@@ -182,23 +182,29 @@ def test_what_differs_in_command_or_rules_is_another_trial(
 ) -> None:
     table, rule = tmp_path / "a.table", "rule op=alltoall method=bruck"
     app = Application(any_kernels.mpi, any_kernels.build, 2, ["true", "1"])
+    begun_ns = time.time_ns()
 
     def identity(rules: str, app: Application = app) -> str:
         table.write_text(f"switchpoint-table 1\n{rules}\n")
-        return PairedRuns(app, table, 1.0, math.inf).identity({"alltoall"})
+        return PairedRuns(app, table, 1.0, math.inf, begun_ns).identity({"alltoall"})
 
     same = f'rule op=bcast method=ring\n{rule} evidence="measured anew"'
     assert identity(rule) == identity(same) != identity(f"{rule}:radix=4")
     assert identity(rule) != identity(rule, replace(app, command=["true", "2"]))
-    output = tmp_path / "output"
+    output, source = tmp_path / "output", tmp_path / "input.py"
+    source.write_text("of the user")
     program = script(tmp_path / "program", "exit")
-    own = replace(app, command=[program, str(output), str(tmp_path)])
+    own = replace(app, command=[program, str(source), str(output), str(tmp_path)])
+    os.utime(source, ns=(begun_ns - 2, begun_ns - 2))
     before = identity(rule, own)
     output.write_text("of a run")
     assert identity(rule, own) == before
+    os.utime(source, ns=(begun_ns - 1, begun_ns - 1))
+    edited = identity(rule, own)
+    assert edited != before
     script(tmp_path / "program", "exit 0")
     rebuilt = identity(rule, own)
-    assert rebuilt != before
+    assert rebuilt != edited
     monkeypatch.setenv("OMP_NUM_THREADS", "4321")
     assert identity(rule, own) != rebuilt
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
@@ -47,18 +48,20 @@ class PairedRuns:
     table: Path
     usual_s: float  # of the longest run without the table so far
     end_s: float  # of the monotonic clock
+    begun_ns: int = 0  # of the clock of files: when this start began, before its first run
     dispatched: list[str] = field(default_factory=list)  # by rank 0, in the last run with the table
 
     def identity(self, operations: Collection[str]) -> str:
         """Return a digest of what is compared: two trials that have the same are one.
 
-        It changes with the command, its program, the environment, the machine, the methods, and the
-        rules for the operations. Other files that the command names may be changed by each run.
+        It changes with the command, its program, the environment, the machine, the methods, the
+        rules for the operations, and the files that the command names and runs do not write.
         """
         start = self.app.tabled(self.table)
         rules = [line.partition(" evidence=")[0] for line in self.table.read_text().splitlines()]
         own = [f"rule op={operation} " for operation in operations]
-        files = [shutil.which(self.app.command[0]), shim(self.app.build)]
+        named = [path for path in map(Path, self.app.command[1:]) if self._is_input(path)]
+        files = [shutil.which(self.app.command[0]), shim(self.app.build), *named]
         environment = {key: its for key, its in os.environ.items() if key.startswith(_MATTER)}
         parts = [
             [platform.node(), available_cores()],
@@ -70,6 +73,10 @@ class PairedRuns:
             [[its.st_size, its.st_mtime_ns] for its in map(_status, files) if its],
         ]
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    def _is_input(self, path: Path) -> bool:
+        its = _status(path)
+        return its is not None and S_ISREG(its.st_mode) and its.st_mtime_ns < self.begun_ns
 
     def proofs(self, earlier: Sequence[tuple[float, float]] = ()) -> Iterator[Proof]:
         """Yield the proof after each pair of runs, until the difference is resolved or time is up.

@@ -212,6 +212,7 @@ class _Advice:
         self._elsewhere = elsewhere  # measurements here are not of that system
         self._required = required
         self._end_s = end_s
+        self._begun_ns = 0  # of the clock of files
         self._out = out
         self._recorded_s: float | None = None  # of the whole run that was recorded
 
@@ -221,6 +222,7 @@ class _Advice:
         from tuner.advice.mix import mix
         from tuner.commands.printing.advice import show_outcome
 
+        self._begun_ns = time.time_ns()
         path, run_s = self._profile(stdout)
         its = recorded.read(path)
         self._say(f"profile    {path}")
@@ -375,7 +377,7 @@ class _Advice:
         its = replace(its, recorded_s=self._recorded_s)
         # Programs that do not finalize report nothing.
         promises = its.finalized and all(said.state is State.PROMISED for said in used)
-        trial = PairedRuns(self._app, path, run_s, self._end_s)
+        trial = PairedRuns(self._app, path, run_s, self._end_s, self._begun_ns)
         shapes = [said.calls.shape for said in used]
         identity = trial.identity({shape.operation or shape.promised for shape in shapes})
         earlier, failed = saved.before(results_directory(), identity)
