@@ -25,6 +25,8 @@ from tuner.rawfile.reading import read
 from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
 
+pytestmark = pytest.mark.check
+
 Edit = Callable[[str], str]
 
 

@@ -180,7 +180,7 @@ def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(resul
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange|allreduce"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     variables = corrupting(mpi, tmp_path, "--op exchange") | {"sizes": "8"}
-    campaign = make(Call(CONFIGS["local"], selection, variables), Budget(60), 3)
+    campaign = make(Call(CONFIGS["local"], selection, variables), Budget(40), 3)
     with pytest.raises(DispatchError, match=r"exchange .*\(launch 1\): .*wrong payload"):
         campaign.run(Console())
     with Store.open(database_path(), readonly=True) as store:

@@ -17,6 +17,8 @@ from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, shim
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
 
+pytestmark = pytest.mark.check
+
 COUNTER = CHECKOUT / "tests" / "vendor" / "sent.c"
 PROCS = 8
 LAYOUTS = (8, 2, 5)  # ranks on the first nodes: one node, 4 x 2, 5 + 3

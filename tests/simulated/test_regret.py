@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from tests import synthetic
 from tests.test_cli import call, succeed
 
 
+@pytest.mark.check
 def test_the_regret_of_a_table_is_simulated(simgrid, simgrid_build, tmp_path, monkeypatch):
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(simgrid_build))
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))

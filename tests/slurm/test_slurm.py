@@ -31,6 +31,8 @@ from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors
 from tuner.store.store import Store
 
+pytestmark = pytest.mark.check
+
 LAUNCHES = [0, 1, 2]  # a first look, and a batch of two
 END_S = 600.0  # far beyond what any of this takes, on a busy machine too
 
