@@ -106,7 +106,8 @@ def launch(
 def _pattern(pattern: str, scratch: Path) -> str:
     """Return a pattern as swpbench takes it; the matrix of one is written to `scratch`."""
     kind, _, name = pattern.partition(":")
-    return f"matrix:{write_matrix(name, scratch).name}" if kind == "matrix" else pattern
+    matrix = name.removesuffix(".mtx")
+    return f"matrix:{write_matrix(matrix, scratch).name}" if kind == "matrix" else pattern
 
 
 def judged(rows: list[Winner]) -> list[Figure]:
