@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -45,15 +45,35 @@ def command(program: Path, *arguments: str, options: Sequence[str] = ()) -> list
     return [*advise, "--", str(program), *arguments]
 
 
-def test_a_program_that_computes_gains_nothing(any_kernels: Kernels, tmp_path: Path) -> None:
-    program = any_kernels.build / "tests/swp_mix"
-    done = subprocess.run(
-        # Of two processes, one may wait for the other long enough to be worth measuring.
-        command(program, "20", "64", "5000", options=["-n", "1", "--budget", "10s", "--json"]),
-        env=environment(any_kernels, tmp_path),
+def advised(
+    kernels: Kernels,
+    results: Path,
+    program: Path,
+    *arguments: str,
+    options: Sequence[str] = (),
+    more: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Return how advice on a program ended, with more variables."""
+    return subprocess.run(
+        command(program, *arguments, options=options),
+        env=environment(kernels, results) | (more or {}),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
+    )
+
+
+def test_a_program_that_computes_gains_nothing(any_kernels: Kernels, tmp_path: Path) -> None:
+    program = any_kernels.build / "tests/swp_mix"
+    # Of two processes, one may wait for the other long enough to be worth measuring.
+    done = advised(
+        any_kernels,
+        tmp_path,
+        program,
+        "20",
+        "64",
+        "5000",
+        options=["-n", "1", "--budget", "10s", "--json"],
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -81,12 +101,8 @@ def test_runs_with_the_table_dispatch_and_those_without_do_not(
 
 
 def test_a_program_that_fails_ends_advice(any_kernels: Kernels, tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(any_kernels.build / "tests/swp_mix", "1", "8", "0", "abort"),
-        env=environment(any_kernels, tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+    done = advised(
+        any_kernels, tmp_path, any_kernels.build / "tests/swp_mix", "1", "8", "0", "abort"
     )
     assert done.returncode == 1 and "swp_mix 1 8 0 abort` ended with" in done.stderr
 
@@ -215,13 +231,7 @@ def test_a_table_with_which_the_program_fails_ends_with_an_error(
     mix = f'exec "{any_kernels.build}/tests/swp_mix" 20 64 10'
     program = script(tmp_path / "fails", f'[ -z "$SWITCHPOINT_TABLE" ] || exit 5\n{mix}')
     options = ["--environment", any_kernels.mpi.name, "--json"]
-    done = subprocess.run(
-        command(Path(program), options=options),
-        env=environment(any_kernels, tabled),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    done = advised(any_kernels, tabled, Path(program), options=options)
     assert done.returncode == 1, done.stderr
     said = json.loads(done.stdout)
     assert said["verdict"] == "failed" and "ended with 5" in said["ended"]
@@ -230,12 +240,11 @@ def test_a_table_with_which_the_program_fails_ends_with_an_error(
 
 
 def test_the_budget_is_for_the_first_runs_too(any_kernels: Kernels, tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(Path(script(tmp_path / "long", "sleep 1000")), options=["--budget", "1s"]),
-        env=environment(any_kernels, tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+    done = advised(
+        any_kernels,
+        tmp_path,
+        Path(script(tmp_path / "long", "sleep 1000")),
+        options=["--budget", "1s"],
     )
     assert "all that the budget has left: give a larger --budget" in done.stdout
     assert done.returncode == 1 and "no profile within the budget" in done.stderr
@@ -250,12 +259,11 @@ def test_the_seconds_of_a_run_that_the_budget_cut_off_are_none(
 ) -> None:
     mix = f'"{any_kernels.build}/tests/swp_mix" 20 64 10'
     program = Path(script(tmp_path / "long", f"{mix}\nsleep 1000"))
-    done = subprocess.run(
-        command(program, options=["--environment", any_kernels.mpi.name, "--budget", "3s"]),
-        env=environment(any_kernels, tabled),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+    done = advised(
+        any_kernels,
+        tabled,
+        program,
+        options=["--environment", any_kernels.mpi.name, "--budget", "3s"],
     )
     assert done.returncode == 0, done.stderr
     (its,) = kept(tabled)
@@ -270,12 +278,8 @@ def test_a_program_without_finalize_is_advised_on(
     once = f'[ -z "$SWITCHPOINT_PROFILE" ] || exec {mix}\nexit 7'
     for text, code in ((f"exec {mix}", 0), (once, 1)):
         program = Path(script(tmp_path / "exits", text))
-        done = subprocess.run(
-            command(program, options=["--environment", "openmpi", "--budget", "30s"]),
-            env=environment(kernels, tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
+        done = advised(
+            kernels, tmp_path, program, options=["--environment", "openmpi", "--budget", "30s"]
         )
         assert done.returncode == code, done.stderr
         said = "the program does not call MPI_Finalize: all its runs end with 1"
@@ -288,12 +292,8 @@ def test_a_program_that_fails_without_finalize_ends_advice(
 ) -> None:
     mix = f'"{kernels.build}/tests/swp_mix" 10 64 0 exit'
     program = Path(script(tmp_path / "fails", f"{mix}\nexit 1"))
-    done = subprocess.run(
-        command(program, options=["--environment", kernels.mpi.name, "--budget", "30s"]),
-        env=environment(kernels, tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+    done = advised(
+        kernels, tmp_path, program, options=["--environment", kernels.mpi.name, "--budget", "30s"]
     )
     assert done.returncode == 1 and "ended with 1" in done.stderr
     assert "does not call MPI_Finalize" not in done.stdout
@@ -305,16 +305,12 @@ def test_another_system_that_is_asked_for_is_not_replaced(
 ) -> None:
     box = replace(ALLTOALL, system="box:cpu", environment=any_kernels.mpi.name)
     ingest(tabled / "switchpoint.db", synthetic.write(tabled, box))
-    done = subprocess.run(
-        command(
-            any_kernels.build / "tests/swp_mix",
-            *("20", "4096", "0"),
-            options=["--system", "box", "--budget", "60s"],
-        ),
-        env=environment(any_kernels, tabled),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+    done = advised(
+        any_kernels,
+        tabled,
+        any_kernels.build / "tests/swp_mix",
+        *("20", "4096", "0"),
+        options=["--system", "box", "--budget", "60s"],
     )
     assert "not measured, as --system box-cpu-" in done.stdout, done.stdout + done.stderr
 
@@ -326,12 +322,14 @@ def test_a_program_in_python_is_advised_on(
     text = "from mpi4py.MPI import COMM_WORLD\nfor _ in range(50): COMM_WORLD.Bcast(bytearray(8))"
     options = ["-n", "1", "--environment", any_kernels.mpi.name, "--budget", "30s", "--json"]
     abi = {"MPI4PY_MPIABI": any_kernels.mpi.family}
-    done = subprocess.run(
-        command(Path(sys.executable), "-c", text, options=options),
-        env=environment(any_kernels, tmp_path) | mpi_libraries(any_kernels) | abi,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+    done = advised(
+        any_kernels,
+        tmp_path,
+        Path(sys.executable),
+        "-c",
+        text,
+        options=options,
+        more=mpi_libraries(any_kernels) | abi,
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -42,7 +42,7 @@ double canary_crossing_s(const struct team *team) {
   bool near = true;
   if (team->nodes == 1)
     return 0;
-  if (other < half || team->rank < half)
+  if (team->rank < 2 * half) /* else it is the odd one */
     team_find_near(team, &real, 1, &other, &near);
   if (!near) {
     int64_t *data = allocate_zeros(CROSSING_WORDS * sizeof *data);
