@@ -4,24 +4,12 @@
 #include "guard.h"
 #include "report.h"
 #include "startup.h"
-
-bool dispatch_named(MPI_Datatype type, bool *named) {
-  int combiner;
-#ifdef SWP_HAVE_LARGE_COUNTS
-  MPI_Count integers, addresses, counts, types;
-  int error = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner);
-#else
-  int integers, addresses, types;
-  int error = PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-#endif
-  *named = error == MPI_SUCCESS && combiner == MPI_COMBINER_NAMED;
-  return error == MPI_SUCCESS;
-}
+#include "types.h"
 
 MPI_Count dispatch_size(struct place *place, MPI_Datatype type) {
   MPI_Count size;
   bool named;
-  if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS || !dispatch_named(type, &named))
+  if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS || !types_named(type, &named))
     return -1;
   if (named) {
     place->named_type = type;

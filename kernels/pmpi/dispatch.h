@@ -7,10 +7,6 @@
 /* MPI's code for an error of the library. */
 int dispatch_mpi_error(int error);
 
-/* Finds whether MPI defines the type; false on an error. MPICH ends the job where it is asked for a type that
-   was made with large counts, except by the function with large counts. */
-bool dispatch_named(MPI_Datatype type, bool *named);
-
 /* The bytes of an item; -1: unknown. */
 MPI_Count dispatch_size(struct place *place, MPI_Datatype type);
 

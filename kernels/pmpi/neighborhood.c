@@ -4,6 +4,7 @@
 #include "dispatch.h"
 #include "self.h"
 #include "startup.h"
+#include "types.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ static bool read_item(MPI_Datatype type, struct item *item) {
   MPI_Aint low;
   bool named;
   if (PMPI_Type_size_x(type, &item->bytes) != MPI_SUCCESS || item->bytes < 0 ||
-      PMPI_Type_get_extent(type, &low, &item->extent) != MPI_SUCCESS || !dispatch_named(type, &named))
+      PMPI_Type_get_extent(type, &low, &item->extent) != MPI_SUCCESS || !types_named(type, &named))
     return false;
   item->type = type;
   item->dense = named && low == 0 && item->extent == item->bytes;

@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include "layout.h"
+#include "types.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -151,22 +152,10 @@ static struct group *group_of(MPI_Comm comm) {
   return group;
 }
 
-/* MPICH refuses to describe types that were made with large counts, except with large counts. */
-static bool is_named(MPI_Datatype type) {
-  int combiner;
-#ifdef SWP_HAVE_LARGE_COUNTS
-  MPI_Count integers, addresses, counts, types_of;
-  const int error = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types_of, &combiner);
-#else
-  int integers, addresses, types_of;
-  const int error = PMPI_Type_get_envelope(type, &integers, &addresses, &types_of, &combiner);
-#endif
-  return error == MPI_SUCCESS && combiner == MPI_COMBINER_NAMED;
-}
-
 /* The index of a predefined type, 0 for others, and the bytes of an item. With the lock held. */
 static int type_of(MPI_Datatype type, MPI_Count *size) {
   int length, at = 1, probes = 1;
+  bool named;
   at += (int)slot_of_handle((uintptr_t)type, TYPES - 1);
   for (; types[at].used && probes < TYPES; probes++) {
     if (types[at].type == type) {
@@ -177,7 +166,7 @@ static int type_of(MPI_Datatype type, MPI_Count *size) {
   }
   *size = 0;
   strcpy(types[0].name, "derived");
-  if (PMPI_Type_size_x(type, size) != MPI_SUCCESS || !is_named(type) || types[at].used)
+  if (PMPI_Type_size_x(type, size) != MPI_SUCCESS || !types_named(type, &named) || !named || types[at].used)
     return 0;
   types[at].used = true;
   types[at].type = type;
