@@ -21,6 +21,7 @@ struct specs {
 
 struct worker {
   pthread_t thread;
+  pthread_barrier_t *begin; /* of all threads */
   int number;
   MPI_Comm comm;
   const struct specs *specs; /* for each operation */
@@ -68,6 +69,8 @@ static void check_round(const struct worker *worker) {
 
 static void *work(void *argument) {
   const struct worker *worker = argument;
+  pthread_barrier_wait(worker->begin);
+  check_exchange(worker->comm, "neighbor", &families[0], 24); /* the process's first graph, in both at once */
   for (int round = 0; round < ROUNDS; round++)
     check_round(worker);
   return NULL;
@@ -75,8 +78,10 @@ static void *work(void *argument) {
 
 static void run_threads(const struct specs *specs) {
   struct worker workers[THREADS];
+  pthread_barrier_t begin;
+  pthread_barrier_init(&begin, NULL, THREADS);
   for (int i = 0; i < THREADS; i++) {
-    workers[i] = (struct worker){.number = i, .specs = specs};
+    workers[i] = (struct worker){.number = i, .begin = &begin, .specs = specs};
     MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].comm);
   }
   for (int i = 0; i < THREADS; i++)
@@ -86,6 +91,7 @@ static void run_threads(const struct specs *specs) {
     pthread_join(workers[i].thread, NULL);
     MPI_Comm_free(&workers[i].comm);
   }
+  pthread_barrier_destroy(&begin);
 }
 
 static void *plan_meanwhile(void *argument) {

@@ -4,6 +4,8 @@
  */
 #include "packed.h"
 
+#include <pthread.h>
+
 struct state {
   struct packed packed;
   MPI_Comm graph;
@@ -23,6 +25,15 @@ static void neighbor_free(struct swp_plan *plan) {
     MPI_Comm_free(&state->graph);
 }
 
+/* Open MPI readies its topologies when a process makes the first graph, and crashes if two threads do so. */
+static void ready_topologies(void) {
+  const int none = 0;
+  MPI_Comm graph;
+  if (MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 0, &none, MPI_UNWEIGHTED, 0, &none, MPI_UNWEIGHTED,
+                                     MPI_INFO_NULL, 0, &graph) == MPI_SUCCESS)
+    MPI_Comm_free(&graph);
+}
+
 /* The graph is made by all ranks or by none. */
 static int create_graph(struct swp_plan *plan, struct state *state, int error) {
   const struct problem *problem = exchange_plan_of(plan)->problem;
@@ -35,6 +46,8 @@ static int create_graph(struct swp_plan *plan, struct state *state, int error) {
     sources[i] = problem->recvs[i].peer;
   for (int i = 0; i < problem->nsends; i++)
     destinations[i] = problem->sends[i].peer;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, ready_topologies);
   MPI_TRY(MPI_Dist_graph_create_adjacent(plan->comm, problem->nrecvs, sources, MPI_UNWEIGHTED,
                                          problem->nsends, destinations, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
                                          &state->graph));
