@@ -270,16 +270,17 @@ def test_the_seconds_of_a_run_that_the_budget_cut_off_are_none(
     assert its.calls and "no room" in its.ended and its.recorded_s is None
 
 
+@pytest.mark.parametrize("name", ["openmpi", pytest.param("openmpi5", marks=pytest.mark.check)])
 def test_a_program_without_finalize_is_advised_on(
-    kernels_of: Callable[[str], Kernels], tmp_path: Path
+    kernels_of: Callable[[str], Kernels], tmp_path: Path, name: str
 ) -> None:
-    kernels = kernels_of("openmpi")  # whose launcher calls that an error
+    kernels = kernels_of(name)  # whose launcher calls that an error
     mix = f'"{kernels.build}/tests/swp_mix" 10 64 0 exit'
     once = f'[ -z "$SWITCHPOINT_PROFILE" ] || exec {mix}\nexit 7'
     for text, code in ((f"exec {mix}", 0), (once, 1)):
         program = Path(script(tmp_path / "exits", text))
         done = advised(
-            kernels, tmp_path, program, options=["--environment", "openmpi", "--budget", "30s"]
+            kernels, tmp_path, program, options=["--environment", name, "--budget", "30s"]
         )
         assert done.returncode == code, done.stderr
         said = "the program does not call MPI_Finalize: all its runs end with 1"

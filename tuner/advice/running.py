@@ -18,7 +18,8 @@ from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler, shim
 
 UNFINALIZED = "exiting improperly"
-"""What Open MPI's launcher says where it ends with 1, as a program exits without MPI_Finalize."""
+"""What Open MPI's launcher says, over one line or two, where it ends with 1 because a program exits
+without MPI_Finalize."""
 
 _GRACE_S = 10
 _TABLE = "SWITCHPOINT_TABLE"

@@ -300,7 +300,7 @@ class _Advice:
                 run(app.preloading(None), DEVNULL, errors, limit_s=end_s, code=app.code)
             except RunError as error:
                 raise RunError(f"{profiled}, but without a profile {error}") from error
-            if UNFINALIZED not in last_text(errors):
+            if UNFINALIZED not in " ".join(last_text(errors).split()):
                 raise profiled
         self._app = app
         self._say(f"the program does not call MPI_Finalize: all its runs end with {app.code}")
