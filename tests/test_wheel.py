@@ -91,12 +91,12 @@ def preloaded(installed: Path, environment: Path, program: Path) -> str:
 
 def links_and_loads(prefix: Path, environment: Path, program: Path) -> None:
     """A C program and Python use the shared library of a wheel, with the MPI of an environment."""
-    library = prefix / "lib" / "libswitchpoint.so"
+    name = f"libswitchpoint.so.{abi.number().partition('.')[0]}"
+    library = prefix / "lib" / name
     facts = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True)
-    major = abi.number().partition(".")[0]
-    assert f"soname: [libswitchpoint.so.{major}]" in facts.stdout
+    assert f"soname: [{name}]" in facts.stdout
     assert "[$ORIGIN/../lib:$ORIGIN/../lib/mpi]" in facts.stdout
-    assert library.with_name(f"libswitchpoint.so.{major}").is_file()
+    assert library.with_suffix("").read_text() == f"INPUT({name})\n"
     program.with_suffix(".c").write_text(PROGRAM)
     options = ["-I", prefix / "include", "-L", library.parent, f"-Wl,-rpath,{library.parent}"]
     compiler = [environment / "bin" / "mpicc_abi", program.with_suffix(".c"), "-o", program]
