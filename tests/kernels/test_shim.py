@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -288,6 +289,18 @@ def test_persistent_collectives_are_left_to_mpi(kernels: Kernels, require, tmp_p
     for name in "Allreduce", "Alltoall", "Alltoallv", "Bcast":
         line = f"MPI_{name}_init left to the MPI library ({why}): 1 calls"
         assert line in done.stderr, done.stderr
+
+
+def test_calls_with_ranks_of_another_job_are_left_to_mpi(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    kernels = kernels_of("openmpi")  # Debian's MPICH 4.0.2 cannot start processes later
+    table = rules_for_all(tmp_path / "all.table", ["method=METHOD"])
+    done = run_shimmed(kernels, "swp_merged", 2, table=table)
+    assert done.returncode == 0 and "1 cases passed on 1 ranks" in done.stdout, done.stderr
+    why = "the communicator has ranks of another job, or is between two groups"
+    for name in "Allreduce", "Alltoallv":
+        assert f"MPI_{name} left to the MPI library ({why}): 2 calls" in done.stderr, done.stderr
 
 
 def test_the_report_names_all_collectives_that_are_left_to_mpi(kernels: Kernels, tmp_path) -> None:
