@@ -474,6 +474,7 @@ SEND = ALPHA + M * PER_BYTE
             6 * ALPHA + 5 / 2 * M * PER_BYTE + 5 / 4 * M * REDUCING,
         ),
         ("allgather", "orthogonal:grid=2x4", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
+        ("allgather", "orthogonal:dims=2", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
     ],
 )
 def test_collectives(operation: str, name: str, seconds: float) -> None:
@@ -564,7 +565,7 @@ def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
     on_node = collectives.time_s("allgather", "vendor", ranks(4), M)
     off_node = collectives.time_s("allgather", "vendor", leaders, 4 * M)
     assert times["orthogonal:grid=4x3"] == pytest.approx(on_node + off_node)
-    assert times["orthogonal:grid=3x4"] > times["orthogonal:grid=4x3"]
+    assert times["orthogonal:dims=2"] > times["orthogonal:grid=4x3"]  # that of 3x4
     assert "twolevel" in times
 
 
@@ -582,6 +583,8 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("bcast", "chain:segment=0"),
         ("bcast", "scatter_allgather:allgather=star"),
         ("bcast", "orthogonal:grid=3x3"),
+        ("bcast", "orthogonal:dims=4"),
+        ("bcast", "orthogonal:dims=1"),
         ("alltoall", "twolevel"),
         ("allgatherv", "twolevel:node=shared"),
         ("alltoallv", "bruck:radix=x"),

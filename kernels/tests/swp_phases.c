@@ -5,6 +5,7 @@
  */
 #include "testing.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,13 +202,39 @@ static struct phases expected_phases(enum swp_operation operation, int nsizes, c
   return result;
 }
 
-static void check_grid(const char *method) {
-  int sizes[MOST_LEVELS], nsizes = 0;
-  for (const char *at = strchr(method, '=') + 1; nsizes < MOST_LEVELS; at = strchr(at, 'x') + 1) {
+/* Of all rising sizes of two or three dimensions, those of the least sum, and then of the smallest largest.
+ */
+static void balance(int count, int ndims, int *sizes) {
+  int least = INT_MAX, largest = 0;
+  for (int a = ndims == 3 ? 2 : 1; a <= (ndims == 3 ? count : 1); a++)
+    for (int b = a > 2 ? a : 2; count % a == 0 && b <= count / a / b; b++) {
+      int c = count / a / b;
+      if (a * b * c != count || a + b + c > least || (a + b + c == least && c >= largest))
+        continue;
+      least = a + b + c;
+      largest = c;
+      memcpy(sizes, ndims == 3 ? (int[]){a, b, c} : (int[]){b, c}, (size_t)ndims * sizeof *sizes);
+    }
+}
+
+/* Writes the sizes of the grid that a spec names on so many ranks. Returns how many. */
+static int read_grid(const char *method, int count, int *sizes) {
+  int nsizes = 0;
+  const char *at = strchr(method, '=') + 1;
+  if (strncmp(method, "orthogonal:dims", strlen("orthogonal:dims")) == 0) {
+    balance(count, atoi(at), sizes);
+    return atoi(at);
+  }
+  for (; nsizes < MOST_LEVELS; at = strchr(at, 'x') + 1) {
     sizes[nsizes++] = atoi(at);
     if (strchr(at, 'x') == NULL)
       break;
   }
+  return nsizes;
+}
+
+static void check_grid(const char *method) {
+  int sizes[MOST_LEVELS], nsizes = read_grid(method, procs, sizes);
   for (enum swp_operation operation = SWP_BCAST; operation <= SWP_REDUCE_SCATTER_BLOCK; operation++) {
     swp_plan *plan = open_plan(operation, method, NULL);
     for (int root = 0; root < (has_root(operation) ? procs : 1); root++) {
@@ -239,9 +266,9 @@ static void check_layouts(int count, int two, int three) {
     EXPECT_ERROR(swp_method_specs((enum swp_operation)operation, "orthogonal", count, specs, sizeof specs),
                  SWP_SUCCESS);
     for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
-      int n = 1, product = atoi(strchr(spec, '=') + 1);
-      for (const char *at = strchr(spec, 'x'); at != NULL; at = strchr(at + 1, 'x'), n++)
-        product *= atoi(at + 1);
+      int sizes[MOST_LEVELS], n = read_grid(spec, count, sizes), product = 1;
+      for (int d = 0; d < n; d++)
+        product *= sizes[d];
       EXPECT_EQUAL(product, count);
       dimensions[n]++;
     }
@@ -380,6 +407,8 @@ int main(int argc, char **argv) {
   expect_refused("orthogonal:grid=2x97", "multiply to the number of ranks", SWP_ERR_NOT_APPLICABLE);
   expect_refused("orthogonal:grid=2147483647x2147483647x2", "multiply", SWP_ERR_NOT_APPLICABLE);
   expect_refused("orthogonal:grid=1x4", "malformed", SWP_ERR_METHOD);
+  expect_refused("orthogonal:dims=2,grid=2x2", "either dims=N or grid=AxB", SWP_ERR_NOT_APPLICABLE);
+  expect_refused("orthogonal:dims=30", "fewer factors", SWP_ERR_NOT_APPLICABLE);
   expect_refused("twolevel", "on one node", SWP_ERR_NOT_APPLICABLE);
   check_grids();
   for (int ppn = 2; ppn <= 3; ppn++) {

@@ -33,7 +33,7 @@ COLLECTIVES = {
     "reduce_scatter_block": ["vendor", "hypercube", "ring", "pairwise", "bine"],
 }
 EVERYWHERE = [
-    *("twolevel", "orthogonal:grid=2x4", "orthogonal:grid=4x2", "orthogonal:grid=2x2x2"),
+    *("twolevel", "orthogonal:dims=2", "orthogonal:dims=3", "orthogonal:grid=4x2"),
     *(f"vendor:algorithm={name}" for name in ("binomial", "ring", "linear", "pipeline", "bruck")),
 ]
 

@@ -171,15 +171,15 @@ def test_what_the_paper_concludes_of_nodes():
 def test_layouts_are_held_against_the_library_at_every_size():
     times = {
         (1024, "vendor"): 1.0,
-        (1024, "orthogonal:grid=2x24"): 0.5,
+        (1024, "orthogonal:dims=2"): 0.5,
         (1024, "orthogonal:grid=24x2"): 2.0,
         (4096, "vendor"): 1.0,
-        (4096, "orthogonal:grid=2x24"): 1.5,
+        (4096, "orthogonal:dims=2"): 1.5,
         (4096, "orthogonal:grid=24x2"): 1.2,
     }
     row = grids.row_of("gather", 48, times)
     assert (row.least, row.mean, row.greatest) == pytest.approx((-0.2, 0.15, 0.5))
-    assert (row.layouts, row.best, row.best_bytes) == (2, "2x24", 1024)
+    assert (row.layouts, row.best, row.best_bytes) == (2, "6x8", 1024)
     assert row.most_lost == pytest.approx(-1.0)
 
 

@@ -6,10 +6,11 @@ do the methods that are made of it.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tuner.inputs.structure.grid import choose
 from tuner.models import algorithms
 from tuner.models.algorithms import Group
 from tuner.models.parameter import ModelError
@@ -159,7 +160,7 @@ def _vendor(operation: str, group: Group, m: float) -> float:
 _GROWS = ("gather", "scatter", "allgather", "allgatherv", "reduce_scatter_block")
 
 
-def _orthogonal(operation: str, sizes: list[int], group: Group, m: float) -> float:
+def _orthogonal(operation: str, sizes: Sequence[int], group: Group, m: float) -> float:
     """Return the time of the library's collective along one dimension after the other."""
     total = 0.0
     for place, procs in enumerate(sizes):
@@ -240,9 +241,8 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
             return partial(_twolevel, _vendor, operation)
         case "twolevel", "node" if value == "shared" and operation in _BY_MEMORY:
             return partial(_twolevel, _shared, operation)
-        case "orthogonal", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})+", value):
-            sizes = [int(size) for size in value.split("x")]
-            return partial(_orthogonal, operation, sizes) if math.prod(sizes) == procs else None
+        case "orthogonal", "dims" | "grid" if sizes := grid_of(spec, procs):
+            return partial(_orthogonal, operation, sizes)
         case _, "":
             return (FORMULAS[operation] | OWN[operation]).get(spec)
         case "bine", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})*", value):
@@ -253,6 +253,21 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
         by_radix = _BY_RADIX.get((name, operation)) if number > 1 else None
         return by_radix and partial(by_radix, radix=number)
     return _bcast_by(name, key, value, number) if operation == "bcast" else None
+
+
+def grid_of(spec: str, procs: int) -> tuple[int, ...] | None:
+    """Return the sizes of the grid of an `orthogonal`; None where it has none on so many ranks."""
+    key, _, value = spec.removeprefix("orthogonal:").partition("=")
+    if key == "grid" and re.fullmatch(r"\d{1,9}(x\d{1,9})+", value):
+        sizes = tuple(map(int, value.split("x")))
+        return sizes if math.prod(sizes) == procs else None
+    return _balanced(procs, int(value)) if re.fullmatch(r"\d\d?", value) else None
+
+
+def _balanced(procs: int, dims: int) -> tuple[int, ...] | None:
+    """Return the sizes of a grid that differ least, the smallest first."""
+    grid = choose(procs, dims) if dims > 1 else None
+    return grid.sizes[::-1] if grid and grid.complete else None
 
 
 def _uneven_bruck(argument: str) -> Formula | None:
@@ -308,7 +323,7 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
     if operation == "alltoallv":
         found += _brucks(procs, procs > ppn > 1 and procs % ppn == 0)
     else:
-        found += (f"orthogonal:grid={grid}" for grid in _grids(procs))
+        found += _grids(procs)
     if operation in _TWOLEVEL and procs > ppn > 1:
         found.append("twolevel")
         if operation in _BY_MEMORY:
@@ -325,16 +340,19 @@ def _brucks(procs: int, by_nodes: bool) -> list[str]:
 
 
 def _grids(procs: int) -> list[str]:
-    """Return all grids of two and of three dimensions."""
+    """Return the specs of all grids of two and of three dimensions, the balanced ones first."""
     sides = [p for p in range(2, procs // 2 + 1) if procs % p == 0]
-    two = [f"{a}x{procs // a}" for a in sides]
-    three = [
-        f"{a}x{b}x{procs // a // b}"
+    grids: list[tuple[int, ...]] = [(a, procs // a) for a in sides]
+    grids += [
+        (a, b, procs // a // b)
         for a in sides
         for b in sides
         if procs % (a * b) == 0 and a * b < procs
     ]
-    return two + three
+    balanced = {sizes: dims for dims in (2, 3) if (sizes := _balanced(procs, dims))}
+    specs = [f"orthogonal:dims={dims}" for dims in balanced.values()]
+    others = (sizes for sizes in grids if sizes not in balanced)
+    return specs + [f"orthogonal:grid={'x'.join(map(str, sizes))}" for sizes in others]
 
 
 def time_s(operation: str, method: str, group: Group, size_bytes: float) -> float:

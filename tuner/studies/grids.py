@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tuner.studies.findings import Finding
-from tuner.studies.layouts import DEFAULT, LAYOUTS, OPERATIONS
+from tuner.studies.layouts import DEFAULT, LAYOUTS, OPERATIONS, grid_text
 from tuner.studies.simulator import Simulator, StudyError
 
 _LEAST = 0.005  # least saving that counts as one
@@ -63,7 +63,7 @@ def row_of(operation: str, procs: int, times: dict[tuple[int, str], float]) -> G
     return GridsRow(
         *(operation, procs, len({method for _, method in saved})),
         *(min(best.values()), sum(best.values()) / len(best), max(best.values())),
-        *(where[1].partition("grid=")[2], where[0], min(saved.values())),
+        *(grid_text(where[1], procs), where[0], min(saved.values())),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tuner.campaign.launches import measure
 from tuner.machine.mpi import launch
+from tuner.models.collectives import grid_of
 from tuner.rawfile import reading
 from tuner.stats import Floats
 from tuner.studies.applications import Build, Improvement, improvement
@@ -50,7 +51,7 @@ def extremes(
             if all(method in each for each in measured)
         }
         if logs:
-            found.append(_extremes(operation, logs))
+            found.append(_extremes(operation, procs, logs))
     return found
 
 
@@ -82,18 +83,19 @@ def _mean_logs(file: reading.BenchFile) -> dict[str, float]:
     return {method: float(np.mean(each)) for method, each in logs.items()}
 
 
-def _extremes(operation: str, logs: dict[str, Floats]) -> Extremes:
+def _extremes(operation: str, procs: int, logs: dict[str, Floats]) -> Extremes:
     """Return the extremes of the mean logarithms of each layout, one for each launch."""
     ordered = sorted(logs, key=lambda method: float(logs[method].mean()))
     fastest, slowest = ordered[0], ordered[-1]
     return Extremes(
         operation,
-        _grid(fastest),
+        grid_text(fastest, procs),
         improvement(logs[fastest], None),
-        _grid(slowest),
+        grid_text(slowest, procs),
         improvement(logs[slowest], None),
     )
 
 
-def _grid(method: str) -> str:
-    return method.split("grid=")[-1]
+def grid_text(method: str, procs: int) -> str:
+    """Return the grid of a layout, as 8x4."""
+    return "x".join(map(str, grid_of(method, procs) or ()))

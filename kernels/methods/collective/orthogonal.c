@@ -5,6 +5,7 @@
  * selection of communication methods to optimize collective MPI operations, 2006.
  */
 #include "call.h"
+#include "grid.h"
 #include "parts.h"
 #include "textbook.h"
 
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRID };
+enum { DIMS, GRID };
 
 /* A dimension, and the ranks that differ from this one only in its coordinate. */
 struct level {
@@ -29,26 +30,58 @@ struct state {
 
 /* ---- The grid ---- */
 
-static const char *orthogonal_applicable(const struct spec *spec, const struct features *features) {
-  const struct argument *grid = &spec->arguments[GRID];
-  int64_t product = 1;
-  if (!grid->given || grid->value < 2)
-    return "give a grid of at least two dimensions, grid=AxB";
-  for (int d = 0; d < grid->value && product <= features->procs; d++)
-    product *= grid->sizes[d];
-  return product == features->procs ? NULL : "the sizes of the grid must multiply to the number of ranks";
+/* The grid of ndims dimensions whose sizes differ least, the smallest first. False where there is none. */
+static bool balance(int procs, int ndims, struct grid *grid) {
+  struct grid falling;
+  if (ndims < 2 || !swp_grid_choose(procs, ndims, &falling) || swp_grid_incomplete(&falling))
+    return false;
+  int rising[GRID_DIMS];
+  for (int d = 0; d < ndims; d++)
+    rising[d] = falling.sizes[ndims - 1 - d];
+  return swp_grid_from_sizes(procs, ndims, rising, grid);
 }
 
-/* All grids of two dimensions, then all of three. */
+/* NULL when the spec has a grid for this many processes, otherwise why not. */
+static const char *choose_grid(const struct spec *spec, int procs, struct grid *grid) {
+  const struct argument *dims = &spec->arguments[DIMS], *sizes = &spec->arguments[GRID];
+  if (dims->given == sizes->given)
+    return "give either dims=N or grid=AxB";
+  if (dims->given)
+    return balance(procs, (int)dims->value, grid)
+               ? NULL
+               : "the number of ranks has fewer factors than the grid has dimensions";
+  if (sizes->value < 2)
+    return "give a grid of at least two dimensions, grid=AxB";
+  return swp_grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid) && !swp_grid_incomplete(grid)
+             ? NULL
+             : "the sizes of the grid must multiply to the number of ranks";
+}
+
+static const char *orthogonal_applicable(const struct spec *spec, const struct features *features) {
+  struct grid grid;
+  return choose_grid(spec, features->procs, &grid);
+}
+
+static bool is_balanced(int procs, int ndims, const int *sizes) {
+  struct grid grid;
+  return balance(procs, ndims, &grid) && memcmp(grid.sizes, sizes, (size_t)ndims * sizeof *sizes) == 0;
+}
+
+/* All grids of two and of three dimensions; the balanced ones come first, by a name that fits any number of
+   ranks. */
 static bool orthogonal_variant(enum swp_operation operation, int index, int procs, char *text,
                                size_t length) {
   (void)operation;
+  struct grid grid;
+  for (int n = 2; n <= 3; n++)
+    if (balance(procs, n, &grid) && index-- == 0)
+      return snprintf(text, length, "orthogonal:dims=%d", n) > 0;
   for (int a = 2; a <= procs / 2; a++)
-    if (procs % a == 0 && index-- == 0)
+    if (procs % a == 0 && !is_balanced(procs, 2, (int[]){a, procs / a}) && index-- == 0)
       return snprintf(text, length, "orthogonal:grid=%dx%d", a, procs / a) > 0;
   for (int a = 2; a <= procs / 4; a++)
     for (int b = 2, rest = procs / a; procs % a == 0 && b <= rest / 2; b++)
-      if (rest % b == 0 && index-- == 0)
+      if (rest % b == 0 && !is_balanced(procs, 3, (int[]){a, b, rest / b}) && index-- == 0)
         return snprintf(text, length, "orthogonal:grid=%dx%dx%d", a, b, rest / b) > 0;
   return false;
 }
@@ -62,15 +95,16 @@ static void orthogonal_free(struct swp_plan *plan) {
 }
 
 static int orthogonal_plan(struct swp_plan *plan) {
-  const struct argument *grid = &plan->spec.arguments[GRID];
-  size_t bytes = sizeof(struct state) + (size_t)grid->value * sizeof(struct level);
+  struct grid grid;
+  (void)choose_grid(&plan->spec, plan->procs, &grid); /* as it is applicable */
+  size_t bytes = sizeof(struct state) + (size_t)grid.ndims * sizeof(struct level);
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, bytes);
   int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)), stride = 1;
   if (error != SWP_SUCCESS)
     return error;
-  for (int d = 0; d < grid->value; d++) {
+  for (int d = 0; d < grid.ndims; d++) {
     struct level *level = &state->levels[d];
-    int size = grid->sizes[d], above = plan->rank / (stride * size);
+    int size = grid.sizes[d], above = plan->rank / (stride * size);
     *level = (struct level){MPI_COMM_NULL, size, plan->rank / stride % size, stride, above * stride * size};
     state->nlevels++;
     const struct division division = {"orthogonal", stride, size};
@@ -362,16 +396,17 @@ done:
 static int orthogonal_estimate(const struct swp_plan *plan, const struct estimate *estimate,
                                double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  const struct argument *grid = &estimate->spec->arguments[GRID];
+  struct grid grid;
+  (void)choose_grid(estimate->spec, plan->procs, &grid); /* as it is applicable */
   const enum swp_operation operation = plan->operation;
   const bool is_vector = swp_shapes[operation].reduces || operation == SWP_BCAST;
   const double m = (double)plan->features.bytes;
   *seconds = 0;
-  for (int d = 0, before = 1; d < (int)grid->value; before *= grid->sizes[d++]) {
-    const struct group part = swp_group_part(&group, grid->sizes[d], before * grid->sizes[d]);
+  for (int d = 0, before = 1; d < grid.ndims; before *= grid.sizes[d++]) {
+    const struct group part = swp_group_part(&group, grid.sizes[d], before * grid.sizes[d]);
     double block = is_vector && operation != SWP_REDUCE_SCATTER_BLOCK ? m : before * m;
     if (operation == SWP_ALLTOALL) {
-      block = plan->procs / grid->sizes[d] * m;
+      block = plan->procs / grid.sizes[d] * m;
       *seconds += plan->procs * m * group.copy_s_per_byte;
     }
     *seconds += swp_textbook_least_s(operation, &part, block);
@@ -383,8 +418,8 @@ const struct method swp_collective_orthogonal = {
     .name = "orthogonal",
     .summary = "by the MPI library along the dimensions of a grid of ranks",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
-    .usage = "grid=AxB[xC...]",
-    .parameters = {{"grid", PARAMETER_GRID, 2, INT_MAX, NULL}},
+    .usage = "dims=2..30 | grid=AxB[xC...]",
+    .parameters = {{"dims", PARAMETER_INTEGER, 2, 30, NULL}, {"grid", PARAMETER_GRID, 2, INT_MAX, NULL}},
     .applicable = orthogonal_applicable,
     .variant = orthogonal_variant,
     .plan = orthogonal_plan,
