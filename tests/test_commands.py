@@ -19,7 +19,7 @@ def test_the_structure_of_a_matrix() -> None:
         (2, "nap", ""),
         (8, "direct", ""),
         (8, "stfw:dims=2", "4x2"),
-        (8, "stfw:dims=3", "2x2x2"),
+        (8, "stfw:radix=2", "2x2x2"),
         (8, "nap", ""),
     ]
     for row in document:

@@ -264,7 +264,7 @@ def test_the_papers_bound_of_nap() -> None:
 def test_closed_forms_are_of_the_patterns_that_they_hold_for() -> None:
     """On 16 ranks of a node with postal messages: `direct` loses to 4 x 4 below the point told."""
     (two, four) = predict.closed_forms_of(machine(), everybody(16), 16)[::2]
-    assert (two.method, four.method) == ("stfw:dims=2", "stfw:dims=4")
+    assert (two.method, four.method) == ("stfw:dims=2", "stfw:radix=2")
     messages, submessages = 6, 6 * 4
     each = ALPHA * messages + 100 * submessages * (PER_BYTE + COPYING)
     assert two.time_s(100) == pytest.approx(each)
@@ -307,7 +307,7 @@ def test_discovery() -> None:
         "shared": ALPHA + 2 * size * COPYING,
         "nap": forwarded(7),
         "stfw:dims=2": forwarded(3) + forwarded(1),
-        "stfw:dims=3": 3 * forwarded(1),
+        "stfw:radix=2": 3 * forwarded(1),
     }
 
 
@@ -323,7 +323,7 @@ def test_a_discovery_by_nodes_forwards_on_them_before_and_after_the_consensus() 
     assert times["nap"] == pytest.approx(2 * on_node + off_node + PENALTY + barrier)
     assert "shared" not in times
     one_way = 10 * ALPHA + parts / 2 * (10 * PER_BYTE + COPYING)
-    assert times["stfw:dims=3"] == pytest.approx(on_node + 2 * one_way)
+    assert times["stfw:radix=2"] == pytest.approx(on_node + 2 * one_way)
 
 
 def test_large_messages_of_shared_are_sent() -> None:

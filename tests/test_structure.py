@@ -207,7 +207,10 @@ def test_example_of_the_paper() -> None:
     assert method("direct", 64).count(example, 64).statistics(1).on_node_messages == 6
 
 
-@pytest.mark.parametrize("spec", ["stfw:dims=4", "stfw:grid=3x3", "stfw:dims=0", "ring", ""])
+@pytest.mark.parametrize(
+    "spec",
+    ["stfw:dims=4", "stfw:radix=4", "stfw:radix=1", "stfw:grid=3x3", "stfw:dims=0", "ring", ""],
+)
 def test_what_cannot_be_counted_is_refused(spec: str) -> None:
     with pytest.raises(MethodError):
         method(spec, 15)

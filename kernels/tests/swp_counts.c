@@ -201,15 +201,17 @@ static void check_all_methods(int procs) {
   free(specs);
 }
 
-/* Grids of every number of ranks that the tests use; dims=n must choose the first of its dimension. */
+/* Grids of every number of ranks that the tests use; `dims` must choose the first of its dimension, and
+ * `radix` the first of the most dimensions. */
 static const struct {
   int procs;
-  const char *dims, *sizes;
+  const char *chosen_by, *sizes;
 } grids[] = {
     {4, "dims=2", "2x2"},  {8, "dims=2", "4x2"},    {8, "dims=3", "2x2x2"},  {8, NULL, "2x4"},
     {12, "dims=2", "4x3"}, {12, "dims=3", "3x2x2"}, {12, NULL, "3x4"},       {12, NULL, "2x6"},
     {12, NULL, "2x3x2"},   {16, "dims=2", "4x4"},   {16, "dims=3", "4x2x2"}, {16, "dims=4", "2x2x2x2"},
     {16, NULL, "2x8"},     {6, "dims=2", "3x2"},    {1, NULL, "1"},          {2, NULL, "2"},
+    {4, "radix=2", "2x2"}, {8, "radix=2", "2x2x2"}, {12, "radix=3", "4x3"},  {16, "radix=4", "4x4"},
 };
 
 static void check_grids(int procs) {
@@ -220,9 +222,9 @@ static void check_grids(int procs) {
     struct sizes sizes = read_sizes(grids[i].sizes, procs);
     snprintf(method, sizeof method, "stfw:grid=%s", grids[i].sizes);
     check_method(method, &sizes);
-    if (grids[i].dims == NULL)
+    if (grids[i].chosen_by == NULL)
       continue;
-    snprintf(method, sizeof method, "stfw:%s", grids[i].dims);
+    snprintf(method, sizeof method, "stfw:%s", grids[i].chosen_by);
     check_method(method, &sizes);
   }
 }

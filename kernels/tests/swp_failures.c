@@ -260,6 +260,8 @@ static void malformed_specs_are_refused(void) {
 }
 
 static void impossible_methods_are_not_applicable(void) {
+  expect_spec_error(SWP_EXCHANGE, "stfw:radix=30", SWP_ERR_NOT_APPLICABLE);
+  expect_spec_error(SWP_EXCHANGE, "stfw:dims=2,radix=2", SWP_ERR_NOT_APPLICABLE);
   expect_spec_error(SWP_EXCHANGE, "stfw:dims=30", SWP_ERR_NOT_APPLICABLE);
   expect_spec_error(SWP_EXCHANGE, "stfw:grid=100x100", SWP_ERR_NOT_APPLICABLE);
   if (procs < 4)

@@ -22,7 +22,7 @@ from tuner.domain.tables import UNSOAKED
 METHODS = [
     *("direct", "neighbor", "alltoallv", "nap"),
     *(f"stfw:dims={dims}" for dims in range(2, 11)),
-    *("pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination", "dense", "shared"),
+    *("stfw:radix=2", "pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination", "dense", "shared"),
 ]
 COLLECTIVES = {
     "bcast": ["vendor", "binomial", "knomial", "chain", "scatter_allgather", "bine"],

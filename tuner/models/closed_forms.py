@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.inputs.structure.grid import choose
 from tuner.inputs.structure.halo import Halo
-from tuner.inputs.structure.methods import method
+from tuner.inputs.structure.methods import method, stfw_grid, stfw_specs
 from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models.costs import Costs
 from tuner.models.delivery import RankNetwork
@@ -38,10 +37,10 @@ def closed_forms(network: RankNetwork, halo: Halo, copy_s_per_byte: float) -> It
     """
     procs = halo.procs
     if procs > 1 and len(halo.items) == procs * (procs - 1) and np.ptp(halo.items) == 0:
-        for dims in range(2, procs.bit_length()):
-            grid = choose(procs, dims)
-            if grid is not None and grid.complete:
-                yield _stfw(grid.sizes, int(halo.items[0]), network.slowest, copy_s_per_byte)
+        for spec in stfw_specs(procs):
+            grid = stfw_grid(spec, procs)
+            if grid.complete:
+                yield _stfw(spec, grid.sizes, int(halo.items[0]), network.slowest, copy_s_per_byte)
     if network.off is not None and network.ppn > 1:
         yield _nap(network, network.off, halo)
 
@@ -87,12 +86,14 @@ def nap_max_rate_s(
     return gathered + off.alpha_s * messages + max(shared, of_process / of_one)
 
 
-def _stfw(sizes: tuple[int, ...], items: int, costs: Costs, copying: float) -> ClosedForm:
+def _stfw(
+    spec: str, sizes: tuple[int, ...], items: int, costs: Costs, copying: float
+) -> ClosedForm:
     def message_s(size: float) -> float:
         return costs.of(size).alone_s(size) + copying * size
 
     return ClosedForm(
-        f"stfw:dims={len(sizes)}",
+        spec,
         STFW,
         lambda size: stfw_dense_s(sizes, items * size, message_s),
         _switch_point_bytes(sizes, items, costs),

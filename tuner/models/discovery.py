@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from tuner.inputs.structure.grid import Grid
-from tuner.inputs.structure.methods import stfw_grid
+from tuner.inputs.structure.methods import stfw_grid, stfw_specs
 from tuner.inputs.structure.stages import MessageStage
 from tuner.models.algorithms import COUNT_BYTES, steps, with_bit
 from tuner.models.delivery import RankNetwork
@@ -189,4 +189,4 @@ def formula(spec: str, procs: int) -> Formula | None:
 def methods(procs: int, ppn: int) -> list[str]:
     """Return the specs that the library would try, with either barrier as one."""
     names = [name for name in FORMULAS if name != "shared" or procs <= ppn]
-    return [*names, *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length()))]
+    return [*names, *stfw_specs(procs)]

@@ -158,17 +158,31 @@ void swp_grid_text(const struct grid *grid, char *text, size_t length) {
 
 /* ---- stfw's ---- */
 
-enum { DIMS, GRID };
+enum { DIMS, GRID, RADIX };
+
+/* The most dimensions of which each can have that many ranks. */
+static int dims_of_radix(int procs, int64_t radix) {
+  int dims = 0;
+  for (int64_t product = radix; product <= procs; product *= radix)
+    dims++;
+  return dims;
+}
 
 const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid *grid) {
-  const struct argument *dims = &spec->arguments[DIMS], *sizes = &spec->arguments[GRID];
-  if (dims->given && sizes->given)
-    return "give dims or grid, not both";
+  const struct argument *dims = &spec->arguments[DIMS], *sizes = &spec->arguments[GRID],
+                        *radix = &spec->arguments[RADIX];
+  if (dims->given + sizes->given + radix->given > 1)
+    return "give one of dims, radix and grid";
   if (sizes->given)
     return swp_grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
                ? NULL
                : "the grid must have a position for every process, and a process in its last layer";
-  return swp_grid_choose(procs, dims->given ? (int)dims->value : 2, grid)
+  int ndims = dims->given ? (int)dims->value : 2;
+  if (radix->given)
+    ndims = dims_of_radix(procs, radix->value);
+  if (ndims < 2)
+    return "radix must not exceed the square root of the number of processes";
+  return swp_grid_choose(procs, ndims, grid)
              ? NULL
              : "dims must not exceed the binary logarithm of the number of processes";
 }
@@ -180,9 +194,13 @@ const char *swp_stfw_applicable(const struct spec *spec, const struct features *
 
 bool swp_stfw_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
   (void)operation;
-  if (index + 2 > 30 || procs >> (index + 2) == 0)
+  int most = dims_of_radix(procs, 2);
+  if (index + 2 > most)
     return false;
-  snprintf(text, length, "stfw:dims=%d", index + 2);
+  if (index + 2 < most)
+    snprintf(text, length, "stfw:dims=%d", index + 2);
+  else
+    snprintf(text, length, "stfw:radix=2"); /* a name for the most dimensions that fits any number of ranks */
   return true;
 }
 

@@ -49,11 +49,11 @@ void swp_grid_text(const struct grid *grid, char *text, size_t length);
 
 /* ---- The parameters that both forms of stfw share, and the grid that they choose ---- */
 
-#define STFW_USAGE "dims=2..30 | grid=AxBx..."
+#define STFW_USAGE "dims=2..30 | radix=2.. | grid=AxBx..."
 #define STFW_PARAMETERS                                                                                      \
   {                                                                                                          \
-    {"dims", PARAMETER_INTEGER, 2, 30, NULL}, {                                                              \
-      "grid", PARAMETER_GRID, 1, 1 << 30, NULL                                                               \
+    {"dims", PARAMETER_INTEGER, 2, 30, NULL}, {"grid", PARAMETER_GRID, 1, 1 << 30, NULL}, {                  \
+      "radix", PARAMETER_INTEGER, 2, 1 << 15, NULL                                                           \
     }                                                                                                        \
   }
 

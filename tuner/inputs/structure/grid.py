@@ -78,6 +78,17 @@ def choose(procs: int, dims: int) -> Grid | None:
     return Grid(procs, sizes) if sizes else None
 
 
+def of_radix(procs: int, radix: int) -> Grid | None:
+    """Return the grid of the most dimensions of which each can have `radix` values.
+
+    None where these are fewer than two.
+    """
+    dims, product = 0, radix
+    while 1 < product <= procs:
+        dims, product = dims + 1, product * radix
+    return choose(procs, dims) if dims > 1 else None
+
+
 def from_sizes(procs: int, sizes: tuple[int, ...]) -> Grid | None:
     """Return the grid of the given sizes.
 

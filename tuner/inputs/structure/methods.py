@@ -36,7 +36,13 @@ class Method:
 
 def standard_specs(procs: int) -> list[str]:
     """Return `direct`, `stfw` with each possible number of dimensions, and `nap`."""
-    return ["direct", *(f"stfw:dims={dims}" for dims in range(2, procs.bit_length())), "nap"]
+    return ["direct", *stfw_specs(procs), "nap"]
+
+
+def stfw_specs(procs: int) -> list[str]:
+    """Return `stfw` with each number of dimensions; the most, ⌊lg procs⌋, have a radix of 2."""
+    most = procs.bit_length() - 1
+    return [*(f"stfw:dims={n}" for n in range(2, most)), *["stfw:radix=2"] * (most > 1)]
 
 
 def method(spec: str, procs: int) -> Method:
@@ -61,15 +67,18 @@ def stfw_grid(spec: str, procs: int) -> grids.Grid:
     Raises:
         MethodError: it is none, or there is no such grid.
     """
-    found = re.fullmatch(r"stfw(?::(?:dims=(\d{1,9})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec)
+    found = re.fullmatch(
+        r"stfw(?::(?:dims=(\d{1,9})|radix=(\d{1,5})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec
+    )
     if found is None:
         raise _not_counted(spec)
-    dims, sizes = found.groups()
-    grid = (
-        grids.from_sizes(procs, tuple(map(int, sizes.split("x"))))
-        if sizes
-        else grids.choose(procs, int(dims or 2))
-    )
+    dims, radix, sizes = found.groups()
+    if sizes:
+        grid = grids.from_sizes(procs, tuple(map(int, sizes.split("x"))))
+    elif radix:
+        grid = grids.of_radix(procs, int(radix))
+    else:
+        grid = grids.choose(procs, int(dims or 2))
     if grid is None:
         raise MethodError(f"{spec} has no grid for {procs} processes")
     return grid
@@ -77,8 +86,8 @@ def stfw_grid(spec: str, procs: int) -> grids.Grid:
 
 def _not_counted(spec: str) -> MethodError:
     return MethodError(
-        f"{spec}: methods counted from a pattern are direct, stfw, stfw:dims=N, stfw:grid=AxB…, "
-        "nap and nap:sharing=no"
+        f"{spec}: methods counted from a pattern are direct, stfw, stfw:dims=N, stfw:radix=N, "
+        "stfw:grid=AxB…, nap and nap:sharing=no"
     )
 
 
