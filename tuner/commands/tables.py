@@ -42,13 +42,19 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
     """Add raw files to the results database.
 
     SOURCES are raw files, or directories that contain them; by default all results except the
-    committed sample. Existing data is unchanged. Unusable lines are reported with file and line
-    number, and the rest is ingested.
+    committed sample. The metadata file of PICO's results (LOCATION_metadata.csv), or a directory
+    that contains it, is imported: raw files are made of it and kept among the results. Existing
+    data is unchanged. Unusable lines are reported with file and line number, and the rest is
+    ingested.
     """
+    from tuner.rawfile import pico
     from tuner.rawfile.ingest import ingest as bring_in
     from tuner.rawfile.keeping import of_results
 
-    report = bring_in(database, list(sources) or of_results())
+    made, problems = pico.translated(sources)
+    named = [*(source for source in sources if not pico.is_metadata(source)), *made]
+    report = bring_in(database, named if sources else of_results())
+    report.problems[:0] = problems
     if as_json:
         say_json({**asdict(report), "database": str(database)})
         return

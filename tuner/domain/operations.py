@@ -36,3 +36,6 @@ SHARED_BYTES = 8192
 
 APART = "vendor:environment="
 """Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""
+
+FOREIGN = "pico:"
+"""Prefix of the algorithms of PICO itself, which are imported; no rule can name them."""

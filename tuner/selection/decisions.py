@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tuner.domain.cases import STAGGERED, Place
 from tuner.domain.effort import OVERHEAD, START_S
-from tuner.domain.operations import AUTO, DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.operations import AUTO, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.domain.tables import (
     DEFAULT,
@@ -221,7 +221,8 @@ def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Plac
     layouts: dict[tuple[bool, Place], list[Cell]] = defaultdict(list)
     for cell in cells:
         case = cell.key.case
-        if cell.key.method != AUTO and case.operation in RULED_OPERATIONS:
+        nameable = cell.key.method != AUTO and not cell.key.method.startswith(FOREIGN)
+        if nameable and case.operation in RULED_OPERATIONS:
             layouts[case.staggered, case.place].append(cell)
     schemes = {key: _one_scheme(of_layout) for key, of_layout in layouts.items()}
     used, staggered = (
