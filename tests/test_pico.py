@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from tests.conftest import Require
 from tests.test_cli import call, succeed
+from tuner.domain.tables import Table
 from tuner.export.mpi_library import openmpi_algorithms
 from tuner.machine.mpi import find_mpis
 from tuner.rawfile import pico, reading
 from tuner.store.store import Store
+from tuner.studies.regret import RegretProblem, rivals
 
 SAMPLE = Path(__file__).parent / "data" / "pico"
 RUN = Path("local") / "2026_11_24___16_19_43"
@@ -122,6 +124,29 @@ def test_runs_choose_among_the_librarys_algorithms_alone(results: Path, tmp_path
         ("allreduce", "vendor:algorithm=ring"),
         ("bcast", "vendor"),
     }
+    chosen = {
+        operation: rivals(table, RegretProblem(operation, "blocks", 2, 1, (512,), True), 512)
+        for operation in ("allreduce", "bcast", "reduce")
+    }
+    assert chosen == {
+        "allreduce": dict.fromkeys(("rival", "rival's least mean"), "vendor:algorithm=ring"),
+        "bcast": dict.fromkeys(("rival", "rival's least mean"), "vendor"),
+        "reduce": {"rival": "vendor"},
+    }
+
+
+def test_the_least_mean_counts_at_the_nearest_size(results: Path, tmp_path: Path) -> None:
+    write_run(tmp_path / "small", 10, {"default_ompi": 9000, "ring_ompi": 9900})
+    write_run(tmp_path / "large", 11, {"default_ompi": 9000, "ring_ompi": 8100}, count=32768)
+    succeed("ingest", tmp_path)
+    succeed("tune", "--require-soak", "0")
+    with Store.open(results / "switchpoint.db", readonly=True) as store:
+        table: Table | None = store.table(str(store.systems()["system"][0]))
+    assert table is not None
+    problem = RegretProblem("allreduce", "blocks", 2, 1, (), True)
+    means = [rivals(table, problem, size)["rival's least mean"] for size in (8, 4096, 16384)]
+    assert means == ["vendor", "vendor", "vendor:algorithm=ring"]
+    assert rivals(table, problem, 131072)["rival"] == "vendor"  # one run shows nothing
 
 
 def test_a_run_that_grew_replaces_what_was_there(results: Path, theirs: Path) -> None:

@@ -132,23 +132,41 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
         assert all(8 <= size <= 131072 and size % 8 == 0 for size in problem.sizes)
 
 
-def test_the_regret_of_a_table_is_measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    succeed("tune")
+def test_the_regret_of_a_table_and_a_rival_is_measured(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bcast = synthetic.Campaign(
+        environment=find_mpis()[0].name,
+        cores=8,
+        operation="bcast",
+        patterns=(synthetic.BLOCKS,),
+        methods=tuple(synthetic.BCAST_LATENCY_S),
+        times=synthetic.bcast_times,
+    )
+    synthetic.write(results, bcast)
+    succeed("ingest")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(find_mpis()[0])))
-    options = ("--problems", "1", "--launches", "4", "--budget", "0.3")
+    options = ("--system", "local-cpu", "--rival", "pico")
+    assert "no systems match pico; choose one with --rival" in fail("check", "choices", *options)
+    succeed("ingest", Path(__file__).parent / "data" / "pico")
+    succeed("tune", "--require-soak", "0")
+    options += ("--problems", "1", "--launches", "4", "--budget", "0.3")
     answer = call("check", "choices", *options, "--json")
-    assert answer.exit_code in (0, 1), answer.stderr
+    assert answer.stdout, answer.stderr
     document = json.loads(answer.stdout)
+    assert document["settings"]["rival"].startswith("pico-local-openmpi-")
     assert document["outcomes"]
     for each in document["outcomes"]:
-        assert {"table", "best", "default"} <= each["times_s"].keys()
+        assert {"table", "best", "default", "rival", "rival's least mean"} <= each["times_s"].keys()
+        assert each["methods"]["rival"] == "vendor"
         assert each["launches"] == 4
         assert each["oracle"] >= 0
         assert each["chosen_by"] in (*STATUSES, "inferred", "not applicable")
     assert answer.exit_code == (
         not all(line["met"] for line in document["targets"] if line["achieved"] is not None)
     )
-    assert {"finds", "oracle"} <= document["verdict"]["operations"]["exchange"].keys()
+    assert {"finds", "oracle"} <= document["verdict"]["operations"]["bcast"].keys()
+    assert document["verdict"]["choosers"]["rival"]["cases"] == len(document["outcomes"])
     assert len(list((results / "studies").glob("regret-*.json"))) == 1
 
 

@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     multiple=True,
     help="Pattern of exchanges, such as random:degree=2,seed=1; may be repeated, in turn.",
 )
+@click.option(
+    "--rival",
+    metavar="ID",
+    help="System whose table for collectives is measured beside it, such as one from PICO.",
+)
 @database_option
 @json_option
 def regret(
@@ -64,6 +69,7 @@ def regret(
     seed: int,
     procs: list[int],
     patterns: tuple[str, ...],
+    rival: str | None,
     database: Path,
     as_json: bool,
 ) -> None:
@@ -84,6 +90,9 @@ def regret(
     with Store.open(database, readonly=True) as store:
         name = one_system(store, system)
         table, model = store.table(name), last_fitted(store, name)
+        other = store.table(one_system(store, rival, " with --rival")) if rival else None
+    if rival and (other is None or not other.rules):
+        raise SwitchpointError("the rival has no table to evaluate; run `switchpoint tune`")
     if table is None or not table.rules:
         raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
     out = console(stderr=as_json)
@@ -94,7 +103,7 @@ def regret(
         forms.write(table, "table", path, model)
         system = provenance.name.partition("+")[0]
         request = regretting.RegretRequest(
-            table, path, system, provenance.environment, launches, budget_s
+            table, path, system, provenance.environment, launches, budget_s, other
         )
         for problem in regretting.problems(table, count, seed, procs, patterns):
             found = list(regretting.outcomes(problem, request))
@@ -111,6 +120,7 @@ def regret(
         "seed": seed,
         "procs": procs,
         "patterns": patterns,
+        "rival": other.provenance.system if other else None,
     }
     document = {
         "system": provenance.system,
@@ -144,14 +154,13 @@ def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
 
 def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Console) -> None:
     from tuner.commands.printing.grids import Columns
+    from tuner.studies.regret import RULES
 
     out.print()
     grid = Columns("regret of", "cases", "mean", "95th percentile")
     for name, judgement in verdict.choosers.items():
         share = f"{judgement.mean:+.1%}", f"{judgement.p95:+.1%}"
-        grid.add_row(
-            f"the {name}" if name in ("table", "default") else name, str(judgement.cases), *share
-        )
+        grid.add_row(name if name in RULES else f"the {name}", str(judgement.cases), *share)
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
     grid = Columns("operation", "cases", "launches", "the table", "an oracle", "finds from")

@@ -2,7 +2,8 @@
 
 Random sizes, process counts and patterns are measured anew. Two launches of all methods name the
 few that may be the best of a problem; further launches measure them, the library's choice by the
-table, and the choices of other rules, until they would show a difference of 5 %. Each choice is
+table, and the choices of other rules and of a rival table, until they would show a difference of
+5 %. Each choice is
 compared with the fastest of them. Noise makes regret larger, never smaller; what an oracle loses
 that chooses by half of the launches says by how much. Measurements are used as they are.
 """
@@ -19,12 +20,14 @@ import numpy as np
 
 from tuner import stats
 from tuner.campaign.launches import measure
+from tuner.domain.cases import Place
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import machines
 from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
+from tuner.selection import match
 from tuner.stats import Floats
 
 WORSE = 0.02
@@ -304,7 +307,10 @@ def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RegretRequest:
-    """The settings of measurements. `path` has the table as the library reads it."""
+    """The settings of measurements. `path` has the table as the library reads it.
+
+    `rival` is another table, whose choices for collectives are measured as well.
+    """
 
     table: Table
     path: Path
@@ -312,6 +318,7 @@ class RegretRequest:
     environment: str
     launches: int
     budget_s: float
+    rival: Table | None = None
 
 
 def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretOutcome]:
@@ -333,7 +340,9 @@ def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretO
     choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)
     first = [launch(number, ["all", AUTO]) for number in range(choosing)]
     logs = _logs(first)
-    chosen = {size: _choices(problem, first[0], logs, size) for size in problem.sizes}
+    chosen = {
+        size: _choices(problem, first[0], logs, size, request.rival) for size in problem.sizes
+    }
     chosen = {size: choices for size, choices in chosen.items() if choices.methods}
     if not chosen:
         raise RegretError(
@@ -431,7 +440,27 @@ def _options(
     ]
 
 
-def _choices(problem: RegretProblem, file: BenchFile, logs: Logs, size: int) -> _Choices:
+def rivals(rival: Table, problem: RegretProblem, size_bytes: int) -> dict[str, str]:
+    """Return what a rival table chooses for a collective: by its rules, and by its means alone.
+
+    These are at the nearest size that it measured on this layout; nothing where it has none.
+    """
+    place = Place(problem.operation, problem.nodes, problem.ppn)
+    default = DEFAULT_METHODS[problem.operation]
+    rule = match.first(rival.rules, place, size_bytes)
+    found = {"rival": rule.method if rule else default}
+    here = [point for point in rival.points if point.case.place == place]
+    if here:
+        nearest = min(here, key=lambda point: abs(math.log(max(point.case.bytes, 1) / size_bytes)))
+        least = min(nearest.ratios, key=lambda its: its.ratio, default=None)
+        fastest = least.method if least and least.ratio < 1 else default
+        found["rival's least mean"] = fastest
+    return found
+
+
+def _choices(
+    problem: RegretProblem, file: BenchFile, logs: Logs, size: int, rival: Table | None
+) -> _Choices:
     """Return the methods at a size; none where not all of them were measured."""
     measured = {method: float(np.mean(its)) for (method, of), its in logs.items() if of == size}
     measured.pop(AUTO, None)
@@ -442,6 +471,9 @@ def _choices(problem: RegretProblem, file: BenchFile, logs: Logs, size: int) -> 
     methods = {"table": selected.method, "default": default}
     if problem.operation == "discovery":
         methods |= {name: rule(problem.procs) for name, rule in RULES.items()}
+    if rival and problem.operation in COLLECTIVES:
+        asked = rivals(rival, problem, size).items()
+        methods |= {name: method if method in measured else default for name, method in asked}
     fastest = sorted(measured, key=lambda method: measured[method])[:CONTENDERS]
     near = measured[fastest[0]] + math.log(CONTENDING)
     contenders = {method for method in fastest if measured[method] <= near}
