@@ -29,7 +29,7 @@ CODE = ("bootstrap.sh", "spack.yaml", ".ci", "checks", "dashboard", "kernels", "
 MOST_LINES = 110  # two pages
 MOST_COLUMNS = 120
 MOST_BYTES = 9000
-MOST_WORDS = 40  # of the glossary
+MOST_WORDS = 45  # of the glossary
 
 
 def name_of(page: Path) -> str:

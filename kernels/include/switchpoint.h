@@ -197,6 +197,18 @@ int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const c
                       const struct swp_hints *hints, swp_plan **plan);
 
 /*
+ * Plans an exchange of several fields, each with a send and a receive buffer of its own, by one message to a
+ * neighbour: the item of field f has field_bytes[f] bytes, and the exchange is that of items which have all
+ * fields. problem->item_bytes is ignored. Rules, models and statistics see these whole items. The plan packs
+ * and unpacks the fields in buffers of its own, which the statistics leave out, as does SWP_MEASURE.
+ * Collective, with the errors of swp_exchange_plan; SWP_ERR_MISMATCH also if the fields differ between ranks.
+ * A rank without sends and receives need not know the fields.
+ */
+int swp_fields_plan(MPI_Comm comm, const struct swp_exchange *problem, int nfields,
+                    const int64_t *field_bytes, const char *method, const struct swp_hints *hints,
+                    swp_plan **plan);
+
+/*
  * Plans a discovery: a sparse exchange in which no rank knows who will send to it. Collective on comm.
  * method, hints and errors as for swp_exchange_plan; the default is "pex".
  */
@@ -423,6 +435,14 @@ int swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
  * waits for such an exchange: all ranks must make such calls in one order, as with collective calls.
  */
 int swp_exchange_start(swp_plan *plan, const void *send, void *recv);
+
+/*
+ * The same for a plan of fields, which is completed by swp_wait and swp_test too: send[f] and recv[f] are the
+ * buffers of field f. The arrays themselves are no longer needed afterwards; they may be NULL where nothing
+ * is sent or received. Errors: as above, and SWP_ERR_ARGUMENT (one is NULL).
+ */
+int swp_fields_execute(swp_plan *plan, const void *const *send, void *const *recv);
+int swp_fields_start(swp_plan *plan, const void *const *send, void *const *recv);
 
 /* Progresses a started exchange. Sets *done to 1 when it is complete (then swp_wait must not be called), and
    to 0 on an error: a loop until done must check the error too. Local. Errors: as for swp_wait, and

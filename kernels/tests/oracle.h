@@ -4,22 +4,37 @@
 
 #include "traffic.h"
 
-/* An exchange of the oracle: a plan, its buffers with guards around them, and what must arrive. */
+enum { FIELDS = 4 };
+
+/* Instead of the bytes of an item: fields of these bytes, fused. */
+extern const int64_t field_bytes[FIELDS];
+enum { FUSED = 0 };
+
+/* An exchange of the oracle, of one field or of several that are fused: a plan, its buffers with guards
+   around them, and what must arrive. */
 struct exchange_run {
   swp_plan *plan;
   struct traffic *traffic;
   MPI_Comm comm;
   int rank;
-  int64_t item_bytes, gap, recv_items;
-  unsigned char *send, *recv; /* each between guard bytes */
+  int64_t item_bytes, gap, recv_items; /* item_bytes: of all fields */
+  struct field_run {
+    int64_t item_bytes;
+    unsigned char *send, *recv; /* each between guard bytes */
+  } fields[FIELDS];
+  int nfields; /* 0: one, not fused */
 };
 
-/* Plans the method; false, with nothing to close, if that failed (which is reported). */
+/* Plans the method, for items of so many bytes or FUSED; false, with nothing to close, if that failed (which
+   is reported). */
 bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const struct family *family,
               uint64_t seed, int64_t item_bytes, int64_t gap);
-/* Fills the send buffer with the data of call `call`, and the receive buffer with none. */
+/* Call the library with the run's buffers, and return its error. */
+int run_execute(struct exchange_run *run);
+int run_start(struct exchange_run *run);
+/* Fills the send buffers with the data of call `call`, and the receive buffers with none. */
 void run_fill(struct exchange_run *run, uint64_t call);
-/* Expects the data of that call in the receive buffer, and nothing else changed. */
+/* Expects the data of that call in the receive buffers, and nothing else changed. */
 void run_check(const struct exchange_run *run, uint64_t call);
 void run_close(struct exchange_run *run);
 

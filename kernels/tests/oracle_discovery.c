@@ -134,7 +134,7 @@ void check_discovery_during_exchange(MPI_Comm comm, const char *exchange, const 
   for (uint64_t call = 0; call < 3; call++) {
     struct traffic *traffic = traffic_new(&families[0], run.traffic->procs, call);
     run_fill(&run, call);
-    EXPECT_ERROR(swp_exchange_start(run.plan, run.send, run.recv), SWP_SUCCESS);
+    EXPECT_ERROR(run_start(&run), SWP_SUCCESS);
     discover(comm, plan, traffic, 24, call, &inbox);
     EXPECT_ERROR(swp_wait(run.plan), SWP_SUCCESS);
     run_check(&run, call);

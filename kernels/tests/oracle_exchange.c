@@ -10,19 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 
+const int64_t field_bytes[FIELDS] = {3, 24, 1, 8};
+
 enum { GUARD_BYTES = 64, GUARD = 0xa7, UNTOUCHED = 0x3c, LATE_US = 1000, MOST_REPETITIONS = 3000 };
 
-/* Item `item` of rank `source` in call `call`. */
+/* Item `item` of rank `source` in call `call`. Fields of one size would differ, too. */
 static void fill_item(unsigned char *item_data, int64_t item_bytes, int source, int64_t item, uint64_t call) {
-  test_fill(item_data, item_bytes, mix((uint64_t)source, (uint64_t)item, call, 77));
+  test_fill(item_data, item_bytes, mix((uint64_t)source, (uint64_t)item, call, 77 + (uint64_t)item_bytes));
 }
 
-static size_t send_bytes(const struct exchange_run *run) {
-  return (size_t)(run->traffic->rows[run->rank].nitems * run->item_bytes);
+static int count_buffers(const struct exchange_run *run) {
+  return run->nfields > 0 ? run->nfields : 1;
 }
 
-static size_t recv_bytes(const struct exchange_run *run) {
-  return (size_t)(run->recv_items * run->item_bytes);
+static size_t send_bytes(const struct exchange_run *run, const struct field_run *field) {
+  return (size_t)(run->traffic->rows[run->rank].nitems * field->item_bytes);
+}
+
+static size_t recv_bytes(const struct exchange_run *run, const struct field_run *field) {
+  return (size_t)(run->recv_items * field->item_bytes);
 }
 
 static unsigned char *guarded(size_t bytes) {
@@ -51,6 +57,27 @@ static bool any_is_small(const struct exchange_run *run) {
   return false;
 }
 
+static void make_buffers(struct exchange_run *run) {
+  for (int f = 0; f < count_buffers(run); f++) {
+    struct field_run *field = &run->fields[f];
+    field->send = guarded(send_bytes(run, field));
+    field->recv = guarded(recv_bytes(run, field));
+  }
+}
+
+static void list_buffers(const struct exchange_run *run, const void **send, void **recv) {
+  for (int f = 0; f < run->nfields; f++) {
+    send[f] = run->fields[f].send;
+    recv[f] = run->fields[f].recv;
+  }
+}
+
+static int plan_run(struct exchange_run *run, const struct swp_exchange *problem, const char *method) {
+  return run->nfields > 0
+             ? swp_fields_plan(run->comm, problem, FIELDS, field_bytes, method, &oracle_hints, &run->plan)
+             : swp_exchange_plan(run->comm, problem, method, &oracle_hints, &run->plan);
+}
+
 bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const struct family *family,
               uint64_t seed, int64_t item_bytes, int64_t gap) {
   int procs;
@@ -58,11 +85,16 @@ bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const
   MPI_Comm_size(comm, &procs);
   run->comm = comm;
   run->traffic = traffic_new(family, procs, seed);
-  run->item_bytes = item_bytes;
+  run->nfields = item_bytes == FUSED ? FIELDS : 0;
+  run->item_bytes = 0;
+  for (int f = 0; f < count_buffers(run); f++) {
+    run->fields[f].item_bytes = run->nfields > 0 ? field_bytes[f] : item_bytes;
+    run->item_bytes += run->fields[f].item_bytes;
+  }
   run->gap = gap;
   struct swp_exchange problem = exchange_of(run->traffic, run->rank, item_bytes, gap);
   run->recv_items = problem.nrecvs > 0 ? problem.recv_offsets[problem.nrecvs] : 0;
-  int error = test_agreed(comm, swp_exchange_plan(comm, &problem, method, &oracle_hints, &run->plan));
+  int error = test_agreed(comm, plan_run(run, &problem, method));
   exchange_free(&problem);
   const bool applicable = strcmp(method, "shared") != 0 || any_is_small(run);
   EXPECT_ERROR(error, applicable ? SWP_SUCCESS : SWP_ERR_NOT_APPLICABLE);
@@ -70,15 +102,35 @@ bool run_open(struct exchange_run *run, MPI_Comm comm, const char *method, const
     traffic_free(run->traffic);
     return false;
   }
-  run->send = guarded(send_bytes(run));
-  run->recv = guarded(recv_bytes(run));
+  make_buffers(run);
   return true;
 }
 
+int run_execute(struct exchange_run *run) {
+  const void *send[FIELDS];
+  void *recv[FIELDS];
+  if (run->nfields == 0)
+    return swp_exchange_execute(run->plan, run->fields[0].send, run->fields[0].recv);
+  list_buffers(run, send, recv);
+  return swp_fields_execute(run->plan, send, recv);
+}
+
+int run_start(struct exchange_run *run) {
+  const void *send[FIELDS];
+  void *recv[FIELDS];
+  if (run->nfields == 0)
+    return swp_exchange_start(run->plan, run->fields[0].send, run->fields[0].recv);
+  list_buffers(run, send, recv);
+  return swp_fields_start(run->plan, send, recv);
+}
+
 void run_fill(struct exchange_run *run, uint64_t call) {
-  for (int64_t item = 0; item < run->traffic->rows[run->rank].nitems; item++)
-    fill_item(run->send + item * run->item_bytes, run->item_bytes, run->rank, item, call);
-  memset(run->recv, UNTOUCHED, recv_bytes(run));
+  for (int f = 0; f < count_buffers(run); f++) {
+    struct field_run *field = &run->fields[f];
+    for (int64_t item = 0; item < run->traffic->rows[run->rank].nitems; item++)
+      fill_item(field->send + item * field->item_bytes, field->item_bytes, run->rank, item, call);
+    memset(field->recv, UNTOUCHED, recv_bytes(run, field));
+  }
 }
 
 static bool filled_with(const unsigned char *buffer, int64_t bytes, unsigned char value) {
@@ -89,18 +141,21 @@ static bool filled_with(const unsigned char *buffer, int64_t bytes, unsigned cha
 }
 
 /* Compares what came from one source, in the receive buffer at item `first`; gives how many items it is. */
-static int64_t check_message(const struct exchange_run *run, int source, int64_t first, uint64_t call) {
+static int64_t check_message(const struct exchange_run *run, const struct field_run *field, int source,
+                             int64_t first, uint64_t call) {
   int message = traffic_find(run->traffic, source, run->rank);
   if (message < 0)
     return 0;
   const struct row *row = &run->traffic->rows[source];
   int64_t count = row_items(row, message);
-  unsigned char *expected = test_allocate((size_t)run->item_bytes);
+  const size_t item_bytes = (size_t)field->item_bytes;
+  unsigned char *expected = test_allocate(item_bytes);
   for (int64_t i = 0; i < count; i++) {
     int64_t item = row->items[row->offsets[message] + i];
-    fill_item(expected, run->item_bytes, source, item, call);
-    bool same = memcmp(run->recv + (first + i) * run->item_bytes, expected, (size_t)run->item_bytes) == 0;
-    EXPECT(same, "call %d: item %d of %d from rank %d is wrong", (int)call, (int)i, (int)count, source);
+    fill_item(expected, field->item_bytes, source, item, call);
+    bool same = memcmp(field->recv + (first + i) * field->item_bytes, expected, item_bytes) == 0;
+    EXPECT(same, "call %d: item %d of %d from rank %d is wrong, of %d bytes", (int)call, (int)i, (int)count,
+           source, (int)item_bytes);
     if (!same)
       break;
   }
@@ -108,45 +163,51 @@ static int64_t check_message(const struct exchange_run *run, int source, int64_t
   return count;
 }
 
-void run_check(const struct exchange_run *run, uint64_t call) {
+static void check_field(const struct exchange_run *run, const struct field_run *field, uint64_t call) {
   int procs = run->traffic->procs;
   int64_t first = run->gap;
   for (int i = 0; i < procs; i++) /* the order in which exchange_of lists the receives */
-    first += check_message(run, (run->rank + procs - i) % procs, first, call);
+    first += check_message(run, field, (run->rank + procs - i) % procs, first, call);
   if (run->recv_items > 0)
-    EXPECT(filled_with(run->recv, run->gap * run->item_bytes, UNTOUCHED),
+    EXPECT(filled_with(field->recv, run->gap * field->item_bytes, UNTOUCHED),
            "call %d: wrote before the first receive", (int)call);
-  EXPECT(guards_hold(run->recv, recv_bytes(run)), "call %d: wrote outside the receive buffer", (int)call);
+  EXPECT(guards_hold(field->recv, recv_bytes(run, field)), "call %d: wrote outside the receive buffer",
+         (int)call);
 
-  unsigned char *expected = test_allocate((size_t)run->item_bytes);
-  bool unchanged = guards_hold(run->send, send_bytes(run));
+  const size_t item_bytes = (size_t)field->item_bytes;
+  unsigned char *expected = test_allocate(item_bytes);
+  bool unchanged = guards_hold(field->send, send_bytes(run, field));
   for (int64_t item = 0; item < run->traffic->rows[run->rank].nitems; item++) {
-    fill_item(expected, run->item_bytes, run->rank, item, call);
-    unchanged =
-        unchanged && memcmp(run->send + item * run->item_bytes, expected, (size_t)run->item_bytes) == 0;
+    fill_item(expected, field->item_bytes, run->rank, item, call);
+    unchanged = unchanged && memcmp(field->send + item * field->item_bytes, expected, item_bytes) == 0;
   }
   EXPECT(unchanged, "call %d: the send buffer was changed", (int)call);
   free(expected);
 }
 
-static void free_buffer(unsigned char *buffer) {
-  free(buffer - GUARD_BYTES);
+void run_check(const struct exchange_run *run, uint64_t call) {
+  for (int f = 0; f < count_buffers(run); f++)
+    check_field(run, &run->fields[f], call);
+}
+
+static void free_buffers(struct exchange_run *run) {
+  for (int f = 0; f < count_buffers(run); f++) {
+    free(run->fields[f].send - GUARD_BYTES);
+    free(run->fields[f].recv - GUARD_BYTES);
+  }
 }
 
 /* Other buffers, so that a plan which remembers the first ones is found out. */
 static void run_move_buffers(struct exchange_run *run) {
-  unsigned char *send = run->send, *recv = run->recv;
-  run->send = guarded(send_bytes(run));
-  run->recv = guarded(recv_bytes(run));
-  free_buffer(send);
-  free_buffer(recv);
+  struct exchange_run before = *run;
+  make_buffers(run);
+  free_buffers(&before);
 }
 
 void run_close(struct exchange_run *run) {
   EXPECT_ERROR(swp_plan_free(&run->plan), SWP_SUCCESS);
   EXPECT(run->plan == NULL, "swp_plan_free left the pointer");
-  free_buffer(run->send);
-  free_buffer(run->recv);
+  free_buffers(run);
   traffic_free(run->traffic);
 }
 
@@ -209,7 +270,7 @@ static void check_features(const struct exchange_run *run) {
 /* Starts, polls and waits; half of the ranks see it done in swp_test, the others in swp_wait. */
 static void start_test_wait(struct exchange_run *run) {
   int done = 0;
-  EXPECT_ERROR(swp_exchange_start(run->plan, run->send, run->recv), SWP_SUCCESS);
+  EXPECT_ERROR(run_start(run), SWP_SUCCESS);
   for (int i = 0; !done && (run->rank % 2 == 0 || i < 3); i++)
     EXPECT_ERROR(swp_test(run->plan, &done), SWP_SUCCESS);
   if (!done)
@@ -219,7 +280,8 @@ static void start_test_wait(struct exchange_run *run) {
 void check_exchange(MPI_Comm comm, const char *method, const struct family *family, int64_t item_bytes) {
   enum { GAP = 3 };
   struct exchange_run run;
-  test_case("exchange %s, %s, items of %d bytes", method, family->name, (int)item_bytes);
+  test_case("exchange %s, %s, items of %d bytes%s", method, family->name, (int)item_bytes,
+            item_bytes == FUSED ? ": fields" : "");
   if (!run_open(&run, comm, method, family, 5, item_bytes, GAP))
     return;
   check_features(&run);
@@ -227,7 +289,7 @@ void check_exchange(MPI_Comm comm, const char *method, const struct family *fami
     run_fill(&run, call);
     if (call == 1 && run.rank == run.traffic->procs / 2)
       usleep(LATE_US);
-    EXPECT_ERROR(swp_exchange_execute(run.plan, run.send, run.recv), SWP_SUCCESS);
+    EXPECT_ERROR(run_execute(&run), SWP_SUCCESS);
     run_check(&run, call);
     if (call == 1)
       run_move_buffers(&run);
@@ -257,7 +319,7 @@ void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds) 
     run_fill(&run, (uint64_t)call);
     if (mix((uint64_t)run.rank, (uint64_t)call, 8, 0) % 64 == 0)
       usleep(200);
-    EXPECT_ERROR(swp_exchange_execute(run.plan, run.send, run.recv), SWP_SUCCESS);
+    EXPECT_ERROR(run_execute(&run), SWP_SUCCESS);
     run_check(&run, (uint64_t)call);
     if (call == AT_LEAST - 1)
       calls = repetitions(comm, AT_LEAST, MPI_Wtime() - start, seconds);
@@ -273,7 +335,7 @@ void check_exchange_crossing(MPI_Comm comm, const char *method, const struct fam
   for (uint64_t call = 0; call < 6 && !run.plan->forwards; call++) {
     const bool waits_first = (run.rank + (int)call) % 2 == 0;
     run_fill(&run, call);
-    EXPECT_ERROR(swp_exchange_start(run.plan, run.send, run.recv), SWP_SUCCESS);
+    EXPECT_ERROR(run_start(&run), SWP_SUCCESS);
     if (waits_first)
       EXPECT_ERROR(swp_wait(run.plan), SWP_SUCCESS);
     MPI_Barrier(comm);
@@ -320,14 +382,15 @@ void check_exchange_orders(MPI_Comm comm, const char *const methods[2], bool eve
   struct exchange_run runs[2];
   int opened = 0;
   test_case("exchanges %s and %s, waits in every order", methods[0], methods[1]);
-  while (opened < 2 && run_open(&runs[opened], comm, methods[opened], &families[0], (uint64_t)opened, 24, 0))
+  while (opened < 2 && run_open(&runs[opened], comm, methods[opened], &families[0], (uint64_t)opened,
+                                opened == 0 ? 24 : FUSED, 0))
     opened++;
   const bool may = opened == 2 && !runs[0].plan->forwards && !runs[1].plan->forwards;
   for (int call = 0; may && call < (every ? ORDERS * ORDERS : ORDERS); call++) {
     for (int i = 0; i < 2; i++) {
       const int k = (i + runs[0].rank + call / 2) % 2; /* started in another order, too */
       run_fill(&runs[k], (uint64_t)call);
-      EXPECT_ERROR(swp_exchange_start(runs[k].plan, runs[k].send, runs[k].recv), SWP_SUCCESS);
+      EXPECT_ERROR(run_start(&runs[k]), SWP_SUCCESS);
     }
     act_in_order(runs, runs[0].rank % 2 == 0 ? call % ORDERS : (call / ORDERS + call) % ORDERS);
     for (int i = 0; i < 2; i++)
@@ -342,12 +405,12 @@ void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]) {
   int opened = 0;
   test_case("exchanges %s, %s and %s at the same time", methods[0], methods[1], methods[2]);
   while (opened < 3 && run_open(&runs[opened], comm, methods[opened], &families[opened * 4 % nfamilies],
-                                (uint64_t)opened, 8, 0))
+                                (uint64_t)opened, opened == 1 ? FUSED : 8, 0))
     opened++;
   for (uint64_t call = 0; opened == 3 && call < 8; call++) {
     for (int i = 0; i < 3; i++) {
       run_fill(&runs[i], call + 10 * (uint64_t)i);
-      EXPECT_ERROR(swp_exchange_start(runs[i].plan, runs[i].send, runs[i].recv), SWP_SUCCESS);
+      EXPECT_ERROR(run_start(&runs[i]), SWP_SUCCESS);
     }
     /* In an order that differs between ranks: poll all, or wait for one after the other. */
     int done[3] = {0, 0, 0};

@@ -27,7 +27,7 @@ static struct activity execute_counted(struct exchange_run *run) {
   MPI_Barrier(MPI_COMM_WORLD);
   long allocations = swp_allocate_count();
   activity_start(nodes);
-  int error = swp_exchange_execute(run->plan, run->send, run->recv);
+  int error = run_execute(run);
   struct activity activity = activity_stop();
   EXPECT_ERROR(error, SWP_SUCCESS);
   EXPECT_EQUAL(swp_allocate_count(), allocations);
@@ -164,14 +164,18 @@ static void check_complete(const struct exchange_run *run, const struct sizes *s
 
 /* ---- The methods ---- */
 
+/* Not by calls of MPI that send for it. */
+static bool sends_itself(const char *method) {
+  return strncmp(method, "neighbor", 8) != 0 && strncmp(method, "alltoallv", 9) != 0;
+}
+
 static void check_family(const char *method, const struct sizes *sizes, const struct family *family) {
   struct exchange_run run;
   test_case("%s, %s", method, family->name);
   if (!run_open(&run, MPI_COMM_WORLD, method, family, 9, ITEM_BYTES, 0))
     return;
   struct activity activity = execute_counted(&run);
-  bool by_messages = strncmp(method, "neighbor", 8) != 0 && strncmp(method, "alltoallv", 9) != 0;
-  if (by_messages) {
+  if (sends_itself(method)) {
     check_plan_is_kept(&run, &activity);
     check_copies(&run, &activity, family->self);
   }
@@ -186,12 +190,25 @@ static void check_family(const char *method, const struct sizes *sizes, const st
   run_close(&run);
 }
 
+/* With fields no more messages are sent, and nothing is allocated either. */
+static void check_fields(const char *method) {
+  struct exchange_run run;
+  test_case("%s, fields", method);
+  if (!run_open(&run, MPI_COMM_WORLD, method, &families[0], 9, FUSED, 0))
+    return;
+  struct activity activity = execute_counted(&run);
+  if (sends_itself(method))
+    check_plan_is_kept(&run, &activity);
+  run_close(&run);
+}
+
 /* Every other family on many ranks: the rest is like one of them. */
 static void check_method(const char *method, const struct sizes *sizes) {
   int procs;
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   for (int i = 0; i < nfamilies; i += procs > 4 ? 2 : 1)
     check_family(method, sizes, &families[i]);
+  check_fields(method);
 }
 
 static void check_all_methods(int procs) {

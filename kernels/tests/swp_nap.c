@@ -307,10 +307,10 @@ static struct expected expected_of_node(const struct traffic *traffic, const int
   return expected;
 }
 
-static void check_totals(const char *method, const struct family *family) {
+static void check_totals(const char *method, const struct family *family, int64_t item_bytes) {
   struct exchange_run run;
   test_case("%s, %s, %d ranks a node", method, family->name, oracle_hints.ppn);
-  if (!run_open(&run, MPI_COMM_WORLD, method, family, 9, 24, 0))
+  if (!run_open(&run, MPI_COMM_WORLD, method, family, 9, item_bytes, 0))
     return;
   int *nodes = nodes_of(run.comm);
   bool sharing = strcmp(method, "nap") == 0;
@@ -337,8 +337,9 @@ static void check_layouts(void) {
   for (oracle_hints.ppn = 1; oracle_hints.ppn <= 4; oracle_hints.ppn++)
     for (oracle_hints.placement = 0; oracle_hints.placement <= SWP_PLACEMENT_CYCLIC; oracle_hints.placement++)
       for (int i = 0; i < nfamilies; i++) {
-        check_totals("nap:sharing=no", &families[i]);
-        check_totals("nap", &families[i]);
+        check_totals("nap:sharing=no", &families[i], 24);
+        check_totals("nap", &families[i], 24);
+        check_totals("nap", &families[i], FUSED);
       }
 }
 

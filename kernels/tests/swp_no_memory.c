@@ -13,9 +13,12 @@
 #include <string.h>
 
 static int rank, procs;
+static bool with_fields;
 
 static int plan_operation(enum swp_operation operation, const char *method,
                           const struct swp_exchange *problem, swp_plan **plan) {
+  if (with_fields)
+    return swp_fields_plan(MPI_COMM_WORLD, problem, FIELDS, field_bytes, method, &oracle_hints, plan);
   return operation == SWP_EXCHANGE ? swp_exchange_plan(MPI_COMM_WORLD, problem, method, &oracle_hints, plan)
                                    : swp_discovery_plan(MPI_COMM_WORLD, method, &oracle_hints, plan);
 }
@@ -29,7 +32,8 @@ static void planning_survives_no_memory(enum swp_operation operation, const char
   long objects = mpi_objects();
   for (k = 1; error != SWP_SUCCESS && k < MOST; k++) {
     swp_plan *plan = NULL;
-    test_case("%s, %d ranks a node, allocation %d fails on rank %d", method, oracle_hints.ppn, k, culprit);
+    test_case("%s%s, %d ranks a node, allocation %d fails on rank %d", method,
+              with_fields ? " of fields" : "", oracle_hints.ppn, k, culprit);
     if (rank == culprit)
       swp_allocate_fail_after(k);
     error = plan_operation(operation, method, &problem, &plan);
@@ -153,6 +157,9 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   every_method_survives_no_memory(procs / 2);
+  with_fields = true;
+  planning_survives_no_memory(SWP_EXCHANGE, "direct", procs / 2);
+  with_fields = false;
   an_estimate_survives_no_memory(procs / 2);
   a_discovery_survives_no_memory();
   for (int ppn = 1; procs > 1 && ppn <= procs; ppn++)

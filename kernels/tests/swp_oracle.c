@@ -37,7 +37,7 @@ static void add_words(struct specs *specs, char *words, bool sharing) {
 }
 
 /* The checks that need no more than a method and a communicator. Up to three ranks every family meets every
-   item size; above, where ranks share cores, one each. */
+   item size; above, where ranks share cores, one each, and fields. */
 static void check_families(MPI_Comm comm, enum swp_operation operation, const char *method) {
   int procs;
   MPI_Comm_size(comm, &procs);
@@ -49,6 +49,8 @@ static void check_families(MPI_Comm comm, enum swp_operation operation, const ch
       else
         check_discovery(comm, method, &families[family], bytes);
     }
+  for (int family = 0; operation == SWP_EXCHANGE && family < nfamilies; family++)
+    check_exchange(comm, method, &families[family], FUSED);
 }
 
 static void check_method(enum swp_operation operation, const char *method) {

@@ -106,7 +106,7 @@ static void *execute_and_free(void *argument) {
   struct exchange_run *run = argument;
   for (uint64_t call = 0; call < CALLS; call++) {
     run_fill(run, call);
-    EXPECT_ERROR(swp_exchange_execute(run->plan, run->send, run->recv), SWP_SUCCESS);
+    EXPECT_ERROR(run_execute(run), SWP_SUCCESS);
     run_check(run, call);
   }
   run_close(run);

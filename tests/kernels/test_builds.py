@@ -79,6 +79,7 @@ def test_clang_tidy_finds_nothing(any_kernels: Kernels, require: Require) -> Non
         ("swp_collectives", []),
         ("swp_counts", []),
         ("swp_failures", []),
+        ("swp_fields", []),
         ("swp_faults", []),
         ("swp_no_memory", []),
         ("swp_free", []),

@@ -242,6 +242,11 @@ def test_a_failure_of_one_rank_is_an_error_of_all(kernels: Kernels, procs: int) 
 
 
 @on_ranks([1, 2, 3, 4])
+def test_fields_are_one_exchange(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_fields", procs) > 30
+
+
+@on_ranks([1, 2, 3, 4])
 def test_what_fails_below_the_library_is_an_error(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_faults", procs) > 10
 

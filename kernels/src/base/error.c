@@ -95,11 +95,15 @@ int swp_agree(MPI_Comm comm, int error) {
 }
 
 /* FNV-1a. */
-int64_t swp_text_hash(const char *text) {
+int64_t swp_hash(const void *data, size_t bytes) {
   uint64_t hash = 0xcbf29ce484222325u;
-  for (; text != NULL && *text != '\0'; text++)
-    hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  for (size_t i = 0; i < bytes; i++)
+    hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
   return (int64_t)(hash >> 2);
+}
+
+int64_t swp_text_hash(const char *text) {
+  return swp_hash(text, text != NULL ? strlen(text) : 0);
 }
 
 #define TEXT(number) #number

@@ -3,6 +3,7 @@
 #define SWP_ERROR_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ERROR_TEXT_BYTES 512
@@ -16,7 +17,10 @@ int swp_fail_mpi(int mpi_error, const char *call) __attribute__((cold));
 /* Return the worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
 int swp_agree(MPI_Comm comm, int error);
 
-/* A nonnegative hash of a text (NULL as ""), which ranks compare where their texts must be equal. */
+/* A nonnegative hash, which ranks compare where their data must be equal. */
+int64_t swp_hash(const void *data, size_t bytes);
+
+/* That of a text; NULL is as "". */
 int64_t swp_text_hash(const char *text);
 
 /* Leaves the enclosing function through its label `done` with `error` set when an MPI call fails. */

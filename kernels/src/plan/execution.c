@@ -41,10 +41,8 @@ static void copy_to_self(const struct problem *problem, const char *send, char *
   swp_runs_pack(problem->self.runs, problem->self.nruns, send, recv + problem->self_offset);
 }
 
-HOT static int begin(struct swp_plan *plan, const void *send, void *recv, const char *call) {
-  int error = swp_plan_check(plan, SWP_EXCHANGE, PLAN_IDLE, call);
-  if (error != SWP_SUCCESS)
-    return error;
+HOT static int begin(struct swp_plan *plan, const void *send, void *recv) {
+  int error;
   __builtin_prefetch(&swp_outstanding_count); /* read after the messages are posted */
   error = plan->start(plan, send, recv);
   if (error != SWP_SUCCESS)
@@ -53,6 +51,31 @@ HOT static int begin(struct swp_plan *plan, const void *send, void *recv, const 
   if (plan->has_self)
     copy_to_self(exchange_plan_of(plan)->problem, send, recv);
   return SWP_SUCCESS;
+}
+
+/* Whether an exchange, with fields or not, can begin. */
+HOT static int check_begin(const struct swp_plan *plan, bool has_fields, const char *call) {
+  int error = swp_plan_check(plan, SWP_EXCHANGE, PLAN_IDLE, call);
+  if (error == SWP_SUCCESS && plan->has_fields != has_fields)
+    return swp_fail(SWP_ERR_STATE, "%s: the plan is %s", call,
+                    has_fields ? "not for fields"
+                               : "for fields; call swp_fields_execute or swp_fields_start");
+  return error;
+}
+
+HOT static int begin_plain(struct swp_plan *plan, const void *send, void *recv, const char *call) {
+  int error = check_begin(plan, false, call);
+  return error == SWP_SUCCESS ? begin(plan, send, recv) : error;
+}
+
+HOT static int begin_fields(struct swp_plan *plan, const void *const *send, void *const *recv,
+                            const char *call) {
+  int error = check_begin(plan, true, call);
+  if (error != SWP_SUCCESS)
+    return error;
+  struct fields *fields = &exchange_plan_of(plan)->fields;
+  error = swp_fields_pack(fields, send, recv, call);
+  return error == SWP_SUCCESS ? begin(plan, fields->send, fields->recv) : error;
 }
 
 /* Ends the background progress of a plan that forwards. *done is true if that completed it. */
@@ -68,16 +91,30 @@ static int reclaim(struct swp_plan *plan, bool *done) {
 }
 
 HOT int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
-  int error = begin(plan, send, recv, "swp_exchange_execute");
+  int error = begin_plain(plan, send, recv, "swp_exchange_execute");
   bool done;
   return error == SWP_SUCCESS ? advance(plan, true, &done) : error;
 }
 
-int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
-  int error = begin(plan, send, recv, "swp_exchange_start");
+HOT int swp_fields_execute(swp_plan *plan, const void *const *send, void *const *recv) {
+  int error = begin_fields(plan, send, recv, "swp_fields_execute");
+  bool done;
+  return error == SWP_SUCCESS ? advance(plan, true, &done) : error;
+}
+
+/* Lets other calls progress it, if ranks wait for that. */
+static int leave_started(struct swp_plan *plan, int error) {
   if (error == SWP_SUCCESS && plan->forwards)
     swp_outstanding_add(exchange_plan_of(plan));
   return error;
+}
+
+int swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
+  return leave_started(plan, begin_plain(plan, send, recv, "swp_exchange_start"));
+}
+
+int swp_fields_start(swp_plan *plan, const void *const *send, void *const *recv) {
+  return leave_started(plan, begin_fields(plan, send, recv, "swp_fields_start"));
 }
 
 int swp_wait(swp_plan *plan) {

@@ -2,6 +2,7 @@
 #ifndef SWP_KINDS_H
 #define SWP_KINDS_H
 
+#include "fields.h"
 #include "model.h"
 #include "plan.h"
 #include "problem.h"
@@ -29,6 +30,7 @@ struct exchange_plan {
   struct swp_plan plan;
   const struct problem *problem;
   struct problem *own_problem; /* NULL in a trial, which uses another plan's problem */
+  struct fields fields;        /* if the plan has them */
 
   /* Set by the method while planning, this rank's share: */
   int nstages;

@@ -18,15 +18,17 @@ struct swp_plan {
   /* Members that every execution reads come first, in one cache line, for exchanges of a microsecond. */
   enum swp_operation operation;
   enum plan_state state;
-  MPI_Comm comm; /* private */
-  bool yields;   /* more ranks than cores on this node: polling yields the core */
-  bool polls;    /* oversubscribed, and MPI's own waiting does not yield: waiting polls instead */
-  bool forwards; /* of an exchange in several stages: other ranks wait for this one in between */
-  bool has_self; /* of an exchange: there is a message to this rank itself */
+  MPI_Comm comm;   /* private */
+  bool yields;     /* more ranks than cores on this node: polling yields the core */
+  bool polls;      /* oversubscribed, and MPI's own waiting does not yield: waiting polls instead */
+  bool forwards;   /* of an exchange in several stages: other ranks wait for this one in between */
+  bool has_self;   /* of an exchange: there is a message to this rank itself */
+  bool has_fields; /* of an exchange: it is executed with the buffers of several fields */
   unsigned idle_polls;
   void *method_state; /* the method's own */
   int (*start)(struct swp_plan *plan, const char *send, char *recv);
-  int (*advance)(struct swp_plan *plan, bool block, bool *done); /* both of an exchange's method */
+  int (*advance)(struct swp_plan *plan, bool block,
+                 bool *done); /* both of an exchange's method, or around it */
 
   struct spec spec;
   bool prepared; /* the method's plan was called, and its free not yet */

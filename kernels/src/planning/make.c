@@ -37,6 +37,8 @@ int swp_plan_by_method(struct swp_plan *plan, const struct spec *spec) {
     const struct exchange_plan *exchange = exchange_plan_of(plan);
     plan->has_self = exchange->problem->self.bytes > 0;
     plan->forwards = exchange->nstages > 1;
+    if (plan->has_fields)
+      plan->advance = swp_fields_advance;
   }
   return error;
 }
@@ -157,6 +159,8 @@ int swp_plan_free(swp_plan **pointer) {
   if (swp_is_collective(plan->operation))
     swp_prepare_end(collective_plan_of(plan));
   swp_plan_unprepare(plan);
+  if (plan->operation == SWP_EXCHANGE)
+    swp_fields_free(&exchange_plan_of(plan)->fields);
   if (plan->operation == SWP_DISCOVERY)
     swp_inbox_destroy(discovery_plan_of(plan)->spare_inbox);
   swp_release_keeps(kept);

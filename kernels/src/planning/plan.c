@@ -19,7 +19,8 @@ static int check_equal(struct swp_plan *plan, const char *method) {
   const int64_t ANY = INT64_MIN; /* of a rank that has no say */
   const struct swp_hints *hints = &plan->hints;
   const struct features *features = &plan->features;
-  struct problem *problem = plan->operation == SWP_EXCHANGE ? exchange_plan_of(plan)->own_problem : NULL;
+  struct exchange_plan *exchange = exchange_plan_of(plan);
+  struct problem *problem = plan->operation == SWP_EXCHANGE ? exchange->own_problem : NULL;
   const bool has_items = problem != NULL && problem->item_bytes != 0;
   const bool agree_later = plan->operation == SWP_ALLTOALLV;
   const struct {
@@ -28,6 +29,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
   } values[] = {
       {"operation", plan->operation},
       {"method", method != NULL ? swp_text_hash(method) : -1}, /* NULL differs from "" */
+      {"list of fields", has_items ? exchange->fields.hash : ANY},
       {"item_bytes", has_items ? problem->item_bytes : ANY},
       {"hints.flags", hints->flags},
       {"hints.executions", hints->executions},
@@ -45,7 +47,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
       {"commutativity of the operation", features->commutative},
       {"operation of the reduction", features->predefined},
   };
-  enum { ITEM_BYTES = 2, VALUES = sizeof values / sizeof values[0] };
+  enum { FIELDS = 2, ITEM_BYTES, VALUES = sizeof values / sizeof values[0] };
   int64_t mine[2 * VALUES], greatest[2 * VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < VALUES; i++) {
@@ -55,7 +57,8 @@ static int check_equal(struct swp_plan *plan, const char *method) {
   MPI_TRY(MPI_Allreduce(mine, greatest, 2 * VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
   for (int i = 0; i < VALUES; i++)
     if (greatest[i] != ANY && greatest[i] != ~greatest[VALUES + i])
-      return swp_fail(SWP_ERR_ARGUMENT, "the %s differs between ranks", values[i].name);
+      return swp_fail(i == FIELDS ? SWP_ERR_MISMATCH : SWP_ERR_ARGUMENT, "the %s differs between ranks",
+                      values[i].name);
   if (problem != NULL)
     problem->item_bytes = greatest[ITEM_BYTES] != ANY ? greatest[ITEM_BYTES] : 1;
 done:
@@ -99,6 +102,9 @@ struct request {
   enum swp_operation operation;
   const char *method;
   const struct swp_exchange *exchange;
+  bool has_fields; /* of the exchange; then: */
+  int nfields;
+  const int64_t *field_bytes;
   const struct swp_collective *collective;
   const struct match *match; /* of the selector, or index -1 for a wrong one; NULL: to be selected */
   const swp_selector *selector;
@@ -114,13 +120,17 @@ static int take_selector(struct swp_plan *plan, const struct request *request) {
   return SWP_SUCCESS;
 }
 
-static int build_problem(struct exchange_plan *exchange, const struct swp_exchange *description) {
+static int build_problem(struct exchange_plan *exchange, const struct request *request) {
   struct swp_plan *plan = &exchange->plan;
   struct problem *problem = swp_plan_allocate(plan, 1, sizeof *problem);
   exchange->problem = exchange->own_problem = problem;
   if (problem == NULL)
     return swp_fail(SWP_ERR_MEMORY, "no memory to plan an exchange");
-  return swp_problem_build(description, plan->rank, plan->procs, problem, &plan->account);
+  plan->has_fields = request->has_fields;
+  if (plan->has_fields)
+    return swp_fields_build(request->exchange, request->nfields, request->field_bytes, plan->rank,
+                            plan->procs, &exchange->fields, problem, &plan->account);
+  return swp_problem_build(request->exchange, plan->rank, plan->procs, problem, &plan->account);
 }
 
 static int create_spare_inbox(struct discovery_plan *discovery) {
@@ -138,7 +148,7 @@ static int begin_plan(struct swp_plan *plan, const struct request *request) {
   if (error != SWP_SUCCESS)
     return error;
   if (plan->operation == SWP_EXCHANGE)
-    return build_problem(exchange_plan_of(plan), request->exchange);
+    return build_problem(exchange_plan_of(plan), request);
   if (plan->operation == SWP_DISCOVERY)
     return create_spare_inbox(discovery_plan_of(plan));
   return swp_collective_begin(collective_plan_of(plan), request->collective);
@@ -269,6 +279,14 @@ int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const c
                       const struct swp_hints *hints, swp_plan **plan) {
   return create_plan(comm, &(struct request){SWP_EXCHANGE, .method = method, .exchange = problem}, hints,
                      plan);
+}
+
+int swp_fields_plan(MPI_Comm comm, const struct swp_exchange *problem, int nfields,
+                    const int64_t *field_bytes, const char *method, const struct swp_hints *hints,
+                    swp_plan **plan) {
+  const struct request request = {SWP_EXCHANGE,       .method = method,   .exchange = problem,
+                                  .has_fields = true, .nfields = nfields, .field_bytes = field_bytes};
+  return create_plan(comm, &request, hints, plan);
 }
 
 int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan) {
