@@ -6,13 +6,14 @@ rank leaves the others waiting, unless it ends the job (python -m mpi4py).
 """
 
 from .library import ErrorCode, LibraryError, SwitchpointError, version
-from .plans import Collective, Discovery, Exchange, Hints, Plan, Stage, Statistics, Table
+from .plans import Collective, Discovery, Exchange, Fields, Hints, Plan, Stage, Statistics, Table
 
 __all__ = [
     "Collective",
     "Discovery",
     "ErrorCode",
     "Exchange",
+    "Fields",
     "Hints",
     "LibraryError",
     "Plan",

@@ -227,7 +227,62 @@ class _Exchange(ctypes.Structure):
     )
 
 
-class Exchange(Plan):
+class _Lasting(Plan):
+    """A plan whose execution may be under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started: Sequence[MPI.buffer] | None = None  # must stay where it is
+
+    def test(self) -> bool:
+        """Progress a started exchange, and return whether it is complete; then do not wait."""
+        done = ctypes.c_int()
+        call("swp_test", self._handle, ctypes.byref(done))
+        if done.value:
+            self._started = None
+        return bool(done.value)
+
+    def wait(self) -> None:
+        """Complete a started exchange."""
+        call("swp_wait", self._handle)
+        self._started = None
+
+    def _describe(
+        self,
+        item_bytes: int,
+        nitems: int,
+        send_ranks: Iterable[int],
+        send_offsets: Iterable[int],
+        recv_ranks: Iterable[int],
+        recv_offsets: Iterable[int],
+        send_items: Iterable[int] | None,
+    ) -> _Exchange:
+        """Return the problem for C, and set the items of both buffers."""
+        ranks, offsets = array("i", send_ranks), array("q", send_offsets)
+        sources, places = array("i", recv_ranks), array("q", recv_offsets)
+        items = None if send_items is None else array("q", send_items)
+        for name, each, ends in (("send", ranks, offsets), ("recv", sources, places)):
+            if each and len(ends) != len(each) + 1:
+                raise ValueError(f"{name}_offsets must have one element more than {name}_ranks")
+        if items is not None and ranks and len(items) < offsets[-1]:
+            raise ValueError(f"send_items has {len(items)} elements; send_offsets name more")
+        self._send_items, self._recv_items = nitems, places[-1] if sources else 0
+        problem = _Exchange(
+            item_bytes,
+            nitems,
+            len(ranks),
+            _start(ranks),
+            _start(offsets),
+            None if items is None else _start(items),
+            len(sources),
+            _start(sources),
+            _start(places),
+        )
+        problem.arrays = (ranks, offsets, items, sources, places)  # alive as long as the problem
+        return problem
+
+
+class Exchange(_Lasting):
     """An exchange between ranks that know their partners, as struct swp_exchange describes it.
 
     Message i goes to `send_ranks[i]` with the items `send_offsets[i]` to `send_offsets[i + 1]` of
@@ -254,28 +309,10 @@ class Exchange(Plan):
         hints: Hints | None = None,
     ) -> None:
         super().__init__()
-        ranks, offsets = array("i", send_ranks), array("q", send_offsets)
-        sources, places = array("i", recv_ranks), array("q", recv_offsets)
-        items = None if send_items is None else array("q", send_items)
-        for name, each, ends in (("send", ranks, offsets), ("recv", sources, places)):
-            if each and len(ends) != len(each) + 1:
-                raise ValueError(f"{name}_offsets must have one element more than {name}_ranks")
-        if items is not None and ranks and len(items) < offsets[-1]:
-            raise ValueError(f"send_items has {len(items)} elements; send_offsets name more")
-        problem = _Exchange(
-            item_bytes,
-            nitems,
-            len(ranks),
-            _start(ranks),
-            _start(offsets),
-            None if items is None else _start(items),
-            len(sources),
-            _start(sources),
-            _start(places),
+        problem = self._describe(
+            item_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, send_items
         )
-        self._send_bytes = nitems * item_bytes
-        self._recv_bytes = (places[-1] if sources else 0) * item_bytes
-        self._started: tuple[MPI.buffer, MPI.buffer] | None = None  # must stay where it is
+        self._item_bytes = item_bytes
         self._plan("swp_exchange_plan", comm, [ctypes.byref(problem)], method, hints)
 
     def execute(self, send: Buffer, recv: Buffer) -> None:
@@ -289,24 +326,73 @@ class Exchange(Plan):
         call("swp_exchange_start", self._handle, *(each.address for each in memories))
         self._started = memories
 
-    def test(self) -> bool:
-        """Progress a started exchange, and return whether it is complete; then do not wait."""
-        done = ctypes.c_int()
-        call("swp_test", self._handle, ctypes.byref(done))
-        if done.value:
-            self._started = None
-        return bool(done.value)
-
-    def wait(self) -> None:
-        """Complete a started exchange."""
-        call("swp_wait", self._handle)
-        self._started = None
-
     def _memories(self, send: Buffer, recv: Buffer) -> tuple[MPI.buffer, MPI.buffer]:
         return (
-            memory(send, self._send_bytes, "send"),
-            memory(recv, self._recv_bytes, "recv", writable=True),
+            memory(send, self._send_items * self._item_bytes, "send"),
+            memory(recv, self._recv_items * self._item_bytes, "recv", writable=True),
         )
+
+
+class Fields(_Lasting):
+    """An exchange of several fields by one message to a neighbour, as swp_fields_plan has it.
+
+    `field_bytes` has the bytes of an item of each field; all else is as for Exchange. Collective.
+
+    Raises:
+        ValueError: lists do not belong together; other ranks then wait for this one.
+        SwitchpointError: the plan cannot be made, on every rank.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        field_bytes: Iterable[int],
+        nitems: int,
+        send_ranks: Iterable[int],
+        send_offsets: Iterable[int],
+        recv_ranks: Iterable[int],
+        recv_offsets: Iterable[int],
+        send_items: Iterable[int] | None = None,
+        *,
+        method: str = "auto",
+        hints: Hints | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = array("q", field_bytes)
+        problem = self._describe(
+            0, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, send_items
+        )
+        self._field_bytes = sizes
+        described = [ctypes.byref(problem), len(sizes), _start(sizes)]
+        self._plan("swp_fields_plan", comm, described, method, hints)
+
+    def execute(self, send: Sequence[Buffer], recv: Sequence[Buffer]) -> None:
+        """Exchange the items of each field in `send` for those in `recv`. Collective."""
+        sources, targets = self._memories(send, recv)
+        call("swp_fields_execute", self._handle, _addresses(sources), _addresses(targets))
+
+    def start(self, send: Sequence[Buffer], recv: Sequence[Buffer]) -> None:
+        """Start an exchange; until it is complete, write no buffer and do not read `recv`."""
+        sources, targets = self._memories(send, recv)
+        call("swp_fields_start", self._handle, _addresses(sources), _addresses(targets))
+        self._started = [*sources, *targets]
+
+    def _memories(
+        self, send: Sequence[Buffer], recv: Sequence[Buffer]
+    ) -> tuple[list[MPI.buffer], list[MPI.buffer]]:
+        for name, buffers in (("send", send), ("recv", recv)):
+            if len(buffers) != len(self._field_bytes):
+                needed = len(self._field_bytes)
+                raise ValueError(f"{name} has {len(buffers)} buffers; the plan has {needed} fields")
+        sources = [
+            memory(buffer, self._send_items * size, f"send[{f}]")
+            for f, (buffer, size) in enumerate(zip(send, self._field_bytes, strict=True))
+        ]
+        targets = [
+            memory(buffer, self._recv_items * size, f"recv[{f}]", writable=True)
+            for f, (buffer, size) in enumerate(zip(recv, self._field_bytes, strict=True))
+        ]
+        return sources, targets
 
 
 class Discovery(Plan):
@@ -577,6 +663,10 @@ def _place(
 
 def _handle(thing: MPI.Comm | MPI.Datatype | MPI.Op) -> ctypes.c_int | ctypes.c_void_p:
     return Handle(MPI._handleof(thing))
+
+
+def _addresses(memories: Sequence[MPI.buffer]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(memories))(*(each.address for each in memories))
 
 
 def _start(numbers: array[int]) -> int:

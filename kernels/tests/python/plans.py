@@ -104,6 +104,45 @@ def exchanges() -> None:
     failed(swp.ErrorCode.ARGUMENT, "plan is NULL", lambda: plan.execute(send, recv))
 
 
+def fields() -> None:
+    """Items 2 and 0 of a pressure and a velocity, behind an item that is left alone."""
+    lists = (3, [NEXT], [0, 2], [PREVIOUS], [1, 3], [2, 0])
+    pressure = np.arange(3.0) + 10 * RANK
+    velocity = (np.arange(9, dtype=np.float32) + 100 * RANK).reshape(3, 3)
+    got = [np.full(3, -1.0), np.full((3, 3), -1, np.float32)]
+    with swp.Fields(COMM, [8, 12], *lists, method="alltoallv") as plan:
+
+        def expect_fields(name: str) -> None:
+            expect(got[0].tolist() == [-1, 10 * PREVIOUS + 2, 10 * PREVIOUS], f"pressure, {name}")
+            expected = [[-1, -1, -1], [6, 7, 8], [0, 1, 2]] + np.array([[0], [1], [1]]) * (
+                100 * PREVIOUS
+            )
+            expect(got[1].tolist() == expected.tolist(), f"velocity, {name}")
+            got[0][:], got[1][:] = -1, -1
+
+        problem, _ = plan.statistics()
+        expect(problem.mmax == (PROCS > 1) and problem.vavg_bytes == 40 * (PROCS > 1), "statistics")
+        plan.execute([pressure, velocity], got)
+        expect_fields("executed")
+        plan.start([bytes(pressure), bytes(velocity)], got)  # only the plan keeps these bytes
+        gc.collect()
+        failed(swp.ErrorCode.STATE, "", plan.free)
+        plan.wait()
+        expect_fields("started")
+        plan.start([pressure, velocity], got)
+        while not plan.test():
+            pass
+        expect_fields("tested")
+        refused(ValueError, "send has 1 buffers", lambda: plan.execute([pressure], got))
+        refused(ValueError, "recv has 3 buffers", lambda: plan.start(got, [*got, pressure]))
+        refused(ValueError, "recv[1] has 24 bytes", lambda: plan.execute(got, [got[0]] * 2))
+    sizes = [8, 4] if RANK == PROCS - 1 else [4, 8]
+    if PROCS > 1:
+        failed(swp.ErrorCode.MISMATCH, "fields", lambda: swp.Fields(COMM, sizes, *lists))
+    failed(swp.ErrorCode.ARGUMENT, "field_bytes[1]", lambda: swp.Fields(COMM, [8, 0], *lists))
+    failed(swp.ErrorCode.ARGUMENT, "nfields", lambda: swp.Fields(COMM, [], *lists))
+
+
 def errors_of_exchanges() -> None:
     one = ([NEXT], [0, 1], [PREVIOUS], [0, 1])
     failed(swp.ErrorCode.METHOD, "no_such", lambda: ring("no_such"))
@@ -245,6 +284,7 @@ def tables(path: Path) -> None:
 
 expect(swp.version() == "0.1.0", "version")
 exchanges()
+fields()
 errors_of_exchanges()
 discoveries()
 collectives()
