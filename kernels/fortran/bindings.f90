@@ -128,6 +128,17 @@ module switchpoint_bindings
       type(c_ptr), intent(out) :: plan
     end function
 
+    integer(c_int) function c_fields_plan(comm, problem, nfields, field_bytes, method, hints, plan) &
+        bind(C, name='swp_fortran_fields_plan')
+      import
+      integer(c_int), value :: comm, nfields
+      type(exchange_problem), intent(in) :: problem
+      integer(c_int64_t), intent(in) :: field_bytes(*)
+      character(c_char), intent(in) :: method(*)
+      type(swp_hints), intent(in), optional :: hints
+      type(c_ptr), intent(out) :: plan
+    end function
+
     integer(c_int) function c_discovery_plan(comm, method, hints, plan) bind(C, name='swp_fortran_discovery_plan')
       import
       integer(c_int), value :: comm
@@ -159,6 +170,18 @@ module switchpoint_bindings
     integer(c_int) function c_exchange_start(plan, send, recv) bind(C, name='swp_exchange_start')
       import
       type(c_ptr), value :: plan, send, recv
+    end function
+
+    integer(c_int) function c_fields_execute(plan, send, recv) bind(C, name='swp_fields_execute')
+      import
+      type(c_ptr), value :: plan
+      type(c_ptr), intent(in) :: send(*), recv(*)
+    end function
+
+    integer(c_int) function c_fields_start(plan, send, recv) bind(C, name='swp_fields_start')
+      import
+      type(c_ptr), value :: plan
+      type(c_ptr), intent(in) :: send(*), recv(*)
     end function
 
     integer(c_int) function c_test(plan, done) bind(C, name='swp_test')

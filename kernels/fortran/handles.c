@@ -44,6 +44,12 @@ int swp_fortran_exchange_plan(MPI_Fint comm, const struct swp_exchange *problem,
   return swp_exchange_plan(MPI_Comm_f2c(comm), problem, method, hints, plan);
 }
 
+int swp_fortran_fields_plan(MPI_Fint comm, const struct swp_exchange *problem, int nfields,
+                            const int64_t *field_bytes, const char *method, const struct swp_hints *hints,
+                            swp_plan **plan) {
+  return swp_fields_plan(MPI_Comm_f2c(comm), problem, nfields, field_bytes, method, hints, plan);
+}
+
 int swp_fortran_discovery_plan(MPI_Fint comm, const char *method, const struct swp_hints *hints,
                                swp_plan **plan) {
   return swp_discovery_plan(MPI_Comm_f2c(comm), method, hints, plan);

@@ -16,6 +16,7 @@ module switchpoint
   public :: swp_error_message, swp_error_mpi, swp_operation_name, swp_strerror, swp_version
   public :: swp_table_free, swp_table_has, swp_table_read, swp_table_rules
   public :: swp_exchange_execute, swp_exchange_plan, swp_exchange_start, swp_test, swp_wait
+  public :: swp_fields_execute, swp_fields_plan, swp_fields_start
   public :: swp_discovery_execute, swp_discovery_plan, swp_inbox_free
   public :: swp_collective_execute, swp_collective_plan, swp_collective_set
   public :: swp_plan_describe, swp_plan_free, swp_plan_method, swp_plan_passed, swp_plan_stage, swp_plan_statistics
@@ -43,6 +44,7 @@ module switchpoint
   type :: swp_plan
     private
     type(c_ptr) :: handle = c_null_ptr
+    integer :: nfields = 0 ! 0: it is not for fields
   end type
 
   ! The messages that a discovery delivered, by increasing source: data(i) is the address of the bytes(i) bytes from
@@ -66,6 +68,12 @@ module switchpoint
     module procedure exchange_plan_f08, exchange_plan_mpi
   end interface
 
+  ! Plans an exchange of fields, of whose items each has so many bytes: swp_fields_plan(comm, field_bytes, nitems,
+  ! send_ranks, send_offsets, recv_ranks, recv_offsets, plan, send_items, method, hints, ierror).
+  interface swp_fields_plan
+    module procedure fields_plan_f08, fields_plan_mpi
+  end interface
+
   ! Plans a discovery: swp_discovery_plan(comm, plan, method, hints, ierror).
   interface swp_discovery_plan
     module procedure discovery_plan_f08, discovery_plan_mpi
@@ -85,6 +93,7 @@ module switchpoint
   end interface
 
   integer, parameter :: DESCRIPTION_LENGTH = 4096
+  integer, parameter :: DISAGREES = -1 ! instead of a number of sends
 
 contains
 
@@ -180,7 +189,18 @@ contains
     type(swp_hints), intent(in), optional :: hints
     integer, intent(out), optional :: ierror
     type(exchange_problem) :: problem
-    integer :: error
+    problem = exchange(item_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, send_items)
+    call conclude_plan(c_exchange_plan(comm, problem, spec_of(method), hints, plan%handle), problem, 'swp_exchange_plan', &
+                       ierror)
+  end subroutine
+
+  ! A problem of which the arrays do not agree is an error on all ranks.
+  type(exchange_problem) function exchange(item_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, &
+                                           send_items) result(problem)
+    integer(c_int64_t), intent(in) :: item_bytes, nitems
+    integer, intent(in), contiguous, target :: send_ranks(:), recv_ranks(:)
+    integer(c_int64_t), intent(in), contiguous, target :: send_offsets(:), recv_offsets(:)
+    integer(c_int64_t), intent(in), contiguous, optional, target :: send_items(:)
     logical :: agrees
     problem = exchange_problem(item_bytes, nitems, size(send_ranks), c_loc(send_ranks), c_loc(send_offsets), c_null_ptr, &
                                size(recv_ranks), c_loc(recv_ranks), c_loc(recv_offsets))
@@ -189,13 +209,18 @@ contains
       problem%send_items = c_loc(send_items)
       if (agrees .and. size(send_ranks) > 0) agrees = size(send_items) >= send_offsets(size(send_offsets))
     end if
-    if (.not. agrees) problem%nsends = -1 ! an error on all ranks
-    error = c_exchange_plan(comm, problem, spec_of(method), hints, plan%handle)
-    if (agrees) then
+    if (.not. agrees) problem%nsends = DISAGREES
+  end function
+
+  subroutine conclude_plan(error, problem, name, ierror)
+    integer, intent(in) :: error
+    type(exchange_problem), intent(in) :: problem
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: ierror
+    if (problem%nsends /= DISAGREES) then
       call conclude(error, ierror)
     else
-      call refuse('swp_exchange_plan: offsets must have one element more than ranks, and send_items all that they name', &
-                  ierror)
+      call refuse(name // ': offsets must have one element more than ranks, and send_items all that they name', ierror)
     end if
   end subroutine
 
@@ -223,6 +248,68 @@ contains
       call refuse('swp_exchange_start: send and recv must be contiguous', ierror)
     end if
   end subroutine
+
+  subroutine fields_plan_f08(comm, field_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, plan, &
+                             send_items, method, hints, ierror)
+    type(MPI_Comm), intent(in) :: comm
+    integer(c_int64_t), intent(in) :: field_bytes(:), nitems
+    integer, intent(in), contiguous :: send_ranks(:), recv_ranks(:)
+    integer(c_int64_t), intent(in), contiguous :: send_offsets(:), recv_offsets(:)
+    type(swp_plan), intent(out) :: plan
+    integer(c_int64_t), intent(in), contiguous, optional :: send_items(:)
+    character(*), intent(in), optional :: method
+    type(swp_hints), intent(in), optional :: hints
+    integer, intent(out), optional :: ierror
+    call fields_plan_mpi(comm%MPI_VAL, field_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, plan, &
+                         send_items, method, hints, ierror)
+  end subroutine
+
+  subroutine fields_plan_mpi(comm, field_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, plan, &
+                             send_items, method, hints, ierror)
+    integer, intent(in) :: comm
+    integer(c_int64_t), intent(in) :: field_bytes(:), nitems
+    integer, intent(in), contiguous, target :: send_ranks(:), recv_ranks(:)
+    integer(c_int64_t), intent(in), contiguous, target :: send_offsets(:), recv_offsets(:)
+    type(swp_plan), intent(out) :: plan
+    integer(c_int64_t), intent(in), contiguous, optional, target :: send_items(:)
+    character(*), intent(in), optional :: method
+    type(swp_hints), intent(in), optional :: hints
+    integer, intent(out), optional :: ierror
+    type(exchange_problem) :: problem
+    problem = exchange(0_c_int64_t, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, send_items)
+    call conclude_plan(c_fields_plan(comm, problem, size(field_bytes), field_bytes, spec_of(method), hints, plan%handle), &
+                       problem, 'swp_fields_plan', ierror)
+    plan%nfields = size(field_bytes)
+  end subroutine
+
+  ! send(f) and recv(f) are the addresses of the buffers of field f, by c_loc.
+  subroutine swp_fields_execute(plan, send, recv, ierror)
+    type(swp_plan), intent(in) :: plan
+    type(c_ptr), intent(in) :: send(:), recv(:)
+    integer, intent(out), optional :: ierror
+    if (has_buffers(plan, send, recv)) then
+      call conclude(c_fields_execute(plan%handle, send, recv), ierror)
+    else
+      call refuse('swp_fields_execute: send and recv must have an address for each field', ierror)
+    end if
+  end subroutine
+
+  subroutine swp_fields_start(plan, send, recv, ierror)
+    type(swp_plan), intent(in) :: plan
+    type(c_ptr), intent(in) :: send(:), recv(:)
+    integer, intent(out), optional :: ierror
+    if (has_buffers(plan, send, recv)) then
+      call conclude(c_fields_start(plan%handle, send, recv), ierror)
+    else
+      call refuse('swp_fields_start: send and recv must have an address for each field', ierror)
+    end if
+  end subroutine
+
+  logical function has_buffers(plan, send, recv)
+    type(swp_plan), intent(in) :: plan
+    type(c_ptr), intent(in) :: send(:), recv(:)
+    has_buffers = size(send) >= plan%nfields .and. size(recv) >= plan%nfields
+  end function
 
   subroutine swp_test(plan, done, ierror)
     type(swp_plan), intent(in) :: plan
