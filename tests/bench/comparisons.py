@@ -1,9 +1,10 @@
 """The library against code written by hand and against peers, under every MPI of this machine.
 
-The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks, and counts the
-instructions that the preloaded library adds to a call, if valgrind is installed. Peers take part
-if they are installed: SWP_BENCH_MPI_ADVANCE and SWP_BENCH_PETSC name their prefixes, with {mpi} for
-the name of the MPI they were built with, as /opt/petsc-{mpi}.
+The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks, that of fields also on
+four virtual nodes of two ranks, and counts the instructions that the preloaded library adds to a
+call, if valgrind is installed. Peers take part if they are installed: SWP_BENCH_MPI_ADVANCE and
+SWP_BENCH_PETSC name their prefixes, with {mpi} for the name of the MPI they were built with, as
+/opt/petsc-{mpi}.
 Run from the checkout: python -m tests.bench.comparisons [--seconds S] [--sync window|hca|barrier]
 """
 
@@ -16,19 +17,27 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
+from tests.bench.collectives import place
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import Kernels, build_kernels
 from tests.kernels.shim import INSTRUCTIONS, instructions_over_pmpi, vendor_table
-from tuner.machine.mpi import Mpi, launch
+from tuner.machine.mpi import LaunchCommand, Mpi, launch
+from tuner.machine.nodes.launch import SYSTEM
 
 PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
-PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery")
+PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery", "swp_compare_fields")
 TIMED = re.compile(r"  (\S.*?) +[\d.]+ us +([\d.]+) \[")  # an entrant, beside the first one
 BARS = {"8 B": 0.5, "1024 B": 0.6, "65536 B": 1.0}
 """The most of `shared`, back to back on two ranks, in times of the exchange by hand."""
+PROCS = 8
+"""Ranks on four virtual nodes."""
+FIELDS_BAR = 0.45
+"""The most of three fields of 8 bytes on virtual nodes, in times of three exchanges."""
+FIELDS = re.compile(r"3 fields, \d+ ranks, random.*, 8 B: fields$")
 SHARED = re.compile(r"exchange, 2 ranks, random.*, (\d+ B), back to back: shared$")
 BEST = re.compile(r"  (\S.* / \S.*): ([\d.]+) \[")
 
@@ -58,10 +67,26 @@ def count_instructions(mpi: Mpi) -> Iterator[Figure]:
         yield Figure(name, counted, "instructions more a call", most=INSTRUCTIONS)
 
 
-def compare(kernels: Kernels, program: str, procs: int, arguments: list[str]) -> Iterator[Figure]:
+def runs(
+    mpis: Sequence[Mpi], all_procs: Sequence[int], nodes: bool
+) -> Iterator[tuple[Kernels, str, str, LaunchCommand]]:
+    """Yield each program to run: its build, name, place, and how to start it."""
+    built = [build(mpi) for mpi in mpis]
+    for kernels, program, procs in product(built, PROGRAMS, all_procs):
+        start = launch(kernels.mpi, procs, build=kernels.build)
+        yield kernels, program, f"{procs} ranks", start
+    if nodes:
+        with place(PROCS) as (system, starter):
+            for kernels in built:
+                start = starter(kernels.mpi, kernels.build)
+                yield kernels, "swp_compare_fields", f"{system}, {PROCS} ranks", start
+
+
+def compare(
+    kernels: Kernels, program: str, where: str, start: LaunchCommand, arguments: list[str]
+) -> Iterator[Figure]:
     """Run a program, print its output, and yield its ratios. Raises ComparisonError."""
-    start = launch(kernels.mpi, procs, build=kernels.build)
-    title = f"{program}, {kernels.mpi}, {procs} ranks {start.yield_setting}"
+    title = f"{program}, {kernels.mpi}, {where} {start.yield_setting}"
     print(f"\n== {title.rstrip()}", flush=True)
     path = kernels.build / "studies" / "comparisons" / program
     command = [*start.argv_prefix, str(path), *arguments]
@@ -74,6 +99,9 @@ def compare(kernels: Kernels, program: str, procs: int, arguments: list[str]) ->
     for name, ratio, unit in figures:
         shared = SHARED.match(name)
         bar = BARS[shared[1]] if shared else None
+        if where.startswith(SYSTEM):
+            bar = FIELDS_BAR if FIELDS.match(name) else None
+            name = f"{where}: {name}"
         yield Figure(f"{kernels.mpi.name}: {name}", ratio, unit, most=bar)
 
 
@@ -98,21 +126,26 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2, help="for each size (%(default)s)")
     parser.add_argument("--sync", default="", choices=["", "window", "hca", "barrier"])
     parser.add_argument("--procs", type=int, nargs="*", default=[2, 8])
-    least = {"seconds": 0.01, "procs": [2]}
+    parser.add_argument(
+        "--nodes",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="fields on virtual nodes too (%(default)s)",
+    )
+    least = {"seconds": 0.01, "procs": [2], "nodes": False}
     options = options_of(parser, "comparisons", least)
     arguments = [str(options.seconds), options.sync]
     figures: list[Figure] = []
     failures: list[str] = []
-    for mpi in measured_mpis(options):
+    mpis = measured_mpis(options)
+    for mpi in mpis:
         if shutil.which("valgrind") is not None:
             figures += count_instructions(mpi)
-        kernels = build(mpi)
-        for program in PROGRAMS:
-            for procs in options.procs:
-                try:
-                    figures += compare(kernels, program, procs, arguments)
-                except ComparisonError as error:
-                    failures.append(str(error))
+    for kernels, program, where, start in runs(mpis, options.procs, options.nodes):
+        try:
+            figures += compare(kernels, program, where, start, arguments)
+        except ComparisonError as error:
+            failures.append(str(error))
     missed = conclude("comparisons", figures, options)
     for failure in failures:
         print(failure, file=sys.stderr)
