@@ -200,9 +200,9 @@ int swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const c
  * Plans an exchange of several fields, each with a send and a receive buffer of its own, by one message to a
  * neighbour: the item of field f has field_bytes[f] bytes, and the exchange is that of items which have all
  * fields. problem->item_bytes is ignored. Rules, models and statistics see these whole items. The plan packs
- * and unpacks the fields in buffers of its own, which the statistics leave out, as does SWP_MEASURE.
- * Collective, with the errors of swp_exchange_plan; SWP_ERR_MISMATCH also if the fields differ between ranks.
- * A rank without sends and receives need not know the fields.
+ * and unpacks the fields in buffers of its own; neither copied_bytes nor SWP_MEASURE counts that. Collective,
+ * with the errors of swp_exchange_plan; SWP_ERR_MISMATCH also if the fields differ between ranks. A rank
+ * without sends and receives need not know the fields.
  */
 int swp_fields_plan(MPI_Comm comm, const struct swp_exchange *problem, int nfields,
                     const int64_t *field_bytes, const char *method, const struct swp_hints *hints,

@@ -103,6 +103,31 @@ static void a_failing_mpi_call_poisons_the_plan(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
+static void a_failing_mpi_call_poisons_a_plan_of_fields(void) {
+  static const int64_t bytes[] = {8, 8};
+  static double data[4][4];
+  const void *const send[] = {data[0], data[1]};
+  void *const recv[] = {data[2], data[3]};
+  struct attempt attempt;
+  attempt_make(&attempt);
+  swp_plan *plan = NULL;
+  test_case("MPI_Irecv fails in an exchange of fields");
+  EXPECT_ERROR(swp_fields_plan(MPI_COMM_WORLD, &attempt.problem, 2, bytes, "direct", NULL, &plan),
+               SWP_SUCCESS);
+  receives_fail = true;
+  int error = swp_fields_start(plan, send, recv);
+  receives_fail = false;
+  if (procs > 1) {
+    EXPECT_ERROR(error, SWP_ERR_MPI);
+    EXPECT_ERROR(swp_fields_execute(plan, send, recv), SWP_ERR_POISONED);
+    EXPECT_ERROR(swp_fields_start(plan, send, recv), SWP_ERR_POISONED);
+    EXPECT_ERROR(swp_wait(plan), SWP_ERR_POISONED);
+  } else {
+    EXPECT_ERROR(swp_wait(plan), SWP_SUCCESS);
+  }
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 /* MPICH has 2048 communicators; with an MPI that has more this tests nothing. */
 static void running_out_of_communicators_is_an_error(void) {
   enum { MOST = 2100 };
@@ -311,6 +336,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   a_failing_mpi_call_poisons_the_plan();
+  a_failing_mpi_call_poisons_a_plan_of_fields();
   a_message_after_a_failure_hurts_nobody();
   if (procs == 4)
     a_failure_in_the_background_is_told_by_the_wait();
