@@ -28,7 +28,7 @@ from checks.kernels import build_kernels
 from checks.performance import medians_us
 from tuner.campaign.plans import MOST_BATCHES
 from tuner.campaign.worthiest import worthiest
-from tuner.domain.operations import RULED_OPERATIONS
+from tuner.domain.operations import RULED_OPERATIONS, sized
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.mpi import LaunchCommand, identify
 from tuner.machine.sites.jobs import ending
@@ -203,7 +203,9 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             "--op": self.operation,
             "--methods": self.methods,
             "--pattern": pattern,
-            "--sizes": self.sizes or default_sizes(self.operation, self.pattern),
+            "--sizes": sized(
+                self.operation, self.sizes or default_sizes(self.operation, self.pattern)
+            ),
             "--budget": f"{self.budget_s:g}",
             # Each launch runs the methods in a different order.
             "--seed": str(number + 1),

@@ -54,5 +54,5 @@ class collective(CampaignCheck):
 
     @property
     def is_first(self) -> bool:
-        """Return whether this is one of the two operations that represent the nine."""
+        """Return whether this is one of the two operations that represent all collectives."""
         return self.kind in MOST_CALLED[:2]

@@ -12,7 +12,7 @@ from checks import scales
 from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
 from tuner.campaign import order
-from tuner.domain.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES, sized
 from tuner.rawfile import keeping
 
 HANG_LIMIT_S = 60.0
@@ -52,7 +52,7 @@ class SoakCheck(LaunchesCheck):
             "--op": self.kind,
             "--methods": self.methods,
             "--pattern": pattern,
-            "--sizes": self.sizes or "8,4K",
+            "--sizes": sized(self.kind, self.sizes or "8,4K"),
             "--executions": str(self.executions),
             "--limit": f"{HANG_LIMIT_S:g}",
             "--budget": f"{self.budget_s:g}",
@@ -92,7 +92,7 @@ class soak(SoakCheck):
 
     @run_after("init")
     def set_kind(self):
-        """Set the pattern; four of nine collectives are soaked by default, as in campaigns."""
+        """Set the pattern; four collectives are soaked by default, as in campaigns."""
         self.pattern = pattern_of(self.kind)
         if self.kind in ("exchange", "discovery", *MOST_CALLED):
             self.tags = {"soak"}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tests import kills
 from tests.kernels.conftest import build_kernels
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
-from tuner.domain.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES, sized
 from tuner.machine.mpi import Mpi, find_mpis, launch
 
 EXECUTIONS = {"discovery": 20_000_000, "exchange": 1_000_000} | dict.fromkeys(
@@ -48,9 +48,15 @@ def make_part(mpi: Mpi, procs: int, operation: str, share: float) -> NightPart:
     build = build_kernels(mpi)
     start = launch(mpi, procs, build=build)
     pattern = "blocks" if operation in COLLECTIVES else "random:degree=1,seed=1"
-    soak = (build / "bench" / "swpbench", "soak", "--out=/dev/null", "--sizes=8", "--methods=all")
+    soak = (build / "bench" / "swpbench", "soak", "--out=/dev/null", "--methods=all")
     executions = f"--executions={max(1, round(share * EXECUTIONS[operation]))}"
-    words = [*soak, executions, f"--op={operation}", f"--pattern={pattern}"]
+    words = [
+        *soak,
+        f"--sizes={sized(operation, '8')}",
+        executions,
+        f"--op={operation}",
+        f"--pattern={pattern}",
+    ]
     variables = [f"{name}={value}" for name, value in start.env.items()]
     command = ("env", *variables, *start.argv_prefix, *map(str, words))
     return NightPart(f"{operation}-{mpi.name}-{procs}", LIMIT_MIN, command=command)

@@ -137,7 +137,8 @@ def test_what_promises_no_gain(
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        ("Barrier", "no table"),
+        ("Scan", "no table"),
+        ("Ibarrier", "nonblocking"),
         ("Alltoallv", "promised to stay fixed"),
         ("Iallreduce", "nonblocking"),
         ("Allreduce_init", "persistent"),

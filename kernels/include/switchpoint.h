@@ -225,6 +225,7 @@ int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints
  *   allgather, alltoall               both sides
  *   allgatherv                        send_count, send_type, recv_counts, displs, recv_type
  *   alltoallv                         send_counts, send_displs, send_type, recv_counts, displs, recv_type
+ *   barrier                           nothing; rules take it for a call of one byte
  *
  * Arguments that MPI ignores may have any value here too, but the type of a side that MPI_IN_PLACE replaces
  * must be MPI_DATATYPE_NULL or another valid type, the latter in an alltoallv with valid lists.
@@ -455,10 +456,11 @@ int swp_wait(swp_plan *plan);
 
 /*
  * Executes a collective like the MPI function of the same name, with MPI_IN_PLACE where MPI allows it; the
- * buffer of a bcast is recv. Collective over the plan's ranks, and blocking as in MPI: it may return before
- * other ranks have called. With nothing to communicate it does nothing. Allocates nothing. Errors:
- * SWP_ERR_ARGUMENT (a required buffer or side is missing, or the size of the rank's own block differs from
- * that of the others), SWP_ERR_MPI, _STATE, _POISONED; local to this rank, as for swp_exchange_execute.
+ * buffer of a bcast is recv, and a barrier has none. Collective over the plan's ranks, and blocking as in
+ * MPI: all but a barrier may return before other ranks have called. With nothing to communicate it does
+ * nothing. Allocates nothing. Errors: SWP_ERR_ARGUMENT (a required buffer or side is missing, or the size of
+ * the rank's own block differs from that of the others), SWP_ERR_MPI, _STATE, _POISONED; local to this rank,
+ * as for swp_exchange_execute.
  */
 int swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 

@@ -62,6 +62,10 @@ FORTRAN(comm_set_info, MPI_Fint *handle, MPI_Fint *info, MPI_Fint *ierror) {
   give(ierror, MPI_Comm_set_info(comm(handle), PMPI_Info_f2c(*info)));
 }
 
+FORTRAN(barrier, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Barrier(comm(handle)));
+}
+
 #ifdef OPEN_MPI
 extern int mpi_fortran_in_place_ __attribute__((weak)), mpi_fortran_bottom_ __attribute__((weak));
 

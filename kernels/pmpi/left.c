@@ -53,4 +53,4 @@ FUNCTIONS(EACH, , int, int, )
 #ifdef SWP_HAVE_LARGE_COUNTS
 FUNCTIONS(EACH, _c, MPI_Count, MPI_Aint, )
 #endif
-UNTABLED(Barrier, Ibarrier, , (), ())
+TABLED(Barrier, Ibarrier, , (), ())

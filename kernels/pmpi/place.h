@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_ALLTOALLV - SWP_BCAST + 1, BUCKETS = 512 };
+enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_BARRIER - SWP_BCAST + 1, BUCKETS = 512 };
 
 enum { CHANGES = 63 }; /* a binary search needs six steps at most */
 

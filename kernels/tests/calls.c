@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MARGIN = 64, SHAPES = 6, DENSE_SHAPES = 2, UNIT = 6, REDUCTIONS = 8, BELOW_ZERO = 7 };
 
@@ -237,6 +238,14 @@ static void make_movement(struct test_call *call, int rank, int procs, uint64_t 
   }
 }
 
+/* Nothing is read. */
+static void make_barrier(struct test_call *call) {
+  make_nonsense(&call->problem.send_count, &call->problem.send_type);
+  make_nonsense(&call->problem.recv_count, &call->problem.recv_type);
+  call->send_buffer = buffer_make(MPI_BYTE, 0, 0, false);
+  call->recv_buffer = buffer_make(MPI_BYTE, 0, 0, false);
+}
+
 static void make_reduction(struct test_call *call, int rank, int procs, uint64_t seed, int most_units,
                            bool in_place, enum call_range range) {
   struct swp_collective *problem = &call->problem;
@@ -269,6 +278,8 @@ struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t
       operation == SWP_REDUCE || operation == SWP_ALLREDUCE || operation == SWP_REDUCE_SCATTER_BLOCK;
   if (reduces)
     make_reduction(&call, rank, procs, seed, most_units, in_place, range);
+  else if (operation == SWP_BARRIER)
+    make_barrier(&call);
   else
     make_movement(&call, rank, procs, seed, most_units, in_place, range);
   snprintf(call.text, sizeof call.text, "call %llx: %d of a type to %d of a type, root %d%s",
@@ -372,6 +383,8 @@ static bool call_mpi(const struct swp_collective *p, const void *send, void *rec
     break;
   case SWP_REDUCE_SCATTER_BLOCK:
     return expected_reduction(p, send, recv, comm, procs, rank);
+  case SWP_BARRIER:
+    break;
   default:
     EXPECT(false, "operation %d is none of MPI's", p->operation);
   }
@@ -397,8 +410,23 @@ static void accept_gaps(const struct swp_collective *p, const struct call_buffer
   free(both);
 }
 
+double call_clock_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void expect_meeting(const struct test_call *call, MPI_Comm comm) {
+  double last_s;
+  MPI_Allreduce(&call->entered_s, &last_s, 1, MPI_DOUBLE, MPI_MAX, comm);
+  EXPECT(call->left_s >= last_s, "%s: left %g s before the last rank entered", call->text,
+         last_s - call->left_s);
+}
+
 void call_check(const struct test_call *call, MPI_Comm comm) {
   const struct swp_collective *problem = &call->problem;
+  if (problem->operation == SWP_BARRIER)
+    expect_meeting(call, comm);
   const struct call_buffer *recv = &call->recv_buffer;
   if (!call_mpi(problem, expected_place(&call->send_buffer, call->send), expected_place(recv, call->recv),
                 comm))

@@ -21,6 +21,7 @@ struct test_call {
   void *recv;
   struct call_buffer send_buffer, recv_buffer;
   int *counts, *displs, *send_counts, *send_displs;
+  double entered_s, left_s; /* by a clock of the machine, set by tests that execute a barrier */
   char text[160];
 };
 
@@ -42,8 +43,11 @@ enum call_range { CALL_ANY, CALL_TAME };
 struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
                            enum call_range range);
 
-/* Executes it by MPI in the buffers' copies, and expects those in the buffers, gaps and guards included.
-   Collective. */
+/* The time by a clock that all processes of the machine share. */
+double call_clock_s(void);
+
+/* Executes it by MPI in the buffers' copies, and expects those in the buffers, gaps and guards included. Of a
+   barrier it expects that no rank has left it before every rank had entered it. Collective. */
 void call_check(const struct test_call *call, MPI_Comm comm);
 
 void call_free(struct test_call *call);

@@ -38,6 +38,8 @@ static const int counts[] = {COUNT}, displs[] = {0};
                                    MPI_COMM_WORLD);                                                          \
     if (strcmp(operation, "reduce_scatter_block") == 0)                                                      \
       return prefix##MPI_Reduce_scatter_block(send, recv, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);          \
+    if (strcmp(operation, "barrier") == 0)                                                                   \
+      return prefix##MPI_Barrier(MPI_COMM_WORLD);                                                            \
     return MPI_ERR_OTHER;                                                                                    \
   }
 

@@ -241,6 +241,41 @@ static struct sent bruck_by_nodes(void) {
   return uneven_bruck(2, 3);
 }
 
+/* Empty messages up and down a tree. */
+static struct sent tree_both_ways(int64_t radix) {
+  int64_t most = 0;
+  for (int64_t position = 0; position < s.procs; position++) {
+    int64_t sent = position > 0;
+    for (int64_t value = 1; value < s.procs && position / value % radix == 0; value *= radix)
+      for (int64_t child = position + value; child < s.procs && child < position + radix * value;
+           child += value)
+        sent++;
+    most = sent > most ? sent : most;
+  }
+  return (struct sent){2 * (s.procs - 1), most, 0};
+}
+
+static struct sent binomial_both_ways(void) {
+  return tree_both_ways(2);
+}
+
+static struct sent knomial_both_ways(void) {
+  return tree_both_ways(4);
+}
+
+static struct sent without_bytes(struct sent sent) {
+  sent.bytes = 0;
+  return sent;
+}
+
+static struct sent dissemination(void) {
+  return without_bytes(bruck_blocks());
+}
+
+static struct sent dissemination_by_four(void) {
+  return without_bytes(bruck_4_blocks());
+}
+
 static struct sent nothing(void) {
   return (struct sent){0, 0, 0};
 }
@@ -292,6 +327,10 @@ static const struct {
     {SWP_REDUCE_SCATTER_BLOCK, "pairwise", once_each},
     {SWP_REDUCE_SCATTER_BLOCK, "hypercube", hypercube_blocks},
     {SWP_REDUCE_SCATTER_BLOCK, "ring", once_each},
+    {SWP_BARRIER, "binomial", binomial_both_ways},
+    {SWP_BARRIER, "knomial:radix=4", knomial_both_ways},
+    {SWP_BARRIER, "bruck", dissemination},
+    {SWP_BARRIER, "bruck:radix=4", dissemination_by_four},
     {SWP_BCAST, "shared", nothing},
     {SWP_GATHER, "shared", nothing},
     {SWP_SCATTER, "shared", nothing},
@@ -301,6 +340,7 @@ static const struct {
     {SWP_ALLTOALL, "shared", nothing},
     {SWP_REDUCE_SCATTER_BLOCK, "shared", nothing},
     {SWP_ALLTOALLV, "shared", nothing},
+    {SWP_BARRIER, "shared", nothing},
 };
 
 static int rank;

@@ -34,13 +34,15 @@ static void expect_one_method(MPI_Comm comm, const swp_plan *plan) {
 }
 
 /* Gives the plan a call, and executes it, which allocates nothing. False when the method cannot do it. */
-static bool execute(MPI_Comm comm, swp_plan *plan, const struct test_call *call) {
+static bool execute(MPI_Comm comm, swp_plan *plan, struct test_call *call) {
   int error = swp_collective_set(plan, &call->problem);
   if (error == SWP_ERR_NOT_APPLICABLE)
     return false;
   EXPECT_ERROR(error, SWP_SUCCESS);
   long allocated = swp_allocate_count();
+  call->entered_s = call_clock_s();
   EXPECT_ERROR(swp_collective_execute(plan, call->send, call->recv), SWP_SUCCESS);
+  call->left_s = call_clock_s();
   EXPECT_EQUAL(swp_allocate_count() - allocated, 0);
   (void)comm;
   return error == SWP_SUCCESS;

@@ -29,7 +29,7 @@ import numpy as np
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
 from tuner import stats
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, sized
 from tuner.export import forms
 from tuner.machine import mpi
 from tuner.machine.mpi import LaunchCommand, Mpi
@@ -91,7 +91,7 @@ class Campaigns:
             options = {
                 "op": operation,
                 "pattern": "blocks",
-                "sizes": self.sizes,
+                "sizes": sized(operation, self.sizes),
                 "methods": methods,
                 "budget": seconds,
                 "launch": number,

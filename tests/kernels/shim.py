@@ -83,9 +83,9 @@ def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
 
 
 def vendor_table(directory: Path) -> Path:
-    """Write a table with rules for every collective that leave calls of 64 bytes to the vendor."""
-    elsewhere = ["0:7", *(f"{1000 << i}:{1999 << i}" for i in range(0, 16, 2))]
-    rules = ["bytes=8:99 method=vendor", *(f"bytes={bytes_} method=METHOD" for bytes_ in elsewhere)]
+    """Write a table whose rules for every collective leave calls of 1 to 99 bytes to the vendor."""
+    elsewhere = ["0", *(f"{1000 << i}:{1999 << i}" for i in range(0, 16, 2))]
+    rules = ["bytes=1:99 method=vendor", *(f"bytes={bytes_} method=METHOD" for bytes_ in elsewhere)]
     return rules_for_all(directory / "vendor.table", rules)
 
 

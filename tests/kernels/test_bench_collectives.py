@@ -6,8 +6,9 @@ import pytest
 
 from tests.kernels.benchrun import bench, documented_keys
 from tests.kernels.conftest import Kernels
-from tuner.domain.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES, NO_DATA
 from tuner.rawfile.reading import read
+from tuner.units import parse_sizes
 
 CORRUPT = "bench/swpbench_corrupt"
 ROOTED = ("bcast", "gather", "scatter", "reduce")
@@ -19,10 +20,11 @@ def test_every_collective_is_measured_and_verified(
     kernels: Kernels, tmp_path: Path, operation: str, procs: int
 ) -> None:
     out = tmp_path / "o.jsonl"
-    result = bench(kernels, out, procs, op=operation, pattern="blocks", sizes="8,4K", max_samples=3)
+    sizes = "1" if operation in NO_DATA else "8,4K"
+    result = bench(kernels, out, procs, op=operation, pattern="blocks", sizes=sizes, max_samples=3)
     assert result.status == 0, result.stderr
     assert (result.header["operation"], result.header["pattern"]) == (operation, "blocks:root=0")
-    assert {case["size_bytes"] for case in result.cases} == {8, 4096}
+    assert {case["size_bytes"] for case in result.cases} == {*parse_sizes(sizes)}
     methods = {case["method"] for case in result.cases}
     assert "vendor" in methods
     for case in result.cases:
@@ -45,7 +47,11 @@ def test_other_roots(any_kernels: Kernels, tmp_path: Path, operation: str) -> No
 
 @pytest.mark.parametrize(
     ("operation", "way"),
-    [*((operation, "byte") for operation in COLLECTIVES), ("bcast", "stale"), ("reduce", "stale")],
+    [
+        *((operation, "byte") for operation in COLLECTIVES if operation not in NO_DATA),
+        ("bcast", "stale"),
+        ("reduce", "stale"),
+    ],
 )
 def test_wrong_data_are_noticed(
     any_kernels: Kernels, tmp_path: Path, operation: str, way: str
@@ -72,6 +78,7 @@ def test_wrong_data_are_noticed(
         ({"op": "allreduce", "sizes": "12", "pattern": "blocks"}, "multiples of 8"),
         ({"op": "allgather", "sizes": "8", "pattern": "blocks:root=1"}, "no root"),
         ({"op": "bcast", "sizes": "4G", "pattern": "blocks"}, "2 GiB"),
+        ({"op": "barrier", "sizes": "8", "pattern": "blocks"}, "a barrier moves no data; write 1"),
         ({"op": "bcast", "sizes": "8", "pattern": "random:degree=3"}, "blocks"),
         ({"op": "exchange", "sizes": "8", "pattern": "blocks"}, "blocks"),
         ({"op": "bcast", "sizes": "8", "pattern": "blocks:root=2"}, "2 ranks"),

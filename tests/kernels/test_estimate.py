@@ -14,7 +14,7 @@ import pytest
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import Kernels, in_turn
 from tests.test_structure import Messages, halo_of
-from tuner.domain.operations import COLLECTIVES, RULED_OPERATIONS
+from tuner.domain.operations import COLLECTIVES, NO_DATA, NO_DATA_BYTES, RULED_OPERATIONS
 from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import standard_specs
@@ -209,7 +209,8 @@ def test_collectives_are_estimated_as_they_are_predicted(
     found, _ = estimates(kernels, tmp_path, model, halo, ppn, size_bytes, algorithms)
     for operation in COLLECTIVES:
         specs = list(found[operation])
-        predicted = predict.of_collective(model, operation, procs, ppn, specs).times(size_bytes)
+        counted_bytes = NO_DATA_BYTES if operation in NO_DATA else size_bytes
+        predicted = predict.of_collective(model, operation, procs, ppn, specs).times(counted_bytes)
         assert found[operation] == pytest.approx(predicted, rel=EXACT, abs=1e-30)
         assert set(specs) >= {*collectives.methods(operation, procs, ppn), *algorithms}
 

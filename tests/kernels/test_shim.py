@@ -314,16 +314,17 @@ def test_the_report_names_all_collectives_that_are_left_to_mpi(kernels: Kernels,
     )
     waiting = "nonblocking; methods wait for other ranks"
     expected = {
-        **dict.fromkeys(["Bcast", "Allgatherv", "Alltoallv", "Neighbor_alltoall"], no_rule),
-        **dict.fromkeys(["Barrier", "Gatherv", "Scatterv", "Reduce_scatter", "Scan"], no_table),
-        **dict.fromkeys(["Exscan", "Alltoallw", "Ibarrier"], no_table),
-        **dict.fromkeys(["Ialltoall", "Iallreduce"], waiting),
+        **dict.fromkeys(["Barrier", "Bcast", "Allgatherv", "Alltoallv"], no_rule),
+        **dict.fromkeys(["Gatherv", "Scatterv", "Reduce_scatter", "Scan"], no_table),
+        **dict.fromkeys(["Exscan", "Alltoallw"], no_table),
+        **dict.fromkeys(["Ialltoall", "Iallreduce", "Ibarrier"], waiting),
+        "Neighbor_alltoall": no_rule,
         "Ineighbor_alltoall": "nonblocking; only plain and persistent calls are dispatched",
     }
     found = dict(re.findall(r"MPI_(\w+) left to the MPI library \((.*)\): 1 calls", done.stderr))
     more = {
         "Allreduce": no_rule,
-        "Barrier_init": no_table,
+        "Barrier_init": "persistent; starting it must not wait for other ranks, as methods do",
         "Neighbor_alltoall_init": no_rule,
         "Scan_c": no_table,
     }
@@ -370,7 +371,9 @@ def check_fortran(done: subprocess.CompletedProcess[str], name: str) -> None:
 def test_a_call_left_to_mpi_costs_few_instructions(kernels: Kernels, require, tmp_path) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     costs = instructions_over_pmpi(kernels, vendor_table(tmp_path))
-    assert len(costs) == 10 and all(0 < cost <= INSTRUCTIONS for cost in costs.values()), costs
+    assert len(costs) == len(COLLECTIVES) and all(
+        0 < cost <= INSTRUCTIONS for cost in costs.values()
+    ), costs
 
 
 def test_no_rule_is_too_many_to_be_seen(any_kernels: Kernels, require, tmp_path) -> None:
@@ -378,7 +381,8 @@ def test_no_rule_is_too_many_to_be_seen(any_kernels: Kernels, require, tmp_path)
     rules = [f"bytes={2 * i} method=METHOD" for i in range(33)]  # the last is for 64 bytes
     costs = instructions_over_pmpi(any_kernels, rules_for_all(tmp_path / "many.table", rules))
     promised = costs.pop("alltoallv")  # what is not promised is not looked up
-    assert promised <= INSTRUCTIONS
+    meeting = costs.pop("barrier")  # of one byte, for which there is no rule
+    assert max(promised, meeting) <= INSTRUCTIONS
     assert all(cost > INSTRUCTIONS for cost in costs.values()), costs
 
 

@@ -12,8 +12,17 @@ from itertools import chain
 from pathlib import PurePath
 from typing import IO, TypeVar
 
-from tuner.advice.profile import Calls, Profile, ProfileError, Shape, by_time, lines_of, tabled
-from tuner.domain.operations import COLLECTIVES, DISPATCHED
+from tuner.advice.profile import (
+    Calls,
+    Profile,
+    ProfileError,
+    Shape,
+    by_time,
+    lines_of,
+    tabled,
+    tabled_bytes,
+)
+from tuner.domain.operations import COLLECTIVES, DISPATCHED, NO_DATA
 from tuner.files import one_line
 
 T = TypeVar("T", int, float)
@@ -188,10 +197,11 @@ def _shape(report: _Report, site: _Site, layout: tuple[int, int, int]) -> Shape:
     name = site.call.lower()
     size = report.bytes.get(site, report.top_bytes.get(site))
     known = not (its := report.procs_of.get(site.call)) or any(procs in each for each in its)
-    unknown = procs > 1 and name in COLLECTIVES and not (known and size is not None)
+    sized = size is not None or name in NO_DATA
+    unknown = procs > 1 and name in COLLECTIVES and not (known and sized)
     if unknown or name.startswith(("wait", "test")):  # the latter have no communicator
         procs = nodes = ppn = 0
-    return Shape(site.call, procs, nodes, ppn, size or 0)
+    return Shape(site.call, procs, nodes, ppn, tabled_bytes(site.call, size or 0))
 
 
 def _calls(report: _Report, shape: Shape, sites: Iterable[_Site], procs: int) -> Calls:

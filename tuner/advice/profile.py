@@ -8,7 +8,7 @@ from typing import IO, Annotated, NamedTuple
 import msgspec
 import numpy as np
 
-from tuner.domain.operations import COLLECTIVES, DISPATCHED
+from tuner.domain.operations import COLLECTIVES, DISPATCHED, NO_DATA, NO_DATA_BYTES
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, printable
 
@@ -309,10 +309,21 @@ def _exact_shapes(process: _Process) -> list[Shape]:
     groups = {group.group: group for group in process.groups}
     none = _Group(-1, "", 0, 0, 0, [])
     return [
-        Shape(printable(its.call), group.procs, group.nodes, group.ppn, its.bytes)
+        Shape(
+            printable(its.call),
+            group.procs,
+            group.nodes,
+            group.ppn,
+            tabled_bytes(its.call, its.bytes),
+        )
         for its in process.calls
         for group in [groups.get(its.group, none)]
     ]
+
+
+def tabled_bytes(call: str, size_bytes: int) -> int:
+    """Return the size of a call as tables count it, which is not 0 where there are no data."""
+    return NO_DATA_BYTES if call.lower() in NO_DATA else size_bytes
 
 
 class _Arrival(NamedTuple):

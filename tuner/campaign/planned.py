@@ -36,7 +36,7 @@ from tuner.campaign.reframe import Call, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, sized
 from tuner.domain.records import Cell
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
@@ -226,7 +226,9 @@ class PlannedCampaign:
 def _sizes(job: Job) -> list[int]:
     """Return the sizes asked for, or octaves. Raise OrderError."""
     try:
-        return parse_sizes(job.sizes) if job.sizes else octaves(job.operation, job.pattern)
+        if job.sizes:
+            return parse_sizes(sized(job.operation, job.sizes))
+        return octaves(job.operation, job.pattern)
     except ValueError as error:
         raise OrderError(f"--setvar=sizes: {error}") from error
 

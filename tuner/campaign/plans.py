@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tuner.campaign.times import SESSION_S, SOAKS_S
 from tuner.domain.effort import START_S
+from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 
 MOST_LAUNCHES = 24
 """Most launches of a size, unless others are asked for."""
@@ -233,5 +234,7 @@ class Plan:
 
 def octaves(operation: str, pattern: str) -> list[int]:
     """Return the sizes: bytes of a message or block, or of an item; messages have many items."""
+    if operation in NO_DATA:
+        return [NO_DATA_BYTES]
     last = 2048 if pattern.startswith("matrix:") else 131072
     return [8 << power for power in range(int(math.log2(last // 8)) + 1)]

@@ -11,8 +11,16 @@ COLLECTIVES = (
     "alltoall",
     "reduce_scatter_block",
     "alltoallv",
+    "barrier",
 )
 """The operations of MPI that have no messages of their own, and no degree."""
+
+NO_DATA = ("barrier",)
+"""The collectives that move nothing."""
+
+NO_DATA_BYTES = 1
+"""The size of their calls, so that they have one as all others."""
+
 
 DISPATCHED = tuple(name for name in COLLECTIVES if name != "alltoallv")
 """Those that the preload does by a method in any program; the other one needs a promise."""
@@ -39,3 +47,8 @@ APART = "vendor:environment="
 
 FOREIGN = "pico:"
 """Prefix of the algorithms of PICO itself, which are imported; no rule can name them."""
+
+
+def sized(operation: str, sizes: str) -> str:
+    """Return the sizes that an operation has of those in a list as swpbench's --sizes."""
+    return f"{NO_DATA_BYTES}" if operation in NO_DATA else sizes

@@ -22,6 +22,7 @@ NUMBERS = {
     "allreduce": 2,
     "alltoall": 3,
     "alltoallv": 4,
+    "barrier": 6,
     "bcast": 7,
     "gather": 9,
     "reduce": 11,
@@ -29,7 +30,7 @@ NUMBERS = {
     "scatter": 15,
 }
 
-BY_HAN = ("allgather", "allreduce", "bcast", "gather", "reduce", "scatter")
+BY_HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 
 TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
 """Operations whose size in Open MPI is that of all ranks' blocks; ours is one block."""

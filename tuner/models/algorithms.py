@@ -1,8 +1,9 @@
 """The times of collective algorithms on P ranks, composed of messages alone (the postal model).
 
 m is the block of a rank, for allgatherv and alltoallv the mean, or the vector of bcast, reduce and
-allreduce. There are lg = ceil(log2 P) steps. Hartmann, Kühnemann, Rauber, Rünger, "Adaptive
-selection of communication methods"; Thakur, Rabenseifner, Gropp, IJHPCA'05; others by function.
+allreduce; a barrier counts as one byte. There are lg = ceil(log2 P) steps. Hartmann, Kühnemann,
+Rauber, Rünger, "Adaptive selection of communication methods"; Thakur, Rabenseifner, Gropp,
+IJHPCA'05; others by function.
 """
 
 import math
@@ -167,6 +168,21 @@ def allreduce_linear(group: Group, m: float) -> float:
     return reduce_star(group, m) + bcast_linear(group, m)
 
 
+def barrier_binomial(group: Group, m: float) -> float:
+    """Return the time of messages up a binomial tree, and down again."""
+    return 2 * bcast_binomial(group, m)
+
+
+def barrier_knomial(group: Group, m: float, radix: int = _RADIX) -> float:
+    """Return the time of messages up a tree, radix - 1 to a rank at once, and down again."""
+    return 2 * bcast_knomial(group, m, radix)
+
+
+def barrier_linear(group: Group, m: float) -> float:
+    """Return the time of messages to one root and from there."""
+    return star(group, m) + bcast_linear(group, m)
+
+
 def allgather_linear(group: Group, m: float) -> float:
     """Return the time of a gather and a broadcast by one root."""
     return star(group, m) + bcast_linear(group, group.procs * m)
@@ -250,6 +266,11 @@ def allreduce_hypercube(group: Group, m: float) -> float:
     )
 
 
+def barrier_hypercube(group: Group, m: float) -> float:
+    """Return the time of an exchange in each dimension."""
+    return (group.cube.bit_length() - 1) * group.message_s(m) + group.folded_s(m, m)
+
+
 def allgather_hypercube(group: Group, m: float) -> float:
     """Return the time of recursive doubling."""
     return _doubled(group, m) + group.folded_s(m, group.procs * m)
@@ -322,6 +343,11 @@ def ring_reduce_scatter(group: Group, m: float) -> float:
     return ring(group, m) + (group.procs - 1) * m * group.reduce_s_per_byte
 
 
+def barrier_rings(group: Group, m: float) -> float:
+    """Return the time of a message that goes round the ring twice."""
+    return 2 * group.procs * group.message_s(m)
+
+
 def ring_allreduce(group: Group, m: float) -> float:
     """Return the time of a reduce-scatter and an allgather of pieces around a ring."""
     piece = m / group.procs
@@ -362,6 +388,16 @@ def allgather_bruck_by(group: Group, m: float, radix: int) -> float:
     """Return the time of a step for each digit of P - 1, of radix - 1 messages at once."""
     copied = group.procs * m
     return _blocks_by_levels(group, m, radix, everyone=True) + copied * group.copy_s_per_byte
+
+
+def barrier_bruck_by(group: Group, m: float, radix: int) -> float:
+    """Return the time of a turn for each digit of P - 1, of radix - 1 messages at once."""
+    value, total_s = 1, 0.0
+    while value < group.procs:
+        messages = min(radix - 1, (group.procs - 1) // value)
+        total_s += group.burst_s(messages, m, messages)
+        value *= radix
+    return total_s
 
 
 def alltoall_bruck_by(group: Group, m: float, radix: int) -> float:

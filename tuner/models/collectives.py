@@ -56,6 +56,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "pairwise": algorithms.ring_reduce_scatter,
     },
     "alltoallv": {"pairwise": algorithms.ring},
+    "barrier": {"binomial": algorithms.barrier_binomial, "bruck": algorithms.bcast_binomial},
 }
 """Formulas by operation and method. Those made of the library's collectives are in `formula`."""
 
@@ -76,6 +77,7 @@ OWN: dict[str, dict[str, Formula]] = {
     "alltoall": {"bine": algorithms.alltoall_bruck},
     "alltoallv": {},
     "reduce_scatter_block": {"bine": algorithms.reduce_scatter_bine},
+    "barrier": {"knomial": algorithms.barrier_knomial},
 }
 """Formulas of methods that no MPI library has."""
 
@@ -110,6 +112,12 @@ OTHERS: dict[str, dict[str, Formula]] = {
     "alltoall": {"linear": algorithms.alltoall_linear},
     "reduce_scatter_block": {"recursive_doubling": algorithms.reduce_scatter_doubling},
     "alltoallv": {"linear": algorithms.alltoall_linear},
+    "barrier": {
+        "linear": algorithms.barrier_linear,
+        "tree": algorithms.barrier_binomial,
+        "hypercube": algorithms.barrier_hypercube,
+        "double_ring": algorithms.barrier_rings,
+    },
 }
 """Algorithms of MPI libraries that no method has, by the libraries' names."""
 
@@ -136,6 +144,8 @@ ALIASES = {
     "k_brucks": "bruck",
     "bruck-k-fanout": "bruck",
     "modified_bruck": "bruck",
+    "dissemination": "bruck",
+    "k_dissemination": "bruck",
     "pairwise_sendrecv_replace": "pairwise",
 }
 """Other names that libraries have for the same algorithms."""
@@ -189,6 +199,9 @@ def _twolevel(on_node: OnNode, operation: str, group: Group, m: float) -> float:
     if operation == "allreduce":
         summed = on_node("reduce", node, m) + _vendor(operation, leaders, m)
         return summed + on_node("bcast", node, m)
+    if operation == "barrier":
+        met = on_node("gather", node, m) + _vendor(operation, leaders, m)
+        return met + on_node("bcast", node, m)
     block = group.ppn * m if operation in ("gather", "scatter") else m
     return on_node(operation, node, m) + _vendor(operation, leaders, block)
 
@@ -212,7 +225,7 @@ def _shared(operation: str, group: Group, m: float) -> float:
     return alpha_s + (out + into) * m * group.copy_s_per_byte + reduced_s
 
 
-_BY_MEMORY = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
+_BY_MEMORY = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", "barrier")
 _TWOLEVEL = (*_BY_MEMORY, "allgatherv")
 
 
@@ -284,11 +297,13 @@ _BY_RADIX: dict[tuple[str, str], Callable[..., float]] = {
     ("knomial", "gather"): algorithms.blocks_knomial,
     ("knomial", "scatter"): algorithms.blocks_knomial,
     ("knomial", "reduce"): algorithms.reduce_knomial,
+    ("knomial", "barrier"): algorithms.barrier_knomial,
     ("multiplying", "allreduce"): algorithms.allreduce_multiplying,
     ("multiplying", "allgather"): algorithms.allgather_multiplying,
     ("bruck", "allgather"): algorithms.allgather_bruck_by,
     ("bruck", "allgatherv"): algorithms.allgather_bruck_by,
     ("bruck", "alltoall"): algorithms.alltoall_bruck_by,
+    ("bruck", "barrier"): algorithms.barrier_bruck_by,
 }
 
 
@@ -322,7 +337,7 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
     found += (spec for name in OWN[operation] if more for spec in own[name])
     if operation == "alltoallv":
         found += _brucks(procs, procs > ppn > 1 and procs % ppn == 0)
-    else:
+    elif operation != "barrier":
         found += _grids(procs)
     if operation in _TWOLEVEL and procs > ppn > 1:
         found.append("twolevel")

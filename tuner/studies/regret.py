@@ -21,7 +21,7 @@ import numpy as np
 from tuner import stats
 from tuner.campaign.launches import measure
 from tuner.domain.cases import Place
-from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, NO_DATA, NO_DATA_BYTES
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import machines
@@ -263,6 +263,8 @@ def problems(
             )
         logs = random.uniform(math.log(SMALLEST_BYTES), math.log(LARGEST_BYTES), 3)
         sizes = sorted({max(8, round(math.exp(log) / 8) * 8) for log in logs})
+        if operation in NO_DATA:
+            sizes = [NO_DATA_BYTES]
         pattern = _pattern(operation, nodes * ppn, random)
         if patterns and operation not in COLLECTIVES:
             pattern = patterns[turn % len(patterns)]

@@ -52,6 +52,9 @@ static int check(const struct operation *operation, const struct pattern_spec *p
   for (int i = 0; i < nsizes; i++) {
     if (sizes_bytes[i] > INT_MAX)
       return failure_set("--sizes: %lld exceeds the largest block, 2 GiB - 1", (long long)sizes_bytes[i]);
+    if (layouts[operation->operation].recv == NONE && sizes_bytes[i] != 1)
+      return failure_set("--sizes: %lld: a %s moves no data; write 1, as which it counts",
+                         (long long)sizes_bytes[i], operation->name);
     if (layouts[operation->operation].reduces && sizes_bytes[i] % (int64_t)sizeof(double) != 0)
       return failure_set("--sizes: %lld: %s adds doubles; write multiples of 8", (long long)sizes_bytes[i],
                          operation->name);

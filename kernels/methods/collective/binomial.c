@@ -1,6 +1,7 @@
 /*
  * binomial: a tree in which the rank at position p, counted from the root, has the one at p without its
- * lowest bit as its parent. An allreduce is a reduction to rank 0 and a broadcast from there.
+ * lowest bit as its parent. An allreduce is a reduction to rank 0 and a broadcast from there,
+ * and so is a barrier, of empty messages.
  */
 #include "textbook.h"
 #include "tree.h"
@@ -12,7 +13,7 @@ static void binomial_tree(const struct swp_plan *plan, int root, struct tree *tr
 
 const struct method swp_collective_binomial = {
     .name = "binomial",
-    .summary = "along a binomial tree; allreduce as reduce and bcast",
+    .summary = "along a binomial tree; allreduce as reduce and bcast, barrier likewise",
     .source = "Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive selection of communication methods, 2006",
     .estimate = swp_estimate_textbook,
     .tree = binomial_tree,
@@ -23,5 +24,6 @@ const struct method swp_collective_binomial = {
             [SWP_SCATTER] = {swp_tree_scatter, swp_tree_scatter_scratch_bytes, swp_total_applicable},
             [SWP_REDUCE] = {swp_tree_reduce, swp_tree_reduce_scratch_bytes},
             [SWP_ALLREDUCE] = {swp_tree_allreduce, swp_tree_reduce_scratch_bytes},
+            [SWP_BARRIER] = {swp_tree_barrier},
         },
 };

@@ -1,7 +1,7 @@
 /*
  * bruck: a step for each digit of P - 1 to the base `radix`, for any number of ranks P. Blocks lie packed in
  * the order in which they are met: for an allgather from the rank's own one on, for an alltoall by the
- * distance that they have to go.
+ * distance that they have to go. Without blocks it is a barrier by dissemination.
  */
 #include "blocks.h"
 #include "textbook.h"
@@ -137,20 +137,43 @@ done:
   return error;
 }
 
+/* ---- Barrier ---- */
+
+static int bruck_barrier(struct swp_plan *plan, const void *send, void *recv) {
+  const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
+  MPI_Request requests[2 * MOST_RADIX];
+  int error = SWP_SUCCESS;
+  (void)send, (void)recv;
+  for (int64_t value = 1; value < procs; value *= radix) {
+    int n = 0;
+    for (int64_t next = value; next < procs && next < radix * value; next += value) {
+      const int distance = (int)next;
+      MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, (rank - distance + procs) % procs, COLLECTIVE_TAG, plan->comm,
+                        &requests[n++]));
+      MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, (rank + distance) % procs, COLLECTIVE_TAG, plan->comm,
+                        &requests[n++]));
+    }
+    TRY(swp_complete(plan, n, requests));
+  }
+done:
+  return error;
+}
+
 /* Without a radix as libraries have it. */
 static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   if (!estimate->spec->arguments[0].given)
     return swp_estimate_textbook(plan, estimate, seconds);
   const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula =
-      plan->operation == SWP_ALLTOALL ? swp_textbook_bruck_alltoall_s : swp_textbook_bruck_allgather_s;
+  radix_formula *formula = plan->operation == SWP_ALLTOALL  ? swp_textbook_bruck_alltoall_s
+                           : plan->operation == SWP_BARRIER ? swp_textbook_bruck_barrier_s
+                                                            : swp_textbook_bruck_allgather_s;
   *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }
 
 const struct method swp_collective_bruck = {
     .name = "bruck",
-    .summary = "ceil(log P) steps that forward packed blocks, for any number of ranks",
+    .summary = "ceil(log P) steps that forward packed blocks, or none in a barrier, for any number of ranks",
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
     .usage = "radix=K (2 to 64; 2 when not given)",
@@ -162,5 +185,6 @@ const struct method swp_collective_bruck = {
             [SWP_ALLGATHER] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},
             [SWP_ALLGATHERV] = {bruck_allgather, allgather_scratch_bytes, swp_total_applicable},
             [SWP_ALLTOALL] = {bruck_alltoall, alltoall_scratch_bytes, swp_total_applicable},
+            [SWP_BARRIER] = {bruck_barrier},
         },
 };

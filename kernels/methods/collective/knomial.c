@@ -32,9 +32,10 @@ static void knomial_tree(const struct swp_plan *plan, int root, struct tree *tre
 
 static int knomial_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula = plan->operation == SWP_BCAST    ? swp_textbook_knomial_bcast_s
-                           : plan->operation == SWP_REDUCE ? swp_textbook_knomial_reduce_s
-                                                           : swp_textbook_knomial_blocks_s;
+  radix_formula *formula = plan->operation == SWP_BCAST     ? swp_textbook_knomial_bcast_s
+                           : plan->operation == SWP_REDUCE  ? swp_textbook_knomial_reduce_s
+                           : plan->operation == SWP_BARRIER ? swp_textbook_knomial_barrier_s
+                                                            : swp_textbook_knomial_blocks_s;
   *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }
@@ -54,5 +55,6 @@ const struct method swp_collective_knomial = {
             [SWP_GATHER] = {swp_tree_gather, swp_tree_gather_scratch_bytes, swp_total_applicable},
             [SWP_SCATTER] = {swp_tree_scatter, swp_tree_scatter_scratch_bytes, swp_total_applicable},
             [SWP_REDUCE] = {swp_tree_reduce, swp_tree_reduce_scratch_bytes},
+            [SWP_BARRIER] = {swp_tree_barrier},
         },
 };

@@ -162,6 +162,12 @@ static int shared_reduce(struct swp_plan *plan, const void *send, void *recv) {
   return swp_boards_reduce(plan, &state->boards, &roles, &call->recv, call->op, send, recv);
 }
 
+static int shared_barrier(struct swp_plan *plan, const void *send, void *recv) {
+  struct state *state = plan->method_state;
+  (void)send, (void)recv;
+  return swp_boards_meet(plan, &state->boards);
+}
+
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
   *seconds =
@@ -191,5 +197,6 @@ const struct method swp_collective_shared = {
             [SWP_REDUCE] = REDUCES,
             [SWP_ALLREDUCE] = REDUCES,
             [SWP_REDUCE_SCATTER_BLOCK] = REDUCES,
+            [SWP_BARRIER] = {shared_barrier},
         },
 };

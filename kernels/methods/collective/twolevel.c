@@ -366,6 +366,29 @@ done:
   return error;
 }
 
+/* ---- Barrier: a byte of each rank to its leader, and of the leader to each ---- */
+
+static const char *barrier_applicable(const struct spec *spec, const struct features *features) {
+  return node_applicable(spec, features, false);
+}
+
+static int64_t barrier_scratch_bytes(const struct swp_plan *plan) {
+  return node_bytes(plan);
+}
+
+static int twolevel_barrier(struct swp_plan *plan, const void *send, void *recv) {
+  const struct twolevel *state = plan->method_state;
+  char *bytes = memset(scratch_of(plan), 0, (size_t)node_bytes(plan));
+  int error = SWP_SUCCESS;
+  (void)send, (void)recv;
+  TRY(swp_node_gather(plan, 0, bytes));
+  if (state->local == 0)
+    MPI_TRY(PMPI_Barrier(state->peers));
+  TRY(swp_node_bcast(plan, 0, bytes, plan->features.bytes));
+done:
+  return error;
+}
+
 /* Of the node's ranks. */
 static double node_s(const struct spec *spec, enum swp_operation operation, const struct group *node,
                      double m) {
@@ -387,6 +410,10 @@ static int twolevel_estimate(const struct swp_plan *plan, const struct estimate 
     *seconds = node_s(estimate->spec, SWP_GATHER, &node, m) +
                swp_textbook_least_s(operation, &leaders, group.ppn * m) +
                node_s(estimate->spec, SWP_BCAST, &node, group.procs * m);
+    break;
+  case SWP_BARRIER:
+    *seconds = node_s(estimate->spec, SWP_GATHER, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
+               node_s(estimate->spec, SWP_BCAST, &node, m);
     break;
   case SWP_ALLREDUCE:
     *seconds = node_s(estimate->spec, SWP_REDUCE, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
@@ -421,5 +448,6 @@ const struct method swp_collective_twolevel = {
             [SWP_ALLGATHER] = {twolevel_allgather, allgather_scratch_bytes, blocks_applicable},
             [SWP_ALLGATHERV] = {swp_twolevel_allgatherv, swp_twolevel_allgatherv_scratch_bytes,
                                 allgatherv_applicable},
+            [SWP_BARRIER] = {twolevel_barrier, barrier_scratch_bytes, barrier_applicable},
         },
 };

@@ -270,6 +270,10 @@ static int vendor_reduce_scatter_block(struct swp_plan *plan, const void *send, 
   VENDOR(MPI_Reduce_scatter_block(send, recv, side->count, side->type, call_of(plan)->op, comm));
 }
 
+static int vendor_barrier(struct swp_plan *plan, const void *send, void *recv) {
+  VENDOR(MPI_Barrier(comm));
+}
+
 static bool is_named(const struct spec *spec) {
   return spec->arguments[ALGORITHM].given;
 }
@@ -383,5 +387,6 @@ const struct method swp_collective_vendor = {
             [SWP_ALLTOALL] = {vendor_alltoall, moves_scratch_bytes, moves_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {vendor_reduce_scatter_block},
             [SWP_ALLTOALLV] = {vendor_alltoallv, moves_scratch_bytes, moves_applicable},
+            [SWP_BARRIER] = {vendor_barrier},
         },
 };

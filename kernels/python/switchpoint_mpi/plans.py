@@ -484,6 +484,7 @@ _SIDES = {
     "alltoall": _Sides(("all", "all"), ("all", "all")),
     "reduce_scatter_block": _Sides(("all", "all"), ("one", "one")),
     "alltoallv": _Sides(("all", "all"), ("all", "all")),
+    "barrier": _Sides(("", ""), ("", "")),
 }
 _IN_PLACE = int(MPI.IN_PLACE)
 _REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")

@@ -16,6 +16,9 @@ enum {
 /* The contents of a buffer, in blocks of a rank's size. */
 enum extent { NONE, ONE, ONE_AT_ROOT, ALL, ALL_AT_ROOT };
 
+/* The bytes that a call without data counts as, so that it has a size as all others. */
+enum { NO_DATA_BYTES = 1 };
+
 struct shape {
   const char *name;
   const char *default_method;

@@ -8,7 +8,8 @@ enum reading swp_reads_send(enum swp_operation operation) {
 }
 
 enum reading swp_reads_recv(enum swp_operation operation) {
-  return swp_shapes[operation].recv == ALL_AT_ROOT ? AT_ROOT : EVERYWHERE;
+  const enum extent recv = swp_shapes[operation].recv;
+  return recv == NONE ? NOWHERE : recv == ALL_AT_ROOT ? AT_ROOT : EVERYWHERE;
 }
 
 bool swp_send_may_be_in_place(enum swp_operation operation, bool root) {

@@ -153,6 +153,10 @@ static int count_bytes(const struct swp_plan *plan, const struct call *call, str
                                                 : call->recv.type == MPI_DATATYPE_NULL;
   const struct side *side = by_send ? &call->send : &call->recv;
   int64_t total, most;
+  if (swp_shapes[plan->operation].recv == NONE) {
+    features->bytes = features->total_bytes = features->most_bytes = NO_DATA_BYTES;
+    return SWP_SUCCESS;
+  }
   count_items(plan, call, side->count, &total, &most);
   if (__builtin_mul_overflow(total, side->item_bytes, &features->total_bytes))
     return swp_fail(SWP_ERR_TOO_LARGE, "collective: more than 2^63 bytes");

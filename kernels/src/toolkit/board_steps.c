@@ -187,3 +187,16 @@ int swp_boards_reduce(struct swp_plan *plan, struct boards *boards, const struct
 done:
   return error;
 }
+
+/* ---- Meeting ---- */
+
+/* Nothing on a board is written again, so no reader is waited for. */
+int swp_boards_meet(struct swp_plan *plan, struct boards *boards) {
+  int error = SWP_SUCCESS;
+  swp_boards_post(boards, READ_BY_ALL);
+  for (int i = 1; i < boards->procs; i++)
+    TRY(swp_boards_await(plan, boards, (boards->rank + i) % boards->procs));
+  end_step(boards);
+done:
+  return error;
+}

@@ -43,4 +43,7 @@ int swp_boards_move(struct swp_plan *plan, struct boards *boards, const struct r
 int swp_boards_reduce(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
                       const struct side *side, MPI_Op op, const void *send, void *recv);
 
+/* Waits until all ranks have come to this step, as the next call of the boards. */
+int swp_boards_meet(struct swp_plan *plan, struct boards *boards);
+
 #endif

@@ -85,6 +85,10 @@ double swp_textbook_knomial_reduce_s(const struct group *g, double m, int radix)
   return swp_textbook_knomial_bcast_s(g, m, radix) + joined * reduced_s(g, m);
 }
 
+double swp_textbook_knomial_barrier_s(const struct group *g, double m, int radix) {
+  return 2 * swp_textbook_knomial_bcast_s(g, m, radix);
+}
+
 /* A level's blocks, in as many messages as it has at most; a rank receives one of them, or as many. */
 static double blocks_by_levels(const struct group *g, double m, int radix, bool everyone) {
   double seconds = 0;
@@ -148,6 +152,14 @@ static double allreduce_binomial(const struct group *g, double m) {
 
 static double allreduce_linear(const struct group *g, double m) {
   return reduce_star(g, m) + bcast_linear(g, m);
+}
+
+static double barrier_binomial(const struct group *g, double m) {
+  return 2 * bcast_binomial(g, m);
+}
+
+static double barrier_linear(const struct group *g, double m) {
+  return star(g, m) + bcast_linear(g, m);
 }
 
 static double allgather_linear(const struct group *g, double m) {
@@ -240,6 +252,10 @@ static double reduce_scatter_doubling(const struct group *g, double m) {
   return seconds;
 }
 
+static double barrier_hypercube(const struct group *g, double m) {
+  return dims_of(g) * message_s(g, m) + 2 * folded_s(g, m);
+}
+
 /* ---- Hypercubes with more than two ranks in a row ---- */
 
 /* As many as act alone or in pairs: a power of the radix, times the values of one more digit. */
@@ -284,6 +300,11 @@ static double ring_allreduce(const struct group *g, double m) {
   return ring_reduce_scatter(g, m / g->procs) + ring(g, m / g->procs);
 }
 
+/* A message goes round twice. */
+static double barrier_rings(const struct group *g, double m) {
+  return 2 * g->procs * message_s(g, m);
+}
+
 double swp_textbook_scatter_ring_s(const struct group *g, double m) {
   return tree_of_blocks(g, m / g->procs) + ring(g, m / g->procs);
 }
@@ -308,6 +329,15 @@ static double alltoall_bruck(const struct group *g, double m) {
 
 double swp_textbook_bruck_allgather_s(const struct group *g, double m, int radix) {
   return blocks_by_levels(g, m, radix, true) + g->procs * m * g->copy_s_per_byte;
+}
+
+double swp_textbook_bruck_barrier_s(const struct group *g, double m, int radix) {
+  double seconds = 0;
+  for (int64_t value = 1; value < g->procs; value *= radix) {
+    const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
+    seconds += burst_s(g, messages, m, messages);
+  }
+  return seconds;
 }
 
 /* Turns along these ranks, each of which forwards so many blocks of these bytes for every one of them. */
@@ -402,6 +432,8 @@ static const struct entry {
         {SWP_REDUCE_SCATTER_BLOCK, "hypercube", reduce_scatter_hypercube},
         {SWP_REDUCE_SCATTER_BLOCK, "ring", ring_reduce_scatter},
         {SWP_REDUCE_SCATTER_BLOCK, "pairwise", ring_reduce_scatter},
+        {SWP_BARRIER, "binomial", barrier_binomial},
+        {SWP_BARRIER, "bruck", bcast_binomial},
     },
   own[] =
       {
@@ -435,6 +467,10 @@ static const struct entry {
       {SWP_ALLTOALL, "linear", alltoall_linear},
       {SWP_ALLTOALLV, "linear", alltoall_linear},
       {SWP_REDUCE_SCATTER_BLOCK, "recursive_doubling", reduce_scatter_doubling},
+      {SWP_BARRIER, "linear", barrier_linear},
+      {SWP_BARRIER, "tree", barrier_binomial},
+      {SWP_BARRIER, "hypercube", barrier_hypercube},
+      {SWP_BARRIER, "double_ring", barrier_rings},
   };
 
 enum {
@@ -467,6 +503,8 @@ static const char *const aliases[][2] = {
     {"k_brucks", "bruck"},
     {"bruck-k-fanout", "bruck"},
     {"modified_bruck", "bruck"},
+    {"dissemination", "bruck"},
+    {"k_dissemination", "bruck"},
     {"pairwise_sendrecv_replace", "pairwise"},
 };
 

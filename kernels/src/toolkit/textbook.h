@@ -32,6 +32,7 @@ double swp_textbook_least_s(enum swp_operation operation, const struct group *gr
 /* Those of methods with parameters. */
 typedef double radix_formula(const struct group *group, double m, int radix);
 radix_formula swp_textbook_knomial_bcast_s, swp_textbook_knomial_blocks_s, swp_textbook_knomial_reduce_s;
+radix_formula swp_textbook_knomial_barrier_s, swp_textbook_bruck_barrier_s;
 radix_formula swp_textbook_multiplying_allreduce_s, swp_textbook_multiplying_allgather_s;
 radix_formula swp_textbook_bruck_allgather_s, swp_textbook_bruck_alltoall_s;
 double swp_textbook_chain_s(const struct group *group, double m, double segment_bytes);

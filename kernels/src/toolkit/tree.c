@@ -327,3 +327,23 @@ int swp_tree_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   int error = reduce(plan, send == MPI_IN_PLACE ? recv : send, recv, 0);
   return error == SWP_SUCCESS ? bcast(plan, recv, 0) : error;
 }
+
+/* ---- Barrier ---- */
+
+int swp_tree_barrier(struct swp_plan *plan, const void *send, void *recv) {
+  MPI_Request requests[TREE_CHILDREN];
+  struct tree tree;
+  int error = SWP_SUCCESS;
+  (void)send, (void)recv;
+  find_tree(plan, 0, &tree);
+  for (int i = 0; i < tree.nchildren; i++)
+    MPI_TRY(MPI_Irecv(NULL, 0, MPI_BYTE, tree.children[i].rank, COLLECTIVE_TAG, plan->comm, &requests[i]));
+  TRY(swp_complete(plan, tree.nchildren, requests));
+  if (tree.parent >= 0)
+    TRY(swp_send_receive(plan, NULL, 0, MPI_BYTE, tree.parent, NULL, 0, MPI_BYTE, tree.parent));
+  for (int i = tree.nchildren - 1, n = 0; i >= 0; i--, n++)
+    MPI_TRY(MPI_Isend(NULL, 0, MPI_BYTE, tree.children[i].rank, COLLECTIVE_TAG, plan->comm, &requests[n]));
+  TRY(swp_complete(plan, tree.nchildren, requests));
+done:
+  return error;
+}

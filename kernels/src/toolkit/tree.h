@@ -36,12 +36,13 @@ void swp_tree_knomial(const struct swp_plan *plan, int root, int radix, struct t
 void swp_tree_bine(const struct swp_plan *plan, int root, bool in_order, struct tree *tree);
 
 /* Along the tree that plan->spec.method->tree makes: procedures, and their scratch. An allreduce is a
-   reduction to rank 0 and a broadcast from there. */
+   reduction to rank 0 and a broadcast from there, and so is a barrier, of empty messages. */
 int swp_tree_bcast(struct swp_plan *plan, const void *send, void *recv);
 int swp_tree_gather(struct swp_plan *plan, const void *send, void *recv);
 int swp_tree_scatter(struct swp_plan *plan, const void *send, void *recv);
 int swp_tree_reduce(struct swp_plan *plan, const void *send, void *recv);
 int swp_tree_allreduce(struct swp_plan *plan, const void *send, void *recv);
+int swp_tree_barrier(struct swp_plan *plan, const void *send, void *recv);
 int64_t swp_tree_gather_scratch_bytes(const struct swp_plan *plan);
 int64_t swp_tree_scatter_scratch_bytes(const struct swp_plan *plan);
 int64_t swp_tree_reduce_scratch_bytes(const struct swp_plan *plan);

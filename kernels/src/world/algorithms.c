@@ -48,10 +48,10 @@ static const struct component {
   unsigned operations;
 } components[] = {
     {"adapt", ON(SWP_BCAST) | ON(SWP_REDUCE)},
-    {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE)},
-    {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE)},
+    {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER)},
+    {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER)},
     {"acoll", ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_ALLGATHER) |
-                  ON(SWP_ALLTOALL)},
+                  ON(SWP_ALLTOALL) | ON(SWP_BARRIER)},
     {"ucc", ~0U},
 };
 

@@ -240,6 +240,9 @@ def collectives() -> None:
         plan.set(**sides, **reverse)
         refused(ValueError, "send has", lambda: plan.execute(everything[:-1], everything))
     pair.Free()
+    with swp.Collective(COMM, "barrier", method="bruck") as plan:
+        plan.execute(None, None)
+        expect(plan.method == "bruck", "barrier")
 
 
 def errors_of_collectives() -> None:
