@@ -1,7 +1,8 @@
 /*
  * What the rules of tables choose, for comparison with other readers of the same rules. Reads commands from
- * standard input, on one rank: `off LIST` sets SWITCHPOINT_OFF, `table PATH` reads a table, and
- * `case OPERATION NODES PPN MMAX MAVG BYTES` prints the method of the first rule that holds, or "none".
+ * standard input, on one rank: `off LIST` sets SWITCHPOINT_OFF, `table PATH` reads a table,
+ * `case OPERATION NODES PPN MMAX MAVG BYTES` prints the method of the first rule that holds, or "none", and
+ * `end` ends: not all launchers pass on that standard input has ended.
  */
 #include "choices.h"
 #include "off.h"
@@ -49,7 +50,7 @@ int main(int argc, char **argv) {
   swp_table *table = NULL;
   char line[4096];
   test_begin(&argc, &argv, "swp_match");
-  while (fgets(line, sizeof line, stdin) != NULL) {
+  while (fgets(line, sizeof line, stdin) != NULL && strcmp(line, "end\n") != 0) {
     line[strcspn(line, "\n")] = '\0';
     test_case("%s", line);
     if (strncmp(line, "off ", 4) == 0) {

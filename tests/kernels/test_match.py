@@ -110,7 +110,7 @@ class Library:
         return [None if method == "none" else method for method in said]
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate("end\n", timeout=60)
         assert self._process.returncode == 0
 
 
