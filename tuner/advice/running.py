@@ -8,11 +8,10 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign.ending import all_below, end_with_parent, exits_on
+from tuner.campaign.ending import all_below, end_with_parent, exits_on, held
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler, shim
@@ -22,6 +21,7 @@ UNFINALIZED = "exiting improperly"
 without MPI_Finalize."""
 
 _GRACE_S = 10
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 _TABLE = "SWITCHPOINT_TABLE"
 
 
@@ -128,29 +128,35 @@ def run(
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
     begun_s = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            start.command,
-            env=os.environ | start.env,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=partial(end_with_parent, at_kill),
-        )
-    except OSError as error:
-        raise RunError(f"{start.command[0]} cannot be started: {error}") from error
-    try:
-        with exits_on(signal.SIGTERM, signal.SIGHUP):
+    with exits_on(*_ENDING), held(signal.SIGINT, *_ENDING) as before:
+
+        def prepare() -> None:
+            end_with_parent(at_kill)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+        try:
+            process = subprocess.Popen(
+                start.command,
+                env=os.environ | start.env,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=prepare,
+            )
+        except OSError as error:
+            raise RunError(f"{start.command[0]} cannot be started: {error}") from error
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # no sooner: it can be ended now
             ended = process.wait(limit_s)
-    except subprocess.TimeoutExpired as error:
-        _end(process)
-        words = shlex.join(start.command)
-        raise LimitError(f"`{words}` did not end within {limit_s:.0f} s") from error
-    except BaseException:
-        _end(process)
-        raise
+        except subprocess.TimeoutExpired as error:
+            _end(process)
+            words = shlex.join(start.command)
+            raise LimitError(f"`{words}` did not end within {limit_s:.0f} s") from error
+        except BaseException:
+            _end(process)
+            raise
     seconds = time.monotonic() - begun_s
     if ended != code:
         raise ExitError(start, ended, seconds)
@@ -165,9 +171,12 @@ def last_text(output: IO[bytes]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a session: its launcher is asked first, as one that is killed may leave its ranks."""
-    with all_below(process.pid):
-        for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+    """End a session: its launcher is asked first, as one that is killed may leave its ranks.
+
+    MPICH's takes no notice in its first milliseconds, and goes on to start them.
+    """
+    for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        with all_below(process.pid):
             try:
                 os.killpg(process.pid, number)
                 process.wait(grace_s)

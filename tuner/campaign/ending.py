@@ -20,6 +20,16 @@ def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
 
 
 @contextmanager
+def held(*signals: signal.Signals) -> Iterator[set[int]]:
+    """Hold signals back within the block; yield the mask from before, for new processes too."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield {*before}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def exits_on(*signals: signal.Signals) -> Iterator[None]:
     """Make signals raise SystemExit, unless they are ignored, as under nohup."""
 
