@@ -27,7 +27,7 @@ from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
 from dashboard.snapshot import table_of
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
 from tuner.domain.cases import Place
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, NO_DATA_BYTES
 from tuner.domain.records import NAME
 from tuner.domain.tables import DEFAULT, UNSOAKED, WON, Point
 from tuner.selection.evidence import stand_in, verdict
@@ -89,8 +89,11 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     nodes, ppn = map(int, filters.choose("layout", layouts).split("x"))
     points = points[(points["nodes"] == nodes) & (points["ppn"] == ppn)]
     degree = filters.choose("degree", _degrees(operation, points))
-    sizes = ((str(size), size_text(size)) for size in _SIZES)
-    size = filters.choose("size", sizes, _DEFAULT_SIZE)
+    if operation in NO_DATA:
+        size = filters.choose("size", [(str(NO_DATA_BYTES), "no data")])
+    else:
+        sizes = ((str(size), size_text(size)) for size in _SIZES)
+        size = filters.choose("size", sizes, _DEFAULT_SIZE)
     case = {"operation": operation, "nodes": nodes, "ppn": ppn}
     case |= {"mmax": int(degree), "mavg": int(degree)}
     selected = rules.selected_intervals(

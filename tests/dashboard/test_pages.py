@@ -28,7 +28,7 @@ from tuner.models.fitting import fit
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.evidence import settlement, verdict
-from tuner.selection.tuning import tune
+from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
 
 
@@ -277,6 +277,18 @@ def test_choose_preloads_for_collectives(database: Path) -> None:
     _, parts = drawn(pages.choose.PAGE, database, "?o=bcast&b=64")
     assert "binomial" in said(parts["answer"])
     assert "LD_PRELOAD" in said(parts["switch"])
+
+
+def test_choose_asks_for_no_size_where_there_are_no_data(tmp_path: Path) -> None:
+    barrier = {"operation": "barrier", "patterns": (BLOCKS,), "sizes": (1,)}
+    write(tmp_path, Campaign(**barrier, methods=tuple(BCAST_LATENCY_S), times=bcast_times))
+    path = tmp_path / "switchpoint.db"
+    ingest(path, [tmp_path])
+    with Store.open(path) as store:
+        tune_missing(store)
+    choice, parts = drawn(pages.choose.PAGE, path, "?o=barrier")
+    assert choice.options["size"] == [("1", "no data")]
+    assert "not measured" not in said(parts["answer"])
 
 
 def test_choose_starts_applications_as_the_system_does(
