@@ -112,7 +112,9 @@ def test_the_packages_names_are_those_of_the_header() -> None:
     errors = re.search(r"enum swp_error \{(.*?)\};", bare, re.DOTALL)
     statistics = re.search(r"struct swp_statistics \{(.*?)\};", bare, re.DOTALL)
     assert errors is not None and statistics is not None
-    library, plans = ((PACKAGE / f"{name}.py").read_text() for name in ("library", "plans"))
+    library, plans, sides = (
+        (PACKAGE / f"{name}.py").read_text() for name in ("library", "plans", "collectives")
+    )
     codes = re.findall(r"^    ([A-Z_]+) = (\d+)$", library, re.MULTILINE)
     names = [name.removeprefix("ERR_") for name in re.findall(r"\bSWP_(\w+)", errors[1])]
     assert codes == [(name, str(value)) for value, name in enumerate(names)]
@@ -122,6 +124,6 @@ def test_the_packages_names_are_those_of_the_header() -> None:
     assert re.findall(r"^    (\w+): ", fields[1], re.MULTILINE) == members
     rows = (KERNELS / "include" / "switchpoint_operations.def").read_text()
     collectives = re.findall(r"^OPERATION\(\w+, (\w+), \"vendor\"", rows, re.MULTILINE)
-    assert re.findall(r'^    "(\w+)": _Sides', plans, re.MULTILINE) == collectives
+    assert re.findall(r'^    "(\w+)": _Sides', sides, re.MULTILINE) == collectives
     functions = set(re.findall(r"\b(swp_\w+)\(", bare))
     assert set(re.findall(r'^    "(swp_\w+)":', library, re.MULTILINE)) <= functions

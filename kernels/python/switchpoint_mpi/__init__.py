@@ -5,8 +5,9 @@ it. Planning, executing and freeing a plan are collective, as calls of MPI: an e
 rank leaves the others waiting, unless it ends the job (python -m mpi4py).
 """
 
+from .collectives import Collective
 from .library import ErrorCode, LibraryError, SwitchpointError, version
-from .plans import Collective, Discovery, Exchange, Fields, Hints, Plan, Stage, Statistics, Table
+from .plans import Discovery, Exchange, Fields, Hints, Plan, Stage, Statistics, Table
 
 __all__ = [
     "Collective",

@@ -160,3 +160,8 @@ def operations() -> dict[str, int]:
     while name := library().swp_operation_name(len(numbers)):
         numbers[name.decode()] = len(numbers)
     return numbers
+
+
+def handle(thing: MPI.Comm | MPI.Datatype | MPI.Op) -> ctypes.c_int | ctypes.c_void_p:
+    """Return what C calls a communicator, a type or an operation."""
+    return Handle(MPI._handleof(thing))

@@ -1,4 +1,4 @@
-"""Plans of exchanges, discoveries and collectives, and the tables that choose their methods."""
+"""Plans of exchanges and discoveries, what all plans share, and the tables that choose methods."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mpi4py import MPI
 
-from .buffers import memory, span
-from .library import Handle, Inbox, call, library, operations
+from .buffers import memory
+from .library import Inbox, call, handle, library, operations
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -27,7 +27,7 @@ class Table:
 
     def __init__(self, comm: MPI.Comm, path: str) -> None:
         self._handle = ctypes.c_void_p()
-        call("swp_table_read", _handle(comm), path.encode(), ctypes.byref(self._handle))
+        call("swp_table_read", handle(comm), path.encode(), ctypes.byref(self._handle))
 
     def __enter__(self) -> Self:
         return self
@@ -210,7 +210,7 @@ class Plan:
     ) -> None:
         known = None if hints is None else ctypes.byref(hints._as_parameter())
         result = ctypes.byref(self._handle)
-        call(function, _handle(comm), *problem, method.encode(), known, result)
+        call(function, handle(comm), *problem, method.encode(), known, result)
 
 
 class _Exchange(ctypes.Structure):
@@ -448,222 +448,6 @@ class _InboxOwner:
         shown = (ctypes.c_ubyte * size_bytes).from_address(address or 0)
         shown.owner = self  # type: ignore[attr-defined]
         return memoryview(shown).cast("B")
-
-
-class _Collective(ctypes.Structure):
-    _fields_ = (
-        ("operation", ctypes.c_int),
-        ("send_count", ctypes.c_int),
-        ("send_type", Handle),
-        ("recv_count", ctypes.c_int),
-        ("recv_type", Handle),
-        ("recv_counts", ctypes.c_void_p),
-        ("displs", ctypes.c_void_p),
-        ("op", Handle),
-        ("root", ctypes.c_int),
-        ("send_counts", ctypes.c_void_p),
-        ("send_displs", ctypes.c_void_p),
-    )
-
-
-class _Sides(NamedTuple):
-    """How many blocks the buffers hold: at every rank, and at the root."""
-
-    send: tuple[str, str]
-    recv: tuple[str, str]
-
-
-_SIDES = {
-    "bcast": _Sides(("", ""), ("one", "one")),
-    "gather": _Sides(("one", "one"), ("", "all")),
-    "scatter": _Sides(("", "all"), ("one", "one")),
-    "reduce": _Sides(("one", "one"), ("", "one")),
-    "allreduce": _Sides(("one", "one"), ("one", "one")),
-    "allgather": _Sides(("one", "one"), ("all", "all")),
-    "allgatherv": _Sides(("one", "one"), ("all", "all")),
-    "alltoall": _Sides(("all", "all"), ("all", "all")),
-    "reduce_scatter_block": _Sides(("all", "all"), ("one", "one")),
-    "alltoallv": _Sides(("all", "all"), ("all", "all")),
-    "barrier": _Sides(("", ""), ("", "")),
-}
-_IN_PLACE = int(MPI.IN_PLACE)
-_REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
-
-
-class Collective(Plan):
-    """A collective, planned from the arguments of the MPI function. Collective.
-
-    `operation` is a name such as "allreduce". What the operation does not read may be left out:
-    a reduction reads `recv_count`, `recv_type` and `op`; struct swp_collective lists the others.
-
-    Raises:
-        ValueError: there is no such operation, or a list is too short.
-        SwitchpointError: the plan cannot be made, on every rank.
-    """
-
-    def __init__(
-        self,
-        comm: MPI.Comm,
-        operation: str,
-        *,
-        send_count: int = -1,
-        send_type: MPI.Datatype = MPI.DATATYPE_NULL,
-        recv_count: int = -1,
-        recv_type: MPI.Datatype = MPI.DATATYPE_NULL,
-        recv_counts: Sequence[int] | None = None,
-        displs: Sequence[int] | None = None,
-        op: MPI.Op = MPI.OP_NULL,
-        root: int = -1,
-        send_counts: Sequence[int] | None = None,
-        send_displs: Sequence[int] | None = None,
-        method: str = "auto",
-        hints: Hints | None = None,
-    ) -> None:
-        super().__init__()
-        if operation not in _SIDES:
-            raise ValueError(
-                f"{operation}: there is no such collective; there are {', '.join(_SIDES)}"
-            )
-        self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
-        lists = _Lists(recv_counts, displs, send_counts, send_displs)
-        given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
-        problem = given.problem(operation, self._procs)
-        self._call = given
-        self._plan("swp_collective_plan", comm, [ctypes.byref(problem)], method, hints)
-
-    def set(
-        self,
-        *,
-        send_count: int = -1,
-        send_type: MPI.Datatype = MPI.DATATYPE_NULL,
-        recv_count: int = -1,
-        recv_type: MPI.Datatype = MPI.DATATYPE_NULL,
-        recv_counts: Sequence[int] | None = None,
-        displs: Sequence[int] | None = None,
-        op: MPI.Op = MPI.OP_NULL,
-        root: int = -1,
-        send_counts: Sequence[int] | None = None,
-        send_displs: Sequence[int] | None = None,
-    ) -> None:
-        """Give the plan another call of its operation; every rank must do so."""
-        lists = _Lists(recv_counts, displs, send_counts, send_displs)
-        given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
-        problem = given.problem(self._operation, self._procs)
-        call("swp_collective_set", self._handle, ctypes.byref(problem))
-        self._call = given
-
-    def execute(
-        self, send: Buffer | MPI.InPlaceType | None, recv: Buffer | MPI.InPlaceType | None
-    ) -> None:
-        """Do the call: `send` or `recv` may be MPI.IN_PLACE where MPI allows it. Collective.
-
-        None is for a buffer that this rank does not have.
-        """
-        sides = _SIDES[self._operation]
-        at_root = self._rank == self._call.root
-        send_bytes = self._call.send_bytes(self._operation, sides.send[at_root], self._procs)
-        recv_bytes = self._call.recv_bytes(self._operation, sides.recv[at_root], self._procs)
-        source = _place(send, send_bytes, "send", writable=False)
-        target = _place(recv, recv_bytes, "recv", writable=True)
-        addresses = (
-            each if isinstance(each, int | None) else each.address for each in (source, target)
-        )
-        call("swp_collective_execute", self._handle, *addresses)
-
-
-class _Lists(NamedTuple):
-    """The counts and displacements of each rank's blocks."""
-
-    recv_counts: Sequence[int] | None
-    displs: Sequence[int] | None
-    send_counts: Sequence[int] | None
-    send_displs: Sequence[int] | None
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The arguments of a collective; the types and the operation must live as long as plans."""
-
-    send_count: int
-    send_type: MPI.Datatype
-    recv_count: int
-    recv_type: MPI.Datatype
-    lists: _Lists
-    op: MPI.Op
-    root: int
-
-    def problem(self, operation: str, procs: int) -> _Collective:
-        """Return it for C."""
-        lists = [None if each is None else (ctypes.c_int * len(each))(*each) for each in self.lists]
-        for first, names in ((0, "recv_counts and displs"), (2, "send_counts and send_displs")):
-            if any(each is not None and len(each) < procs for each in lists[first : first + 2]):
-                raise ValueError(f"{names} need an element for each of {procs} ranks")
-        recv_counts, displs, send_counts, send_displs = (
-            None if each is None else ctypes.addressof(each) for each in lists
-        )
-        problem = _Collective(
-            operations()[operation],
-            self.send_count,
-            _handle(self.send_type),
-            self.recv_count,
-            _handle(self.recv_type),
-            recv_counts,
-            displs,
-            _handle(self.op),
-            self.root,
-            send_counts,
-            send_displs,
-        )
-        problem.arrays = lists  # alive as long as the problem
-        return problem
-
-    def send_bytes(self, operation: str, blocks: str, procs: int) -> int:
-        """Return the bytes that the send buffer of this rank must have."""
-        if operation in _REDUCTIONS:
-            return _bytes(self.recv_type, self.recv_count, blocks, procs)
-        if operation == "alltoallv":
-            return _listed_bytes(self.send_type, self.lists.send_counts, self.lists.send_displs)
-        return _bytes(self.send_type, self.send_count, blocks, procs)
-
-    def recv_bytes(self, operation: str, blocks: str, procs: int) -> int:
-        """Return the bytes that the receive buffer of this rank must have."""
-        if operation in ("allgatherv", "alltoallv"):
-            return _listed_bytes(self.recv_type, self.lists.recv_counts, self.lists.displs)
-        return _bytes(self.recv_type, self.recv_count, blocks, procs)
-
-
-def _listed_bytes(
-    datatype: MPI.Datatype, counts: Sequence[int] | None, displs: Sequence[int] | None
-) -> int:
-    if datatype == MPI.DATATYPE_NULL:
-        return 0
-    extent: int = datatype.Get_extent()[1]
-    return max(
-        displ * extent + span(datatype, count)
-        for displ, count in zip(displs or [0], counts or [0], strict=False)
-    )
-
-
-def _bytes(datatype: MPI.Datatype, count: int, blocks: str, procs: int) -> int:
-    if not blocks or datatype == MPI.DATATYPE_NULL:
-        return 0
-    return span(datatype, count * procs if blocks == "all" else count)
-
-
-def _place(
-    buffer: Buffer | MPI.InPlaceType | None, least_bytes: int, name: str, *, writable: bool
-) -> MPI.buffer | int | None:
-    if isinstance(buffer, MPI.InPlaceType):
-        return _IN_PLACE
-    if buffer is None:
-        if least_bytes:
-            raise ValueError(f"{name} is None; the plan needs {least_bytes} bytes")
-        return None
-    return memory(buffer, least_bytes, name, writable=writable)
-
-
-def _handle(thing: MPI.Comm | MPI.Datatype | MPI.Op) -> ctypes.c_int | ctypes.c_void_p:
-    return Handle(MPI._handleof(thing))
 
 
 def _addresses(memories: Sequence[MPI.buffer]) -> ctypes.Array[ctypes.c_void_p]:
