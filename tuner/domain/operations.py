@@ -21,7 +21,6 @@ NO_DATA = ("barrier",)
 NO_DATA_BYTES = 1
 """The size of their calls, so that they have one as all others."""
 
-
 DISPATCHED = tuple(name for name in COLLECTIVES if name != "alltoallv")
 """Those that the preload does by a method in any program; the other one needs a promise."""
 
