@@ -232,7 +232,11 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
 
 
 @pytest.mark.parametrize(
-    ("launches", "checks"), by_day([("3", "discovery.*=2_nodes.*random")], [("12", "discovery")])
+    ("launches", "checks"),
+    by_day(
+        [pytest.param("3", "discovery.*=2_nodes.*random", marks=pytest.mark.check)],
+        [("12", "discovery")],
+    ),
 )
 def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
     nodes, tmp_path, monkeypatch, launches, checks
