@@ -1,6 +1,7 @@
 """`switchpoint run`: what it would do, and that it does it."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
 from tuner.campaign import launches
 from tuner.campaign.campaigns import make
+from tuner.campaign.planning import least_s
 from tuner.campaign.plans import Budget
 from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
 from tuner.cli import main
@@ -179,14 +181,16 @@ def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(resul
     mpi = find_mpis()[0]
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange|allreduce"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
-    variables = corrupting(mpi, tmp_path, "--op exchange") | {"sizes": "8"}
-    campaign = make(Call(CONFIGS["local"], selection, variables), Budget(40), 3)
-    with pytest.raises(DispatchError, match=r"exchange .*\(launch 1\): .*wrong payload"):
+    # What fails is launched first: the other one is launched even by a machine that is too slow.
+    variables = corrupting(mpi, tmp_path, "--op allreduce") | {"sizes": "8"}
+    budget = Budget(math.ceil(least_s(2)))
+    campaign = make(Call(CONFIGS["local"], selection, variables), budget, 3)
+    with pytest.raises(DispatchError, match=r"allreduce .*\(launch 0\): .*wrong payload"):
         campaign.run(Console())
     with Store.open(database_path(), readonly=True) as store:
         (system,) = store.systems()["system"]
-        assert len(store.launches()) == len(keeping.of_campaign(campaign.order.campaign)) > 1
-        assert {cell.key.case.operation for cell in store.contents(system)} == {"allreduce"}
+        assert len(store.launches()) == len(keeping.of_campaign(campaign.order.campaign)) > 0
+        assert {cell.key.case.operation for cell in store.contents(system)} == {"exchange"}
 
 
 def processes_below(directory: Path) -> list[str]:
@@ -237,7 +241,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
 @pytest.mark.parametrize(
     ("options", "kills"),
     by_day(
-        [("--minutes 1 --launches 2", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]
+        [("--budget 35s --launches 2", 1)], [("--budget 60s", 4), ("--minutes 1 --launches 30", 4)]
     ),
 )
 def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, options, kills):
@@ -269,7 +273,7 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
     there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
     assert made.items() <= there.items()
     headers = [content.splitlines()[0] for content in there.values()]
-    assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 4
+    assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 1
 
 
 @pytest.mark.parametrize(("count", "seconds"), by_day([(2, "0.1")], [(8, "2")]))

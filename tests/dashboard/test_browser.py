@@ -119,6 +119,7 @@ def expect_whole_on_paper(page: Page) -> None:
     assert page.evaluate(CUT) == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_accessible_and_fit_a_telephone_and_paper_too(visit: Visit, path: str) -> None:
     page = visit.open(path)

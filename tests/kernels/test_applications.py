@@ -70,6 +70,7 @@ def test_a_reduction_by_another_method_agrees_within_rounding(
     assert document["layouts"] == []  # three processes make no grid
 
 
+@pytest.mark.check
 def test_the_fastest_and_slowest_layouts_are_told(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
