@@ -132,15 +132,12 @@ if WANTED := os.environ.get(order.SOAKS):
 
         @property
         def runs(self) -> int:
-            """Return one launch for each group of methods that won at the same sizes."""
+            """Return one launch, and one for each method that needs its own."""
             return len(self.wanted.launches)
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
             """Return options for the sizes at which the methods won."""
-            launch = self.wanted.launches[number]
-            return super().measured_options(number, pattern) | {
-                "--methods": " ".join(launch.methods),
-                "--sizes": ",".join(map(str, launch.sizes)),
-                "--executions": str(launch.executions),
-                "--budget": f"{launch.budget_s:g}",
-            }
+            options = super().measured_options(number, pattern)
+            for name in ("--methods", "--sizes", "--executions"):  # races have their own
+                del options[name]
+            return options | self.wanted.launches[number].options

@@ -77,7 +77,7 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(
 ) -> None:
     table, path = measured(results, tmp_path)
     place = [f"--prefix={tmp_path / 'reframe'}"]
-    wrong = corrupting(find_mpis()[0], tmp_path, "neighbor", way)
+    wrong = corrupting(find_mpis()[0], tmp_path, "", way, "neighbor")
     site = soaking.SoakSite(CONFIGS["local"], 200, 600, place, wrong)
     soaking.soak([table.provenance.system], site, Console())
     said = capsys.readouterr().out

@@ -11,6 +11,7 @@ import pytest
 from tests import synthetic
 from tests.test_cli import fail, succeed
 from tuner.campaign.order import SoakLaunch
+from tuner.campaign.plans import Racing
 from tuner.campaign.soaking import SoakSite, affordable, jobs_of
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
@@ -147,11 +148,13 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     assert {(job.system, job.environment, job.operation) for job in jobs} == {
         ("site:gpu", "mpich", "exchange")
     }
-    large, small = (SoakLaunch(["stfw:dims=2"], [size], n, 8) for size, n in ((512, 50), (64, 500)))
+    lacking, small, large = (
+        Racing([size], ["stfw:dims=2"], n) for size, n in ((64, 30), (64, 500), (512, 50))
+    )
     assert {(job.nodes, job.ppn): job.launches for job in jobs} == {
-        (1, 2): [SoakLaunch(["stfw:dims=2"], [64], 30, 8)],
-        (1, 4): [large, small],
-        (1, 8): [large, small],
+        (1, 2): [SoakLaunch(8, [lacking])],
+        (1, 4): [SoakLaunch(11, [small, large])],
+        (1, 8): [SoakLaunch(11, [small, large])],
     }
 
 

@@ -163,12 +163,19 @@ def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
     assert "no table; `switchpoint fit` fits models to probes" in capsys.readouterr().out
 
 
-def corrupting(mpi: Mpi, directory: Path, launches: str, way: str = "byte") -> dict[str, str]:
-    """The variable that has checks run a benchmark that goes wrong, in such launches."""
+def corrupting(
+    mpi: Mpi, directory: Path, launches: str, way: str = "byte", method: str = ""
+) -> dict[str, str]:
+    """The variable that has checks run a benchmark that goes wrong, in such launches.
+
+    Of exchanges, only those by a method if it is given.
+    """
     bench = directory / "bench.sh"
     program = build_kernels(mpi) / "bench" / "swpbench_corrupt"
+    only = f"SWP_CORRUPT_METHOD={method}; export SWP_CORRUPT_METHOD" if method else ":"
     bench.write_text(
         f"""#!/bin/sh
+{only}
 case "$*" in *"{launches}"*) SWP_CORRUPT={way}; export SWP_CORRUPT ;; esac
 exec '{program}' "$@"
 """

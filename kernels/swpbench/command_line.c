@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { SAMPLES_MOST = 65535, UNSET = -1 };
+static const int64_t EXECUTIONS_MOST = INT64_MAX / 8;
 
 static const double BUDGET_MOST_S = 1e9; /* nanoseconds of it fit into 64 bits */
 static const double ARRIVAL_MOST_S = 1;
@@ -80,18 +81,19 @@ static int add_sizes(struct items *all, const struct items *sizes) {
   return 0;
 }
 
-/* Reads "SIZES SAMPLES METHODS", in place. */
+/* Reads "SIZES SAMPLES METHODS", or executions in the place of samples, in place. */
 static int add_race(struct command_line *line, char *text) {
-  const char *const sizes_text = strsep(&text, " "), *const samples_text = text ? strsep(&text, " ") : NULL;
+  const char *const sizes_text = strsep(&text, " "), *const repeats_text = text ? strsep(&text, " ") : NULL;
   struct options *options = &line->options;
   struct items sizes;
-  int64_t samples = 0;
+  int64_t repeats = 0;
   if (options->nraces == RACES_MOST || !text)
     return failure_set("--races: write at most %d parts SIZES SAMPLES METHODS, separated by '|'", RACES_MOST);
-  if (parse_number("--races", samples_text, 1, SAMPLES_MOST, &samples))
+  if (parse_number("--races", repeats_text, 1, line->command == COMMAND_SOAK ? EXECUTIONS_MOST : SAMPLES_MOST,
+                   &repeats))
     return -1;
   const int status = sizes_parse(sizes_text, &sizes) ? -1 : add_sizes(&line->sizes, &sizes);
-  options->races[options->nraces++] = (struct size_race){(int)sizes.count, text, (int)samples};
+  options->races[options->nraces++] = (struct size_race){(int)sizes.count, text, repeats};
   free(sizes.list);
   return status;
 }
@@ -116,7 +118,7 @@ static int set_budget(struct command_line *line, const char *value) {
 }
 
 static int set_executions(struct command_line *line, const char *value) {
-  return parse_number("--executions", value, 1, INT64_MAX / 8, &line->options.executions);
+  return parse_number("--executions", value, 1, EXECUTIONS_MOST, &line->options.executions);
 }
 
 static int set_limit(struct command_line *line, const char *value) {
@@ -183,8 +185,8 @@ static const struct bench_option OPTIONS[] = {
     {"--pattern", "SPEC", "who sends to whom", METHODS | OVERLAP, METHODS | OVERLAP, .set = set_pattern},
     {"--sizes", "LIST", "bytes per message or item, for example 8:1M:x2,3000", ALL & ~OVERLAP, ALL & ~OVERLAP,
      .set = set_sizes},
-    {"--races", "LIST", "instead of --sizes: parts \"SIZES SAMPLES METHODS\", separated by '|'", RUN, 0,
-     .set = set_races},
+    {"--races", "LIST", "instead of --sizes: parts \"SIZES SAMPLES|EXECUTIONS METHODS\", separated by '|'",
+     RUN | SOAK, 0, .set = set_races},
     {"--out", "FILE", "file to write, which must be new", ALL, ALL, AT(options.out), .wants = "a file name"},
     {"--methods", "SPECS", "all, auto, families or specs, separated by spaces or ';' (all)",
      METHODS | OVERLAP, 0, AT(options.methods)},
@@ -331,7 +333,8 @@ int command_line_parse(int argc, char **argv, struct command_line *line) {
   options->nsizes = (int)line->sizes.count;
   if (options->nraces == 0)
     options->races[options->nraces++] =
-        (struct size_race){options->nsizes, options->methods, options->max_samples};
+        (struct size_race){options->nsizes, options->methods,
+                           line->command == COMMAND_SOAK ? options->executions : options->max_samples};
   return line->command & METHODS ? check_methods(options) : 0;
 }
 

@@ -127,6 +127,15 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
   return team_agree(team, -1);
 }
 
+/* The methods of all races; "" where these differ. */
+static const char *common_methods(const struct options *options) {
+  const char *methods = options->races[0].methods;
+  for (int i = 1; i < options->nraces; i++)
+    if (strcmp(options->races[i].methods, methods) != 0)
+      return "";
+  return methods;
+}
+
 /* Sets the variables that the MPI library reads when it starts. Errors in the options are reported later. */
 static void set_environment(int argc, char **argv) {
   struct command_line line;
@@ -135,8 +144,7 @@ static void set_environment(int argc, char **argv) {
   if (argc < 2 || !command_find(argv[1], &line))
     return;
   if (command_line_parse(argc - 2, argv + 2, &line) == 0 && options->operation)
-    methods_set_environment(options->operation->operation,
-                            options->nraces == 1 ? options->races[0].methods : "");
+    methods_set_environment(options->operation->operation, common_methods(options));
   command_line_free(&line);
 }
 

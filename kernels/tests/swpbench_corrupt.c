@@ -1,8 +1,9 @@
 /*
  * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
- * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK. For soaks, such executions may also hang,
- * leak, or free what they allocate, and a rank may hang between two sizes.
+ * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK, and of whole exchanges only those by the method
+ * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also hang, leak, or free what they
+ * allocate, and a rank may hang between two sizes.
  */
 #include "csr.h"
 #include "fft.h"
@@ -113,7 +114,9 @@ static int deliver(unsigned char *first, int error) {
 }
 
 int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
-  return deliver(recv, __real_swp_exchange_execute(plan, send, recv));
+  const char *method = getenv("SWP_CORRUPT_METHOD");
+  const int error = __real_swp_exchange_execute(plan, send, recv);
+  return method && strcmp(method, swp_plan_method(plan)) != 0 ? error : deliver(recv, error);
 }
 
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv) {

@@ -74,6 +74,16 @@ def test_every_method_passes(kernels: Kernels, tmp_path: Path, operation: str, p
         assert record["operation"] == operation
 
 
+def test_each_race_has_its_own_methods_and_executions(any_kernels: Kernels, tmp_path: Path) -> None:
+    words = ("--op", "exchange", "--pattern", "random:degree=1", "--races")
+    result = soak(any_kernels, tmp_path / "o", 2, *words, "8 30 direct|64,4K 20 direct neighbor")
+    found = [(each["size_bytes"], each["method"], each["executions"]) for each in soaks(result)]
+    assert found == [
+        (8, "direct", 30),
+        *((size, method, 20) for size in (64, 4096) for method in ("direct", "neighbor")),
+    ]
+
+
 @pytest.mark.parametrize("operation", ["exchange", "discovery"])
 @pytest.mark.parametrize("right", [130, pytest.param(9999, marks=pytest.mark.nightly)])
 def test_a_wrong_byte_is_found_in_the_execution_that_it_is_in(

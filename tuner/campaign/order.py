@@ -4,14 +4,14 @@ An order and the raw files are the whole state of a campaign, so a killed campai
 There are three kinds: a fixed campaign, the plan of a race, and soaks of winners.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
 from tuner import atomic
-from tuner.campaign.plans import Plan
+from tuner.campaign.plans import Plan, Racing
 from tuner.campaign.reframe import Call
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
@@ -45,12 +45,15 @@ class FixedOrder(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SoakLaunch:
-    """The soaks of one launch: a number of executions of each method and size, within a time."""
+    """The soaks of one launch, within a time; the samples of its races are executions."""
 
-    methods: list[str]
-    sizes: list[int]
-    executions: int
     budget_s: float
+    races: list[Racing] = field(default_factory=list)  # none in files of older versions
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Return swpbench's options that differ between launches."""
+        return {"--races": "|".join(map(str, self.races)), "--budget": f"{self.budget_s:g}"}
 
 
 @dataclass(frozen=True, slots=True)

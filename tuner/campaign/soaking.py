@@ -16,7 +16,7 @@ from rich.console import Console
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder, keep_finished
-from tuner.campaign.plans import PlannedCase
+from tuner.campaign.plans import PlannedCase, Racing
 from tuner.campaign.reframe import Call, DispatchError, Job
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
@@ -162,11 +162,11 @@ def jobs_of(
 ) -> list[SoakJob]:
     """Return the jobs for soaks of a system.
 
-    Methods with the same sizes share a launch, except for those that need one of their own.
+    Methods share a launch, except for those that need one of their own.
     """
-    jobs: dict[tuple[str, int, int], dict[str, list[Lack]]] = defaultdict(lambda: defaultdict(list))
+    jobs: dict[tuple[str, int, int], list[Lack]] = defaultdict(list)
     for lack in lacks:
-        jobs[lack.operation, lack.nodes, lack.ppn][lack.method].append(lack)
+        jobs[lack.operation, lack.nodes, lack.ppn].append(lack)
     provenance = table.provenance
     system = site.partitions.get(provenance.environment, provenance.name)
     return [
@@ -178,23 +178,19 @@ def jobs_of(
     ]
 
 
-def _launches(methods: dict[str, list[Lack]], expected: Expected) -> Iterator[SoakLaunch]:
-    """Yield launches, each with the methods that need equally many executions at equal sizes."""
-    together: dict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
-    for method, lacks in methods.items():
-        apart = method if method.startswith(APART) else ""
-        for executions in sorted({lack.executions for lack in lacks}):
-            its = tuple(lack.size_bytes for lack in lacks if lack.executions == executions)
-            together[apart, executions, its].append(method)
-    for (_, executions, sizes), names in together.items():
-        of_launch = [
-            lack
-            for name in names
-            for lack in methods[name]
-            if lack.executions == executions and lack.size_bytes in sizes
-        ]
-        budget_s = round(LEAST_SOAK_S + ROOM * sum(map(expected, of_launch)), 2)
-        yield SoakLaunch(names, list(sizes), executions, budget_s)
+def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]:
+    """Yield launches; the methods of a size have the executions that one of them lacks at most."""
+    together: dict[str, dict[int, list[Lack]]] = defaultdict(lambda: defaultdict(list))
+    for lack in lacks:
+        apart = lack.method if lack.method.startswith(APART) else ""
+        together[apart][lack.size_bytes].append(lack)
+    for by_size in together.values():
+        races, soaks_s = [], 0.0
+        for size, its in sorted(by_size.items()):
+            executions = max(lack.executions for lack in its)
+            races.append(Racing([size], [lack.method for lack in its], executions))
+            soaks_s += sum(expected(lack._replace(executions=executions)) for lack in its)
+        yield SoakLaunch(round(LEAST_SOAK_S + ROOM * soaks_s, 2), races)
 
 
 def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:

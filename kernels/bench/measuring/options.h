@@ -8,11 +8,11 @@
 
 enum { RACES_MOST = 64 };
 
-/* Methods that race at some of the sizes: those of the first race come first. */
+/* Methods that race, or are soaked, at some of the sizes: those of the first race come first. */
 struct size_race {
   int nsizes;
   const char *methods;
-  int max_samples;
+  int64_t repeats; /* samples at most, or executions of a soak */
 };
 
 struct options {

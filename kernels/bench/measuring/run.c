@@ -114,7 +114,7 @@ static int measure_race(struct session *session, struct budget *budget, const st
     bool out_of_time = false;
     const bool possible = session_is_possible(session, size_bytes);
     if (possible)
-      status = measure_size(session, budget, i, race->max_samples, &out_of_time);
+      status = measure_size(session, budget, i, (int)race->repeats, &out_of_time);
     if (out_of_time || !possible)
       session_skip_size(session, size_bytes, possible ? "time budget" : "messages of over 2 GiB - 1");
   }

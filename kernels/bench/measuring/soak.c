@@ -40,6 +40,7 @@ struct verdict {
 static struct {
   struct session *session;
   const struct team *team;
+  int64_t wanted; /* executions */
   double limit_s;
   _Atomic(const struct workload *) workload; /* NULL outside the methods of a size */
   const char *method;
@@ -218,7 +219,7 @@ static enum failure find_leak(const struct growth *growth, struct verdict *verdi
 }
 
 static void execute_all(struct workload *workload, swp_plan *plan, struct verdict *verdict) {
-  const int64_t all = now.session->options->executions, quarter = all / 4;
+  const int64_t all = now.wanted, quarter = all / 4;
   int64_t interval = all / (4 * GROWTH_LOOKS);
   interval = interval < 1 ? 1 : interval > INTERVAL_MOST ? INTERVAL_MOST : interval;
   struct growth growth = {0};
@@ -329,6 +330,19 @@ static int soak_size(struct session *session, int64_t size_bytes, int *failed) {
   return status;
 }
 
+/* Soaks the sizes of a race, of which the first is that of an index. */
+static int soak_race(struct session *session, const struct size_race *race, int first, int *failed) {
+  const int64_t *sizes_bytes = session->options->sizes_bytes;
+  int status = team_agree(session->team, session_enter(session, race));
+  now.wanted = race->repeats;
+  for (int i = first; status == 0 && i < first + race->nsizes; i++)
+    if (session_is_possible(session, sizes_bytes[i]))
+      status = soak_size(session, sizes_bytes[i], failed);
+    else
+      session_skip_size(session, sizes_bytes[i], "messages of over 2 GiB - 1");
+  return status;
+}
+
 static int finish(struct launch *launch, int failed) {
   const struct team *team = launch->team;
   const char *path = launch->options->out;
@@ -369,11 +383,8 @@ int soak(const struct team *team, const struct options *options) {
   if (status == 0)
     status = watch("going on to a size", options->limit_s);
   const bool watched = status == 0;
-  for (int i = 0; status == 0 && i < options->nsizes; i++)
-    if (session_is_possible(&session, options->sizes_bytes[i]))
-      status = soak_size(&session, options->sizes_bytes[i], &failed);
-    else
-      session_skip_size(&session, options->sizes_bytes[i], "messages of over 2 GiB - 1");
+  for (int i = 0, first = 0; status == 0 && i < options->nraces; first += options->races[i++].nsizes)
+    status = soak_race(&session, &options->races[i], first, &failed);
   if (watched)
     watchdog_stop();
   if (status == 0)
