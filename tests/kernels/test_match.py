@@ -110,8 +110,11 @@ class Library:
         return [None if method == "none" else method for method in said]
 
     def close(self) -> None:
-        self._process.communicate("end\n", timeout=60)
-        assert self._process.returncode == 0
+        """End the process; its launcher may fail if the input ends when no rank reads it any more."""
+        assert self._process.stdin is not None
+        with self._process:
+            self._process.stdin.write("end\n")
+            assert self._process.wait(timeout=60) == 0
 
 
 def by_header(directory: Path, text: str, of: Sequence[tuple[Place, int]]) -> list[str | None]:
