@@ -110,7 +110,7 @@ class Library:
         return [None if method == "none" else method for method in said]
 
     def close(self) -> None:
-        """End the process; its launcher may fail if the input ends when no rank reads it any more."""
+        """End the process; its launcher may fail if the input ends after the last rank."""
         assert self._process.stdin is not None
         with self._process:
             self._process.stdin.write("end\n")
