@@ -1,5 +1,6 @@
 """The methods that a race looks at first."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_few_methods_are_all_looked_at_without_a_probe() -> None:
     few = plan()
     looks.choose(few, [0], {("bcast", 16): SPECS[: looks.MOST_RIVALS + 1]}, no_probe)
     assert few.cases[0].methods == []
+
+
+def test_a_user_names_methods_singly_or_by_their_families() -> None:
+    its = plan()
+    words = ["chain", "knomial:radix=5", "binomial"]
+    its.cases[0] = replace(its.cases[0], methods=words)
+    looks.choose(its, [0], {("bcast", 16): [*SPECS, "vendor:algorithm=linear"]}, no_probe)
+    chains = {spec for spec in SPECS if spec.startswith("chain")}
+    assert len(chains) > 1
+    assert its.cases[0].methods == sorted({"vendor", "knomial:radix=5", "binomial", *chains})
 
 
 def no_probe() -> looks.Known:

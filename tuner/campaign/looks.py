@@ -63,9 +63,10 @@ def choose(
     specs: Mapping[tuple[str, int], Sequence[str]],
     probe: Callable[[], Known],
 ) -> None:
-    """Restrict cases of a plan to the default and the rivals that gained on a like system.
+    """Restrict cases of a plan to the methods that were asked for, with the default.
 
-    Those that the model ranks first follow. `specs` are all methods by operation and processes;
+    Else to the default and the rivals that gained on a like system; those that the model ranks
+    first follow. `specs` are all methods by operation and processes;
     `probe` is called where they are too many.
 
     Raises what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
@@ -78,7 +79,9 @@ def choose(
             for spec in specs[case.operation, case.procs]
             if spec not in case.failed and not off.is_off_here(spec)
         ]
-        if len(known) > MOST_RIVALS + 1 and not case.methods:
+        if case.methods:
+            plan.cases[number] = replace(case, methods=_asked(case, known))
+        elif len(known) > MOST_RIVALS + 1:
             lists[number] = known
     if lists:
         model, points = probe()
@@ -89,6 +92,14 @@ def choose(
             rivals = borrowing.order(rivals, case.operation, like)
             methods = sorted([default, *rivals[:MOST_RIVALS]])
             plan.cases[number] = replace(case, methods=methods)
+
+
+def _asked(case: PlannedCase, known: Sequence[str]) -> list[str]:
+    """Return the default and the methods that a user named, singly or by their families."""
+    families = {spec.partition(":")[0] for spec in known}
+    single = {word for word in case.methods if word not in families}
+    of_families = {spec for spec in known if spec.partition(":")[0] in case.methods}
+    return sorted({DEFAULT_METHODS[case.operation]} | single | of_families)
 
 
 def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[str]:

@@ -234,10 +234,8 @@ def _sizes(job: Job) -> list[int]:
 
 
 def _methods(job: Job) -> list[str]:
-    """Return the methods asked for, with the default; none stands for all."""
-    if job.methods == "all":
-        return []
-    return sorted({DEFAULT_METHODS[job.operation], *re.findall(r"[^ ;]+", job.methods)})
+    """Return the methods and families asked for; none stands for all."""
+    return [] if job.methods == "all" else sorted({*re.findall(r"[^ ;]+", job.methods)})
 
 
 def newest() -> Path:

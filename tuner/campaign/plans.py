@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tuner.campaign.times import SESSION_S, SOAKS_S
 from tuner.domain.effort import START_S
-from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
+from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, alone
 
 MOST_LAUNCHES = 24
 """Most launches of a size, unless others are asked for."""
@@ -75,7 +75,7 @@ class Racing:
     def __str__(self) -> str:
         """Return the form of swpbench's option."""
         sizes = ",".join(map(str, self.sizes))
-        return f"{sizes} {self.samples} {' '.join(self.methods) or 'all'}"
+        return f"{sizes} {self.samples} {' '.join(map(alone, self.methods)) or 'all'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,11 @@ FOREIGN = "pico:"
 """Prefix of the algorithms of PICO itself, which are imported; no rule can name them."""
 
 
+def alone(method: str) -> str:
+    """Return swpbench's word for one method; a name without parameters stands for its family."""
+    return method if ":" in method else f"{method}:"
+
+
 def sized(operation: str, sizes: str) -> str:
     """Return the sizes that an operation has of those in a list as swpbench's --sizes."""
     return f"{NO_DATA_BYTES}" if operation in NO_DATA else sizes

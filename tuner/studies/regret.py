@@ -21,7 +21,14 @@ import numpy as np
 from tuner import stats
 from tuner.campaign.launches import measure
 from tuner.domain.cases import Place
-from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, NO_DATA, NO_DATA_BYTES
+from tuner.domain.operations import (
+    AUTO,
+    COLLECTIVES,
+    DEFAULT_METHODS,
+    NO_DATA,
+    NO_DATA_BYTES,
+    alone,
+)
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import machines
@@ -354,7 +361,7 @@ def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretO
     racing = sorted({name for choices in chosen.values() for name in choices.racing})
     files: list[BenchFile] = []
     while len(files) < request.launches:
-        files += [launch(choosing + len(files), racing)]
+        files += [launch(choosing + len(files), [*map(alone, racing)])]
         if len(files) >= least and _resolved(chosen, _logs(files), len(files)):
             break
     logs = _logs(files)
