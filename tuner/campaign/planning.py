@@ -19,7 +19,7 @@ from tuner.campaign.plans import Plan, PlannedBatch, PlannedCase, Racing, Task, 
 from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.domain.tables import WON
 from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, Trial, decide_class, trials
@@ -36,7 +36,10 @@ FRUITLESS = 4
 """Launches of a size that may fail to give two with rounds enough."""
 
 ROOM_S = 1.0
-"""Seconds that a launch may take beyond what is foreseen, as for proofs of algorithms."""
+"""Seconds that a launch may take beyond what is foreseen."""
+
+PROOF_S = 0.05
+"""Seconds of the proof that the MPI library runs one of its algorithms at a size by name."""
 
 REACH = math.log(1.5)
 """The logarithm of how much slower than the best a rival may seem."""
@@ -239,13 +242,14 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
     launches = [1 if plan.in_job else BATCH_LAUNCHES, *map(left, racing)]
-    proved = True
+    proofs, proved = 0, True
     for size, rivals in racing.items():
         logs, methods = standing.at(size), (default, *sorted(rivals))
         seconds = [math.exp(logs[method]) for method in methods]
         rounds = _rounds(size, rivals, standing, max(seconds))
         together[methods, rounds].append(size)
-        proved = proved and standing.raced.get(size, {}).keys() >= {*methods}
+        proofs += len(algorithms := {name for name in methods if name.startswith(ALGORITHM)})
+        proved = proved and standing.raced.get(size, {}).keys() >= algorithms
         cost_s += rounds * sum(map(of_sample_s, seconds))
         trial = standing.trials.get(size)
         lost = logs[default] - min(logs.values()) + NEARLY
@@ -258,7 +262,7 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
         number,
         [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
         min(launches),
-        cost_s,
+        cost_s + (0.0 if proved else PROOF_S * proofs),
         may_gain,
         proved,
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Layout
-from tuner.domain.operations import APART, DEFAULT_METHODS
+from tuner.domain.operations import ALGORITHM, APART, DEFAULT_METHODS
 from tuner.domain.tables import Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
@@ -119,7 +119,7 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
         rule
         for rule in compile_rules(points, borrower.cores)
         if rule.evidence.settled
-        and not (away.other_library and rule.method.startswith(("vendor:algorithm=", APART)))
+        and not (away.other_library and rule.method.startswith((ALGORITHM, APART)))
     ]
     if not rules:
         raise BorrowingError(f"no settled rule of {theirs} holds for {borrower}")

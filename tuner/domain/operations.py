@@ -41,6 +41,9 @@ AUTO = "auto"
 SHARED_BYTES = 8192
 """The largest message of the exchange `shared` that goes by memory; larger ones are sent."""
 
+ALGORITHM = "vendor:algorithm="
+"""Prefix of the methods that ask the MPI library for one of its algorithms."""
+
 APART = "vendor:environment="
 """Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""
 

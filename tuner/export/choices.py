@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.domain.cases import Place
-from tuner.domain.operations import APART, COLLECTIVES
+from tuner.domain.operations import ALGORITHM, APART, COLLECTIVES
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.selection import match
@@ -19,7 +19,7 @@ from tuner.selection import match
 OWN_SIZES = ("gather", "scatter", "alltoallv")
 """Operations whose size the library takes from arguments that differ between ranks, if from any."""
 
-_ALGORITHMS = ("vendor:algorithm=", APART)
+_ALGORITHMS = (ALGORITHM, APART)
 
 
 class VendorError(SwitchpointError):

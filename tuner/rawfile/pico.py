@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuner import atomic
-from tuner.domain.operations import FOREIGN
+from tuner.domain.operations import ALGORITHM, FOREIGN
 from tuner.domain.records import Problem
 from tuner.files import one_line, read_bytes, shown
 from tuner.rawfile import reading
@@ -284,7 +284,7 @@ def _method(operation: str, algorithm: str, segment: str | None) -> str:
         return f"{FOREIGN}algorithm={algorithm}"
     if name == "default":
         return "vendor"
-    return f"vendor:algorithm={NAMES.get(f'{operation} {algorithm}', name)}"
+    return f"{ALGORITHM}{NAMES.get(f'{operation} {algorithm}', name)}"
 
 
 def _header(test: _Test, hosts: list[str]) -> dict[str, Any]:
