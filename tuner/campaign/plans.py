@@ -16,13 +16,13 @@ from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, alone
 MOST_LAUNCHES = 24
 """Most launches of a size, unless others are asked for."""
 
-FIRST_SHARE, LAST_SHARE = 0.45, 0.9
+FIRST_SHARE, LAST_SHARE = 0.43, 0.9
 """Shares of the time at which cases must end, and then those that oversubscribe cores."""
 
 RACE_SHARE = 0.95
 """Share of the time before the winners are measured with ranks that arrive apart."""
 
-SOAKS_SHARE = 0.18
+SOAKS_SHARE = 0.22
 """Share of the time that is kept for the soaks of the winners."""
 
 MOST_BATCHES = 4
