@@ -158,18 +158,24 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     }
 
 
-def test_methods_are_soaked_wholly_or_not_at_all_those_of_few_ranks_first() -> None:
+def test_methods_are_soaked_wholly_or_not_at_all_those_that_take_least_first() -> None:
     lacks = [
         Lack("bcast", method, 1, ppn, size, 1000)
         for ppn in (8, 2)
         for method in ("binomial", "ring")
         for size in (8, 64)
     ]
-    for most_s, count in ((0.1, 2), (5.9, 2), (6.1, 4), (100, 8)):
-        chosen = affordable(lacks, lambda lack: 1.0, most_s)
+
+    def expected(lack: Lack) -> float:
+        return 30.0 if (lack.method, lack.ppn) == ("binomial", 2) else lack.ppn / 2
+
+    for most_s, count in ((0.1, 2), (4.9, 2), (13, 4), (25, 6), (99, 8)):
+        chosen = affordable(lacks, expected, most_s)
         assert len(chosen) == count
-        assert {lack.ppn for lack in chosen[:4]} == {2}
+        assert {(lack.method, lack.ppn) for lack in chosen[:2]} == {("ring", 2)}
+        assert ("binomial", 2) not in {(lack.method, lack.ppn) for lack in chosen[:6]}
         assert {lack.size_bytes for lack in chosen} == {8, 64}
+    assert affordable(lacks, expected, 0.1, at_least_one=False) == []
 
 
 def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> None:

@@ -98,9 +98,14 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
         left_s = end_s - time.monotonic()
         if not lacking or lacking == before or (before and left_s < SESSION_S):
             return
-        before = lacking
         most_s = max(left_s - SESSION_S, SESSION_S) / len(systems)
-        chosen = {name: affordable(wanted[name], expected[name], most_s) for name in systems}
+        chosen = {
+            name: affordable(wanted[name], expected[name], most_s, at_least_one=not before)
+            for name in systems
+        }
+        before = lacking
+        if not any(chosen.values()):
+            return
         names = sorted({f"{its.operation} {its.method}" for of in chosen.values() for its in of})
         console.print(
             f"soaking winners, {site.required} executions each: {', '.join(names)}; "
@@ -140,20 +145,23 @@ def _expected(cells: Iterable[Cell]) -> Expected:
     return seconds
 
 
-def affordable(lacks: Iterable[Lack], expected: Expected, most_s: float) -> list[Lack]:
+def affordable(
+    lacks: Iterable[Lack], expected: Expected, most_s: float, *, at_least_one: bool = True
+) -> list[Lack]:
     """Return what can be soaked in a time: a method on a layout wholly, or not at all.
 
-    Layouts of few processes come first; something is always soaked.
+    What takes least comes first, so that most methods can be chosen.
     """
     whole: dict[tuple[int, str, int, str], list[Lack]] = defaultdict(list)
     for lack in lacks:
         whole[lack.nodes * lack.ppn, lack.operation, lack.nodes, lack.method].append(lack)
+    needed_s = {key: sum(START_S + expected(lack) for lack in its) for key, its in whole.items()}
     chosen: list[Lack] = []
-    for _, its in sorted(whole.items()):
-        most_s -= sum(START_S + expected(lack) for lack in its)
-        if most_s < 0 and chosen:
+    for key in sorted(whole, key=lambda key: (needed_s[key], key)):
+        most_s -= needed_s[key]
+        if most_s < 0 and (chosen or not at_least_one):
             break
-        chosen += its
+        chosen += whole[key]
     return chosen
 
 
