@@ -13,22 +13,26 @@ from tuner.machine.mpi import Mpi, find_mpis, launch
 from tuner.rawfile import keeping, reading
 
 CAMPAIGN = "20261121T034500Z"
+LEAST_S = 20.0
 
 
 def starts_of(plan: Plan, mpi: Mpi) -> Starts:
-    """Save a plan of bcast on two processes, and return how its launches start."""
+    """Save a plan of bcast, and return how its launches start."""
     path = PLANS.path_of(plan.campaign)
     PLANS.save(plan, path)
-    starting, root = launch(mpi, 2, build=build_kernels(mpi)), build_kernels(mpi)
+    root = build_kernels(mpi)
     place = ["--campaign", plan.campaign, "--system", "local:cpu", "--environment", mpi.name]
-    start = Start(starting, ["--op", "bcast", "--pattern", "blocks:root=0", *place], TIMEOUT_S)
-    probe = Start(starting, ["--sizes", "8", "--max-samples", "3", *place], TIMEOUT_S)
-    cases = dict.fromkeys(range(len(plan.cases)), start)
+    options = ["--op", "bcast", "--pattern", "blocks:root=0", *place]
+    cases = {
+        number: Start(launch(mpi, case.procs, build=root), options, TIMEOUT_S)
+        for number, case in enumerate(plan.cases)
+    }
+    probe = Start(cases[0].launcher, ["--sizes", "8", "--max-samples", "3", *place], TIMEOUT_S)
     return Starts(path, "local:cpu", mpi.name, root / "bench" / "swpbench", cases, probe)
 
 
-def bcast(mpi: Mpi, methods: Sequence[str] = ()) -> PlannedCase:
-    place = ("local:cpu", mpi.name, "bcast", "blocks:root=0", "1_node", 2, 2)
+def bcast(mpi: Mpi, methods: Sequence[str] = (), procs: int = 2) -> PlannedCase:
+    place = ("local:cpu", mpi.name, "bcast", "blocks:root=0", "1_node", procs, procs)
     return PlannedCase(*place, [8], methods=list(methods))
 
 
@@ -39,14 +43,29 @@ def mpi(tmp_path, monkeypatch) -> Mpi:
     return find_mpis()[0]
 
 
-def test_a_race_whose_time_is_over_makes_one_launch_and_ends(mpi):
-    plan = Plan(CAMPAIGN, "", 1, [bcast(mpi), bcast(mpi)], spent_s=1000, in_job=True)
+def test_a_race_whose_time_is_over_makes_one_start_and_ends(mpi):
+    cases = [bcast(mpi), bcast(mpi), bcast(mpi, procs=3)]
+    plan = Plan(CAMPAIGN, "", 1, cases, spent_s=1000, in_job=True)
     assert race(starts_of(plan, mpi)) == []
-    assert len(keeping.of_campaign(CAMPAIGN)) == 1
+    headers = [reading.read(path).header for path in keeping.of_campaign(CAMPAIGN)]
+    assert [header.procs for header in headers] == [2, 2]  # those of one layout share a start
+    assert {header.launch for header in headers} == {0, 1}
+
+
+def test_a_launch_that_fails_leaves_the_others_of_its_start(mpi):
+    cases = [bcast(mpi, ["binomial"]), bcast(mpi, ["nosuch"]), bcast(mpi, ["knomial:radix=3"])]
+    plan = Plan(CAMPAIGN, "", 3 * LEAST_S, cases, in_job=True)
+    (failure,) = race(starts_of(plan, mpi))
+    assert str(failure).startswith("bcast blocks:root=0 on 2 processes (launch ")
+    assert "nosuch" in str(failure)
+    measured = {
+        case.method for path in keeping.of_campaign(CAMPAIGN) for case in reading.read(path).cases
+    }
+    assert measured == {"vendor", "binomial", "knomial:radix=3"}
 
 
 def test_a_race_measures_the_methods_that_it_names_and_not_their_families(mpi):
-    plan = Plan(CAMPAIGN, "", 60, [bcast(mpi, ["binomial", "chain"])], in_job=True)
+    plan = Plan(CAMPAIGN, "", 3 * LEAST_S, [bcast(mpi, ["binomial", "chain"])], in_job=True)
     assert race(starts_of(plan, mpi)) == []
     measured = [
         {case.method for case in reading.read(path).cases} for path in keeping.of_campaign(CAMPAIGN)

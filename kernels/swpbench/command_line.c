@@ -341,7 +341,7 @@ int command_line_parse(int argc, char **argv, struct command_line *line) {
 void command_line_free(struct command_line *line) {
   free(line->sizes.list);
   free(line->races);
-  *line = (struct command_line){0};
+  *line = (struct command_line){.command = line->command};
 }
 
 void command_line_help(void) {
@@ -350,7 +350,8 @@ void command_line_help(void) {
          "  swpbench list PROCS...  lists all specs that run measures on so many processes; start it with "
          "mpiexec\n"
          "  swpbench table FILE     reads a method table as an application would\n"
-         "  swpbench run OPTIONS    measures; start it with mpiexec\n"
+         "  swpbench run OPTIONS [--then OPTIONS]...\n"
+         "                          measures, one launch after the other; start it with mpiexec\n"
          "  swpbench probe OPTIONS  measures parameters of models; start it with mpiexec\n"
          "  swpbench overlap OPTIONS\n"
          "                          measures how much communication hides behind computation; start it with "

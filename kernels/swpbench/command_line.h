@@ -20,7 +20,7 @@ struct command_line {
 bool command_find(const char *word, struct command_line *line);
 
 /* Reads the arguments after the command, which is set. 0, or -1 with failure_text() set. Local;
-   command_line_free must be called in both cases. */
+   command_line_free, after which other arguments can be read, must be called in both cases. */
 int command_line_parse(int argc, char **argv, struct command_line *line);
 void command_line_free(struct command_line *line);
 

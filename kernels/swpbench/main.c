@@ -91,16 +91,28 @@ static int measure(const struct team *team, const struct command_line *line) {
   }
 }
 
+/* The number of words up to the end of the first launch of a command line: to its end, or to a --then. */
+static int words_of_launch(const struct command_line *line, int argc, char **argv) {
+  int words = 0;
+  while (words < argc && (line->command != COMMAND_RUN || strcmp(argv[words], "--then") != 0))
+    words++;
+  return words;
+}
+
 static int measure_command(const struct team *team, int argc, char **argv, struct command_line *line) {
   if (argc > 0 && is_help(argv[0])) {
     if (team->rank == 0)
       command_line_help();
     return 0;
   }
-  int status = team_agree(team, command_line_parse(argc, argv, line));
-  if (status == 0)
-    status = measure(team, line);
-  command_line_free(line);
+  int status = 0;
+  for (int first = 0, words; status == 0 && first <= argc; first += words + 1) {
+    words = words_of_launch(line, argc - first, argv + first);
+    status = team_agree(team, command_line_parse(words, argv + first, line));
+    if (status == 0)
+      status = measure(team, line);
+    command_line_free(line);
+  }
   return status;
 }
 
@@ -143,7 +155,8 @@ static void set_environment(int argc, char **argv) {
   swp_environment_allow(); /* without other variables it changes nothing */
   if (argc < 2 || !command_find(argv[1], &line))
     return;
-  if (command_line_parse(argc - 2, argv + 2, &line) == 0 && options->operation)
+  if (command_line_parse(words_of_launch(&line, argc - 2, argv + 2), argv + 2, &line) == 0 &&
+      options->operation)
     methods_set_environment(options->operation->operation, common_methods(options));
   command_line_free(&line);
 }

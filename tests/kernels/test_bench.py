@@ -459,3 +459,25 @@ def test_wrong_races_are_told(
     status, stderr, _ = race(kernels, tmp_path / "r.jsonl", races, *options)
     assert status != 0
     assert message in stderr
+
+
+def test_launches_of_one_start_have_files_of_their_own(kernels: Kernels, tmp_path: Path) -> None:
+    outs = [tmp_path / f"{number}.jsonl" for number in range(3)]
+    wanted = (("exchange", "direct"), ("discovery", "pex"), ("exchange", "nothing"))
+    words = ["run"]
+    for number, ((operation, method), out) in enumerate(zip(wanted, outs, strict=True)):
+        words += ["--then"] * (number > 0)
+        words += ["--op", operation, "--methods", method, "--launch", str(number)]
+        words += ["--pattern", "random:degree=1", "--sizes", "8", "--out", str(out)]
+    done = kernels.run(SWPBENCH, words, 2)
+    assert done.returncode != 0
+    assert done.stderr.count("swpbench: ") == 1
+    assert '--methods "nothing"' in done.stderr
+    first, second, _ = (out.read_text().splitlines() if out.exists() else [] for out in outs)
+    headers = [json.loads(lines[0]) for lines in (first, second)]
+    assert [header["operation"] for header in headers] == ["exchange", "discovery"]
+    assert headers[0]["identity"] != headers[1]["identity"]
+    assert all(json.loads(lines[-1])["record"] == "end" for lines in (first, second))
+    outs[0].unlink()
+    done = kernels.run(SWPBENCH, [*words[: words.index("--then")], "--then"], 2)
+    assert "--op OPERATION is missing" in done.stderr

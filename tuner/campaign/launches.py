@@ -55,18 +55,39 @@ def run(
 
     Raises LaunchError.
     """
-    words = [str(swpbench), command, *options, "--out", str(out)]
-    if start.yield_setting:
-        words += ["--yield", start.yield_setting]
+    return run_each(start, swpbench, [(options, out)], timeout_s, cwd, command)[0]
+
+
+def run_each(
+    start: LaunchCommand,
+    swpbench: Path,
+    wanted: Sequence[tuple[Sequence[str], Path]],
+    timeout_s: float,
+    cwd: Path | None = None,
+    command: str = "run",
+) -> list[reading.BenchFile]:
+    """Run a command once for several launches, given by their options and raw files.
+
+    Raises LaunchError: the raw files of the launches before the one that failed may be complete.
+    """
+    words = [str(swpbench), command]
+    for number, (options, out) in enumerate(wanted):
+        words += [*["--then"] * (number > 0), *options, "--out", str(out)]
+        words += ["--yield", start.yield_setting] if start.yield_setting else []
     ended = _finish([*start.argv_prefix, *words], os.environ | start.env, timeout_s, cwd)
     # A simulator ends with success where the ranks fail.
-    if ended.code != 0 or not out.is_file():
+    if ended.code != 0 or not all(out.is_file() for _, out in wanted):
         raise ended.error()
-    file = reading.read(out)
-    if file.problems:
-        unusable = f"a launch cannot be used: {file.problems[0]}"
+    files = [reading.read(out) for _, out in wanted]
+    if problems := [problem for file in files for problem in file.problems]:
+        unusable = f"a launch cannot be used: {problems[0]}"
         raise LaunchError(next(iter(ended.said), unusable), ended.errors)
-    return file
+    return files
+
+
+def is_usable(out: Path) -> bool:
+    """Return whether a launch that ended, or failed, left a raw file without problems."""
+    return out.is_file() and not reading.read(out).problems
 
 
 def specs(

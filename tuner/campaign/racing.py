@@ -7,11 +7,13 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from tuner import atomic
 from tuner.campaign import launches, looks
@@ -66,7 +68,7 @@ def race(starts: Starts) -> list[LaunchError]:
     """Make the launches that the plan lacks, plan the next from their results, until it is over.
 
     Finished launches are kept in the results, and the plan is saved, after each batch. A case with
-    a failed launch races no more; return the failures. One launch is made even without time.
+    a failed launch races no more; return the failures. One start is made even without time.
 
     Raises:
         RawFileError, StoreError, OSError: the results cannot be kept.
@@ -80,19 +82,12 @@ def race(starts: Starts) -> list[LaunchError]:
         while tasks := _next(plan, _without(turn, failures)):
             PLANS.save(plan, starts.plan)
             made: list[Path] = []
-            for index, task in enumerate(tasks):
+            for group in _groups(tasks, starts):
                 plan.spent_s = time.monotonic() - started_s
                 if plan.left_s(turn) <= 0 and (made or done(plan)):
-                    plan.drop(tasks[index:])
-                    break
-                if task.case in failures:
-                    plan.drop([task])
-                    continue
-                try:
-                    made.append(_launch(plan, task, starts))
-                except LaunchError as error:
-                    failures[task.case] = error
-                    plan.drop([task])
+                    plan.drop(group)
+                else:
+                    made += _launch(plan, group, starts, failures)
             keeping.keep(made)
             plan.spent_s = time.monotonic() - started_s
             PLANS.save(plan, starts.plan)
@@ -136,22 +131,68 @@ def _next(plan: Plan, turn: Turn) -> list[Task]:
     return lacking or (plan.batches[-1].tasks[:] if plan_next(plan, turn) else [])
 
 
-def _launch(plan: Plan, task: Task, starts: Starts) -> Path:
-    """Make a launch, and return its raw file; the plan learns how long its start takes."""
-    case, start = plan.cases[task.case], starts.of_case[task.case]
-    path = Path(task.raw_name)
-    path.unlink(missing_ok=True)  # of a launch that was killed
-    own = [word for option in task.options.items() for word in option]
-    timeout_s, started_s = task.budget_s + start.limit_s, time.monotonic()
-    try:
-        launches.run(start.launcher, starts.swpbench, [*start.options, *own], path, timeout_s)
-    except LaunchError as error:
-        sys.stderr.write(error.output)
-        what = f"{case.operation} {case.pattern} on {case.procs} processes"
-        raise LaunchError(f"{what} (launch {task.number}): {error}") from error
-    start_s = time.monotonic() - started_s - keeping.end_record(path)["seconds"]
-    plan.starts_s[task.case] = (plan.starts_s.get(task.case, start_s) + start_s) / 2
-    return path
+def _groups(tasks: Iterable[Task], starts: Starts) -> list[list[Task]]:
+    """Return the launches that can share a start: of different cases, by the same launcher.
+
+    A case thus meets as many states of the processes as it has launches. The order differs between
+    groups, so that no case always comes after the same other one.
+    """
+    groups: dict[tuple[int, str], list[Task]] = defaultdict(list)
+    launch_of = Counter[int]()
+    for task in tasks:
+        groups[launch_of[task.case], str(starts.of_case[task.case].launcher)].append(task)
+        launch_of[task.case] += 1
+    for group in groups.values():
+        np.random.default_rng(group[0].number).shuffle(group)
+    return list(groups.values())
+
+
+def _launch(
+    plan: Plan, tasks: Collection[Task], starts: Starts, failures: dict[int, LaunchError]
+) -> list[Path]:
+    """Make launches in one start, or in further ones after a failure; return their raw files.
+
+    A failed launch is dropped from the plan, as are further ones of its case.
+    """
+    left = [task for task in tasks if task.case not in failures]
+    plan.drop([task for task in tasks if task.case in failures])
+    made: list[Path] = []
+    while left:
+        try:
+            made += _start(plan, left, starts)
+            left = []
+        except LaunchError as error:
+            failed = next((task for task in left if not _is_made(task)), left[-1])
+            plan.drop([failed])
+            made += [Path(task.raw_name) for task in left if task != failed and _is_made(task)]
+            left = [task for task in left if task != failed and not _is_made(task)]
+            case = plan.cases[failed.case]
+            what = f"{case.operation} {case.pattern} on {case.procs} processes"
+            sys.stderr.write(error.output)
+            failures[failed.case] = LaunchError(f"{what} (launch {failed.number}): {error}")
+    return made
+
+
+def _is_made(task: Task) -> bool:
+    return launches.is_usable(Path(task.raw_name))
+
+
+def _start(plan: Plan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
+    """Make launches in one start, and return their raw files; the plan learns how long it takes."""
+    wanted = []
+    for task in tasks:
+        path = Path(task.raw_name)
+        path.unlink(missing_ok=True)  # of a launch that was killed
+        own = [word for option in task.options.items() for word in option]
+        wanted.append(([*starts.of_case[task.case].options, *own], path))
+    start = starts.of_case[tasks[0].case]
+    timeout_s, started_s = sum(task.budget_s for task in tasks) + start.limit_s, time.monotonic()
+    launches.run_each(start.launcher, starts.swpbench, wanted, timeout_s)
+    measured_s = sum(keeping.end_record(path)["seconds"] for _, path in wanted)
+    start_s = (time.monotonic() - started_s - measured_s) / len(tasks)
+    for task in tasks:
+        plan.starts_s[task.case] = (plan.starts_s.get(task.case, start_s) + start_s) / 2
+    return [path for _, path in wanted]
 
 
 def _race_and_keep(starts: Starts) -> list[LaunchError]:
