@@ -2,8 +2,8 @@
  * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
  * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK, and of whole exchanges only those by the method
- * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also hang, leak, or free what they
- * allocate, and a rank may hang between two sizes.
+ * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also hang, leak (for a
+ * while: pool), or free what they allocate, and a rank may hang between two sizes.
  */
 #include "csr.h"
 #include "fft.h"
@@ -83,7 +83,8 @@ static void allocate_for_a_while(int call) {
 }
 
 static void leak_or_hang(int call) {
-  if (is_due("leak", call))
+  enum { POOL_CALLS = 2500 };
+  if (is_due("leak", call) || (call < POOL_CALLS && is_due("pool", call)))
     leaked = malloc(48);
   if (is_due("free", call))
     allocate_for_a_while(call);

@@ -23,6 +23,9 @@ enum { GRACE_S = 1 };
 /* Preparation has no signs of life: it may take this many times the limit. */
 enum { PREPARATION_LIMITS = 10 };
 
+/* Until so many times the executions, where the memory of the first grew. */
+enum { AGAIN = 3 };
+
 enum failure { NONE, PAYLOAD, LEAK, ERROR, HANG };
 
 static const char *const failure_names[] = {"", "payload", "leak", "error", "hang"};
@@ -218,24 +221,40 @@ static enum failure find_leak(const struct growth *growth, struct verdict *verdi
   return LEAK;
 }
 
-static void execute_all(struct workload *workload, swp_plan *plan, struct verdict *verdict) {
-  const int64_t all = now.wanted, quarter = all / 4;
+/* Executes up to the given number, looks at the memory after a quarter of it, and sets the verdict. Returns
+   whether the time is over. */
+static bool execute_watched(struct workload *workload, swp_plan *plan, int64_t until,
+                            struct verdict *verdict) {
+  const int64_t all = until - now.executions, quarter = now.executions + all / 4;
   int64_t interval = all / (4 * GROWTH_LOOKS);
   interval = interval < 1 ? 1 : interval > INTERVAL_MOST ? INTERVAL_MOST : interval;
   struct growth growth = {0};
   bool over = false;
-  while (verdict->failure == NONE && !over && now.executions < all) {
-    const int64_t left = all - now.executions;
+  *verdict = (struct verdict){.failure = NONE};
+  while (verdict->failure == NONE && !over && now.executions < until) {
+    const int64_t left = until - now.executions;
     const enum failure mine =
         execute_until(workload, plan, now.executions + (left < interval ? left : interval));
     over = launch_is_over(&now.session->launch);
     verdict->failure = agree(workload->team, mine, &over, verdict->reason);
-    const int64_t due = quarter + (all - quarter) / (GROWTH_LOOKS - 1) * growth.looks;
+    const int64_t due = quarter + (until - quarter) / (GROWTH_LOOKS - 1) * growth.looks;
     if (growth.looks < GROWTH_LOOKS && now.executions >= due)
       growth_look(&growth);
   }
   if (verdict->failure == NONE)
     verdict->failure = agree(workload->team, find_leak(&growth, verdict), &over, verdict->reason);
+  return over;
+}
+
+/* A suspected leak is looked at again: pools of a library fill up, and a leak goes on. */
+static void execute_all(struct workload *workload, swp_plan *plan, struct verdict *verdict) {
+  const bool over = execute_watched(workload, plan, now.wanted, verdict);
+  if (verdict->failure == LEAK && !over) {
+    const struct verdict suspicion = *verdict;
+    failure_clear();
+    if (execute_watched(workload, plan, AGAIN * now.wanted, verdict) && verdict->failure == NONE)
+      *verdict = suspicion;
+  }
   team_allreduce(workload->team, &verdict->growth_bytes, 1, MPI_INT64_T, MPI_MAX);
   verdict->executions = now.executions;
 }
