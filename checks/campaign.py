@@ -136,7 +136,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @property
     def runs(self) -> int:
-        """Return the number of starts of swpbench, each of which writes a raw file."""
+        """Return the number of launches, each of which writes a raw file."""
         return self.launches
 
     @property
@@ -155,10 +155,21 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.prerun_cmds = [f"rm -f {' '.join(raw_files)}"]
         self.executable = shlex.quote(str(self.program))
         pattern = self.write_pattern()
-        options = [self.launch_options(n, pattern, start.yield_setting) for n in self.numbers]
-        self.executable_opts = options[0]
+        commands = []
+        for numbers in self.starts:
+            words = [self.command]
+            for number in numbers:
+                words += ["--then"] * (number != numbers[0])
+                words += self.launch_options(number, pattern, start.yield_setting)
+            commands.append(words)
+        self.executable_opts = commands[0]
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
-        self.postrun_cmds = [f"{command} {' '.join(following)}" for following in options[1:]]
+        self.postrun_cmds = [f"{command} {' '.join(following)}" for following in commands[1:]]
+
+    @property
+    def starts(self) -> list[list[int]]:
+        """Return the numbers of the launches that share a start of the processes: of each alone."""
+        return [[number] for number in self.numbers]
 
     @property
     def program(self) -> Path:
@@ -178,7 +189,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         """Return the options of one launch, quoted for the job script."""
         own = {"--out": f"{self.raw_name}-{number}.jsonl", "--launch": str(number)}
         own |= self.measured_options(number, pattern) | {"--yield": yield_setting}
-        return [self.command, *map(shlex.quote, self.with_common(own))]
+        return list(map(shlex.quote, self.with_common(own)))
 
     def with_common(self, options: dict[str, str]) -> list[str]:
         """Return the words of options, with those of all launches."""

@@ -112,17 +112,17 @@ if WANTED := os.environ.get(order.SOAKS):
 
         descr = "stress test of winning methods"
         number = parameter(range(len(wanted)), loggable=True)
+        kind = "winners"
         pattern = variable(str)
         scale = variable(str)
 
         @run_after("init")
         def set_wanted(self):
-            """Set the operation and layout from the wanted soak."""
+            """Set the layout from the wanted soaks."""
             self.wanted = wanted[self.number]
             self.valid_systems = [self.wanted.system]
             self.valid_prog_environs = [self.wanted.environment]
-            self.kind = self.wanted.operation
-            self.pattern = pattern_of(self.kind)
+            self.pattern = ""
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
@@ -132,12 +132,21 @@ if WANTED := os.environ.get(order.SOAKS):
 
         @property
         def runs(self) -> int:
-            """Return one launch, and one for each method that needs its own."""
+            """Return one launch for each operation, and for each method that needs its own."""
             return len(self.wanted.launches)
 
+        @property
+        def starts(self) -> list[list[int]]:
+            """Return all launches as one start, but for those of methods that need their own."""
+            apart = [n for n in self.numbers if self.wanted.launches[n].is_apart]
+            together = [n for n in self.numbers if n not in apart]
+            return [each for each in (together, *([n] for n in apart)) if each]
+
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
-            """Return options for the sizes at which the methods won."""
+            """Return options for the sizes at which the methods of an operation won."""
+            launch = self.wanted.launches[number]
             options = super().measured_options(number, pattern)
             for name in ("--methods", "--sizes", "--executions"):  # races have their own
                 del options[name]
-            return options | self.wanted.launches[number].options
+            its = {"--op": launch.operation, "--pattern": pattern_of(launch.operation)}
+            return options | its | launch.options

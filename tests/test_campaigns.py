@@ -71,7 +71,7 @@ def test_orders_of_any_version_are_read(results: Path) -> None:
     assert json.loads(path.read_text()) == ORDER
     path.with_name(f"{NAME}.soaking.json").write_text(json.dumps(SOAKING))
     soaks = SOAKINGS.load(SOAKINGS.path_of(NAME))
-    assert soaks.jobs == [SoakJob("local:cpu", "mpich", "exchange", 1, 2, [SoakLaunch(3.0)])]
+    assert soaks.jobs == [SoakJob("local:cpu", "mpich", 1, 2, [SoakLaunch(3.0)])]
     assert soaks.stage == "/a/stage"
 
 

@@ -356,9 +356,9 @@ void command_line_help(void) {
          "  swpbench overlap OPTIONS\n"
          "                          measures how much communication hides behind computation; start it with "
          "mpiexec\n"
-         "  swpbench soak OPTIONS   stress-tests methods for hangs, wrong bytes and leaks; "
-         "start "
-         "it with mpiexec\n"
+         "  swpbench soak OPTIONS [--then OPTIONS]...\n"
+         "                          stress-tests methods for hangs, wrong bytes and leaks; start it with "
+         "mpiexec\n"
          "  swpbench bfs [vertices=N,degree=N,clusters=N,inside=PERCENT,seed=N [METHODS]]\n"
          "                          searches a random graph, one discovery per level; start it with mpiexec\n"
          "  swpbench --version | --help\n\noptions of (r)un, (p)robe, (o)verlap, (s)oak:\n",

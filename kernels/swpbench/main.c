@@ -94,7 +94,8 @@ static int measure(const struct team *team, const struct command_line *line) {
 /* The number of words up to the end of the first launch of a command line: to its end, or to a --then. */
 static int words_of_launch(const struct command_line *line, int argc, char **argv) {
   int words = 0;
-  while (words < argc && (line->command != COMMAND_RUN || strcmp(argv[words], "--then") != 0))
+  while (words < argc &&
+         (!(line->command & (COMMAND_RUN | COMMAND_SOAK)) || strcmp(argv[words], "--then") != 0))
     words++;
   return words;
 }
@@ -106,11 +107,15 @@ static int measure_command(const struct team *team, int argc, char **argv, struc
     return 0;
   }
   int status = 0;
-  for (int first = 0, words; status == 0 && first <= argc; first += words + 1) {
+  for (int first = 0, words; first <= argc && (status == 0 || line->command == COMMAND_SOAK);
+       first += words + 1) {
+    failure_clear();
     words = words_of_launch(line, argc - first, argv + first);
-    status = team_agree(team, command_line_parse(words, argv + first, line));
-    if (status == 0)
-      status = measure(team, line);
+    int own = team_agree(team, command_line_parse(words, argv + first, line));
+    if (own == 0)
+      own = measure(team, line);
+    if (own)
+      status = own; /* a method that fails its soak does not keep others from theirs */
     command_line_free(line);
   }
   return status;

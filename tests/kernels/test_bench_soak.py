@@ -260,6 +260,21 @@ def test_a_leak_is_found(kernels: Kernels, tmp_path: Path) -> None:
     assert record["reason"].startswith("rank 1: leak: ")
 
 
+def test_a_failed_soak_leaves_the_next_of_its_start(kernels: Kernels, tmp_path: Path) -> None:
+    words = (*RING, "--methods", "direct", "--executions", "200")
+    further = tmp_path / "further"
+    discovery = ("--op", "discovery", "--methods", "pex", *RING[2:], "--executions", "20")
+    result = soak(
+        kernels,
+        *(tmp_path / "o", 2, *words, "--then", "--out", str(further), *discovery),
+        wrong="byte",
+    )
+    assert failed(result)["failure"] == "payload"
+    _, record, end = map(json.loads, further.read_text().splitlines())
+    assert (record["method"], record["failure"], end["record"]) == ("pex", "payload", "end")
+    assert result.stderr.count("swpbench: soak failed: 1 of 1") == 2
+
+
 def test_a_pool_that_fills_up_is_no_leak(kernels: Kernels, tmp_path: Path) -> None:
     words = (*RING, "--methods", "direct", "--executions", "2000")
     (record,) = soaks(soak(kernels, tmp_path / "o", 2, *words, wrong="pool"))

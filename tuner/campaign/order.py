@@ -13,6 +13,7 @@ import msgspec
 from tuner import atomic
 from tuner.campaign.plans import Plan, Racing
 from tuner.campaign.reframe import Call
+from tuner.domain.operations import APART
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
 from tuner.paths import results_directory
@@ -49,6 +50,12 @@ class SoakLaunch:
 
     budget_s: float
     races: list[Racing] = field(default_factory=list)  # none in files of older versions
+    operation: str = ""  # nor this
+
+    @property
+    def is_apart(self) -> bool:
+        """Return whether its processes can take no other launch."""
+        return any(name.startswith(APART) for race in self.races for name in race.methods)
 
     @property
     def options(self) -> dict[str, str]:
@@ -58,11 +65,10 @@ class SoakLaunch:
 
 @dataclass(frozen=True, slots=True)
 class SoakJob:
-    """The soaks of one job: an operation on a layout."""
+    """The soaks of one job, on a layout."""
 
     system: str  # ReFrame's, as local:cpu
     environment: str
-    operation: str
     nodes: int
     ppn: int
     launches: list[SoakLaunch]

@@ -168,37 +168,34 @@ def affordable(
 def jobs_of(
     table: Table, lacks: Iterable[Lack], expected: Expected, site: SoakSite
 ) -> list[SoakJob]:
-    """Return the jobs for soaks of a system.
-
-    Methods share a launch, except for those that need one of their own.
-    """
-    jobs: dict[tuple[str, int, int], list[Lack]] = defaultdict(list)
+    """Return the jobs for soaks of a system."""
+    jobs: dict[tuple[int, int], list[Lack]] = defaultdict(list)
     for lack in lacks:
-        jobs[lack.operation, lack.nodes, lack.ppn].append(lack)
+        jobs[lack.nodes, lack.ppn].append(lack)
     provenance = table.provenance
     system = site.partitions.get(provenance.environment, provenance.name)
     return [
-        SoakJob(
-            *(system, provenance.environment, operation, nodes, ppn),
-            list(_launches(of_job, expected)),
-        )
-        for (operation, nodes, ppn), of_job in jobs.items()
+        SoakJob(system, provenance.environment, nodes, ppn, list(_launches(of_job, expected)))
+        for (nodes, ppn), of_job in jobs.items()
     ]
 
 
 def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]:
-    """Yield launches; the methods of a size have the executions that one of them lacks at most."""
-    together: dict[str, dict[int, list[Lack]]] = defaultdict(lambda: defaultdict(list))
+    """Yield a launch for each operation, and for each method that needs its own.
+
+    The methods of a size have the executions that one of them lacks at most.
+    """
+    together: dict[tuple[str, str], dict[int, list[Lack]]] = defaultdict(lambda: defaultdict(list))
     for lack in lacks:
         apart = lack.method if lack.method.startswith(APART) else ""
-        together[apart][lack.size_bytes].append(lack)
-    for by_size in together.values():
+        together[lack.operation, apart][lack.size_bytes].append(lack)
+    for (operation, _), by_size in together.items():
         races, soaks_s = [], 0.0
         for size, its in sorted(by_size.items()):
             executions = max(lack.executions for lack in its)
             races.append(Racing([size], [lack.method for lack in its], executions))
             soaks_s += sum(expected(lack._replace(executions=executions)) for lack in its)
-        yield SoakLaunch(round(LEAST_SOAK_S + ROOM * soaks_s, 2), races)
+        yield SoakLaunch(round(LEAST_SOAK_S + ROOM * soaks_s, 2), races, operation)
 
 
 def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
