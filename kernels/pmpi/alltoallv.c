@@ -4,7 +4,7 @@
  * from then on.
  */
 #include "dispatch.h"
-#include "neighborhood.h"
+#include "planned.h"
 #include "report.h"
 #include "startup.h"
 

@@ -15,7 +15,7 @@ struct persistent {
   struct place *place;     /* NULL: the communicator was freed */
   MPI_Request request;
   int tag;
-  struct neighborhood *neighborhood;
+  struct planned *planned;
   const void *send;
   void *recv;
   bool active, freed;
@@ -28,14 +28,14 @@ static struct persistent *all;
 static MPI_Comm self; /* by which exchanges signal completion */
 static int made;
 
-int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
+int persistent_make(struct place *place, struct planned *planned, const void *send, void *recv,
                     MPI_Request *request) {
   struct persistent *new = malloc(sizeof *new), **end = &all;
   if (new == NULL)
     startup_abort("no memory for a persistent request");
   pthread_mutex_lock(&lock);
   *new = (struct persistent){
-      .place = place, .tag = made++ % SELF_TAGS, .neighborhood = neighborhood, .send = send, .recv = recv};
+      .place = place, .tag = made++ % SELF_TAGS, .planned = planned, .send = send, .recv = recv};
   int error = self_find(&self);
   if (error == MPI_SUCCESS)
     error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);
@@ -68,13 +68,12 @@ bool persistent_start(MPI_Request request, int *result) {
   pthread_mutex_lock(&lock);
   struct persistent *known = find(request);
   if (known != NULL) {
-    *result = neighborhood_start(known->neighborhood, known->send, known->recv);
+    *result = planned_start(known->planned, known->send, known->recv);
     if (*result == MPI_SUCCESS)
       *result = PMPI_Start(&known->request);
     known->active = *result == MPI_SUCCESS;
     if (report_on)
-      report_count(SWP_EXCHANGE, neighborhood_method(known->neighborhood),
-                   neighborhood_bytes(known->neighborhood));
+      report_count(SWP_EXCHANGE, planned_method(known->planned), planned_bytes(known->planned));
     atomic_fetch_add(&persistent_active, known->active);
   }
   pthread_mutex_unlock(&lock);
@@ -101,7 +100,7 @@ int persistent_progress(void) {
     bool done = false;
     if (!next->active)
       continue;
-    error = neighborhood_test(next->neighborhood, &done);
+    error = planned_test(next->planned, &done);
     if (error != MPI_SUCCESS)
       failed = next;
     if (!done && failed == NULL)
@@ -154,7 +153,7 @@ static struct persistent *take(const struct place *place, int skip, uint64_t mas
 static void free_all(struct persistent *list) {
   while (list != NULL) {
     struct persistent *next = list->next;
-    neighborhood_free(list->neighborhood);
+    planned_free(list->planned);
     free(list);
     list = next;
   }

@@ -7,7 +7,7 @@
 #ifndef SWP_PERSISTENT_H
 #define SWP_PERSISTENT_H
 
-#include "neighborhood.h"
+#include "planned.h"
 
 /* Those that were started and are not complete. */
 extern atomic_int persistent_active;
@@ -18,7 +18,7 @@ static inline bool persistent_any(void) {
 
 /* Makes a request for a neighbourhood that has a method. Local. The request owns the neighbourhood. Returns
    an MPI error code. */
-int persistent_make(struct place *place, struct neighborhood *neighborhood, const void *send, void *recv,
+int persistent_make(struct place *place, struct planned *planned, const void *send, void *recv,
                     MPI_Request *request);
 
 /* False: the request is the MPI library's. *result is the application's return code. */

@@ -69,8 +69,8 @@ static void release(struct place *place) {
     swp_plan_free(&place->plans[i]);
     swp_plan_free(&place->vendor_plans[i]);
   }
-  for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++)
-    neighborhood_free(place->neighborhoods[i]);
+  for (int i = 0; i < PLANNED_FUNCTIONS; i++)
+    planned_free(place->planned[i]);
   alltoallv_forget(place);
   if (place->own != MPI_COMM_NULL)
     persistent_collect(place, true);
@@ -111,7 +111,7 @@ static struct place *take_place(MPI_Comm comm) {
   place->trials = NULL;
   place->uneven = NULL;
   memset(place->promised, 0, sizeof place->promised);
-  memset(place->neighborhoods, 0, sizeof place->neighborhoods);
+  memset(place->planned, 0, sizeof place->planned);
   memset(place->plans, 0, sizeof place->plans);
   memset(place->vendor_plans, 0, sizeof place->vendor_plans);
   return place;

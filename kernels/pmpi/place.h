@@ -16,20 +16,20 @@ enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_BARRIER - SWP_BCAST + 1, B
 enum { CHANGES = 63 }; /* a binary search needs six steps at most */
 
 /* Neighbourhood collectives that may be planned. */
-enum neighbor_function {
+enum planned_function {
   NEIGHBOR_ALLGATHER,
   NEIGHBOR_ALLGATHERV,
   NEIGHBOR_ALLTOALL,
   NEIGHBOR_ALLTOALLV,
   NEIGHBOR_ALLTOALLW,
-  NEIGHBOR_FUNCTIONS
+  PLANNED_FUNCTIONS
 };
 
 /* What an application says of its calls on a communicator: that those which are planned keep their counts,
    and that no buffer is in an accelerator's memory. */
 enum promise { FIXED_COUNTS, HOST_BUFFERS, PROMISES };
 
-struct neighborhood;
+struct planned;
 struct uneven;
 
 /* The rules for one operation. Calls below changes[0] bytes are the MPI library's, from there on maybe not,
@@ -63,7 +63,7 @@ struct place {
   MPI_Count named_bytes;
   struct swp_choice choice; /* for the current call, with the bytes that rules refer to */
   int64_t bytes;
-  struct neighborhood *neighborhoods[NEIGHBOR_FUNCTIONS];
+  struct planned *planned[PLANNED_FUNCTIONS];
   struct uneven *uneven;               /* of MPI_Alltoallv; NULL before its first call */
   swp_plan *vendor_plans[COLLECTIVES]; /* of the guard, as are these: */
   struct trial *trials;

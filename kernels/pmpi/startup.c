@@ -6,8 +6,8 @@
 #include "family.h"
 #include "guard.h"
 #include "layout.h"
-#include "neighborhood.h"
 #include "place.h"
+#include "planned.h"
 #include "report.h"
 #include "self.h"
 
@@ -89,7 +89,7 @@ static void begin_world(void) {
     startup_abort("cannot find the nodes of all ranks: no memory, or an MPI call failed");
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
-  neighborhood_on = swp_table_has(table, SWP_EXCHANGE);
+  planned_on = swp_table_has(table, SWP_EXCHANGE);
   promises_on = swp_table_rules(table) > 0;
   if (promises_on)
     place_begin();
@@ -127,7 +127,7 @@ static int finalize_next(void) {
 EXPORTED int MPI_Finalize(void) {
   if (world) {
     report_end(table);
-    neighborhood_on = false;
+    planned_on = false;
     place_forget(MPI_COMM_WORLD);
     place_forget(MPI_COMM_SELF);
     self_end();

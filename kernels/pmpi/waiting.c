@@ -26,14 +26,14 @@
 
 EXPORTED int MPI_Start(MPI_Request *request) {
   int result;
-  if (request != NULL && neighborhood_on && persistent_start(*request, &result))
+  if (request != NULL && planned_on && persistent_start(*request, &result))
     return result;
   return PMPI_Start(request);
 }
 
 EXPORTED int MPI_Startall(int count, MPI_Request requests[]) {
   int error = MPI_SUCCESS;
-  if (!neighborhood_on)
+  if (!planned_on)
     return PMPI_Startall(count, requests);
   for (int i = 0; i < count && error == MPI_SUCCESS; i++)
     error = MPI_Start(&requests[i]);
@@ -41,7 +41,7 @@ EXPORTED int MPI_Startall(int count, MPI_Request requests[]) {
 }
 
 EXPORTED int MPI_Request_free(MPI_Request *request) {
-  if (request != NULL && neighborhood_on)
+  if (request != NULL && planned_on)
     persistent_forget(*request);
   return PMPI_Request_free(request);
 }

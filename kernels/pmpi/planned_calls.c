@@ -35,9 +35,9 @@ static int read_key(MPI_Info info, const char *key) {
 static void take_promise(struct place *place, enum promise promise, bool made) {
   if (promise == HOST_BUFFERS && place->promised[promise] == made)
     return;
-  for (int i = 0; i < NEIGHBOR_FUNCTIONS; i++) {
-    neighborhood_free(place->neighborhoods[i]);
-    place->neighborhoods[i] = NULL;
+  for (int i = 0; i < PLANNED_FUNCTIONS; i++) {
+    planned_free(place->planned[i]);
+    place->planned[i] = NULL;
   }
   alltoallv_forget(place);
   place->promised[promise] = made;
@@ -113,21 +113,21 @@ _Noreturn void promise_break(const struct place *place, const char *function, co
 /* A call on a communicator with the promise; without it, the place is NULL. */
 struct call {
   struct place *place;
-  struct neighborhood *neighborhood;
+  struct planned *planned;
   struct trial *trial;
   enum guard_turn turn;
 };
 
 /* The place, if the table has rules for exchanges on it. Counts the call of the function when not. */
 static struct place *place_with_rules(MPI_Comm comm, const char *function) {
-  struct place *place = neighborhood_on ? place_of(comm) : NULL;
+  struct place *place = planned_on ? place_of(comm) : NULL;
   if (place == NULL && report_on)
     report_left(function, place_lacks(comm));
   return place;
 }
 
 /* Whether the call is done by a method; else it is the MPI library's. */
-static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function function, const char *name,
+static bool begin(struct call *call, MPI_Comm comm, enum planned_function function, const char *name,
                   const struct part *send, const struct part *recv) {
   char text[TEXT_BYTES];
   struct place *place = place_with_rules(comm, name);
@@ -136,24 +136,24 @@ static bool begin(struct call *call, MPI_Comm comm, enum neighbor_function funct
     report_left(name, "its counts are not promised to stay: swp_fixed_counts");
   if (place == NULL || !place->promised[FIXED_COUNTS])
     return false;
-  struct neighborhood **known = &place->neighborhoods[function];
+  struct planned **known = &place->planned[function];
   if (*known == NULL)
-    *known = neighborhood_make(place, send, recv);
-  else if (neighborhood_method(*known) != NULL && !neighborhood_set(*known, send, recv, text, sizeof text))
+    *known = planned_make(place, send, recv);
+  else if (planned_method(*known) != NULL && !planned_set(*known, send, recv, text, sizeof text))
     promise_break(place, name, text);
-  const char *method = neighborhood_method(*known);
+  const char *method = planned_method(*known);
   call->place = place;
-  call->neighborhood = *known;
+  call->planned = *known;
   if (method != NULL && guard_on)
-    call->turn = guard_next(place, SWP_EXCHANGE, method, neighborhood_bytes(*known), &call->trial);
+    call->turn = guard_next(place, SWP_EXCHANGE, method, planned_bytes(*known), &call->trial);
   if (call->turn == GUARD_TIME_METHOD || call->turn == GUARD_TIME_VENDOR)
     guard_start(place, call->trial);
   if (call->turn == GUARD_TIME_VENDOR || call->turn == GUARD_DROPPED)
     method = NULL;
   if (report_on)
-    report_count(SWP_EXCHANGE, method, neighborhood_bytes(*known));
+    report_count(SWP_EXCHANGE, method, planned_bytes(*known));
   if (report_on && place_refuses(place) != NULL)
-    report_passed(SWP_EXCHANGE, "a rule", place_refuses(place), neighborhood_bytes(*known));
+    report_passed(SWP_EXCHANGE, "a rule", place_refuses(place), planned_bytes(*known));
   return method != NULL;
 }
 
@@ -165,7 +165,7 @@ static int end(const struct call *call, int error) {
 }
 
 static int execute(const struct call *call, const void *send, void *recv) {
-  int error = neighborhood_execute(call->neighborhood, send, recv);
+  int error = planned_execute(call->planned, send, recv);
   if (error != MPI_SUCCESS)
     PMPI_Comm_call_errhandler(atomic_load(&call->place->comm), error);
   return error;
@@ -192,18 +192,18 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const char *name,
   if (place == NULL)
     return false;
   bool fortran = is_fortran(caller);
-  struct neighborhood *made = neighborhood_make(place, fortran ? NULL : send_part, recv_part);
+  struct planned *made = planned_make(place, fortran ? NULL : send_part, recv_part);
   if (place_refuses(place) == NULL)
     persistent_collect(place, false);
-  if (neighborhood_method(made) == NULL) {
-    neighborhood_free(made);
+  if (planned_method(made) == NULL) {
+    planned_free(made);
     if (report_on)
       report_left(name, place_refuses(place) != NULL ? place_refuses(place)
                         : fortran ? "made in Fortran, which starts and waits without being seen"
                                   : "by the rules for exchanges, or for its arguments and neighbours");
     return false;
   }
-  neighborhood_keep(made);
+  planned_keep(made);
   *result = persistent_make(place, made, send, recv, request);
   return true;
 }

@@ -1,5 +1,5 @@
 /* Neighbourhood collectives as planned exchanges. */
-#include "neighborhood.h"
+#include "planned.h"
 
 #include "dispatch.h"
 #include "self.h"
@@ -31,14 +31,14 @@ struct side {
   char *staging; /* otherwise they are packed here */
 };
 
-struct neighborhood {
+struct planned {
   swp_plan *plan; /* NULL: left to the MPI library */
   int64_t bytes;
   struct side send, recv;
   void *received; /* by the present execution */
 };
 
-bool neighborhood_on, promises_on;
+bool planned_on, promises_on;
 
 static void *allocate(size_t count, size_t bytes) {
   void *memory = calloc(count + 1, bytes);
@@ -185,7 +185,7 @@ static bool is_ours(const char *method) {
 }
 
 /* Plans on all ranks or none: if a rank's arguments are wrong, no rank plans. */
-static void plan(struct place *place, struct neighborhood *made, bool readable) {
+static void plan(struct place *place, struct planned *made, bool readable) {
   struct side *send = &made->send, *recv = &made->recv;
   struct swp_hints hints = SWP_HINTS_DEFAULT;
   struct swp_statistics problem;
@@ -214,9 +214,8 @@ static void plan(struct place *place, struct neighborhood *made, bool readable) 
   free(offsets);
 }
 
-struct neighborhood *neighborhood_make(struct place *place, const struct part *send,
-                                       const struct part *recv) {
-  struct neighborhood *made = allocate(1, sizeof *made);
+struct planned *planned_make(struct place *place, const struct part *send, const struct part *recv) {
+  struct planned *made = allocate(1, sizeof *made);
   if (!place_prepare(place))
     return made;
   bool readable = send != NULL && find_neighbors(place, &made->send, &made->recv) &&
@@ -229,12 +228,12 @@ struct neighborhood *neighborhood_make(struct place *place, const struct part *s
   return made;
 }
 
-const char *neighborhood_method(const struct neighborhood *neighborhood) {
-  return neighborhood->plan != NULL ? swp_plan_method(neighborhood->plan) : NULL;
+const char *planned_method(const struct planned *planned) {
+  return planned->plan != NULL ? swp_plan_method(planned->plan) : NULL;
 }
 
-int64_t neighborhood_bytes(const struct neighborhood *neighborhood) {
-  return neighborhood->bytes;
+int64_t planned_bytes(const struct planned *planned) {
+  return planned->bytes;
 }
 
 static bool is_as_planned(const struct part *part, struct side *side, const char *direction, char *text,
@@ -252,10 +251,10 @@ static bool is_as_planned(const struct part *part, struct side *side, const char
   return true;
 }
 
-bool neighborhood_set(struct neighborhood *neighborhood, const struct part *send, const struct part *recv,
-                      char *text, size_t length) {
-  return is_as_planned(send, &neighborhood->send, "to", text, length) &&
-         is_as_planned(recv, &neighborhood->recv, "from", text, length);
+bool planned_set(struct planned *planned, const struct part *send, const struct part *recv, char *text,
+                 size_t length) {
+  return is_as_planned(send, &planned->send, "to", text, length) &&
+         is_as_planned(recv, &planned->recv, "from", text, length);
 }
 
 static void keep_types(struct side *side) {
@@ -268,11 +267,11 @@ static void keep_types(struct side *side) {
   }
 }
 
-void neighborhood_keep(struct neighborhood *neighborhood) {
-  if (neighborhood->plan == NULL)
+void planned_keep(struct planned *planned) {
+  if (planned->plan == NULL)
     return;
-  keep_types(&neighborhood->send);
-  keep_types(&neighborhood->recv);
+  keep_types(&planned->send);
+  keep_types(&planned->recv);
 }
 
 /* ---- Executing ---- */
@@ -311,41 +310,39 @@ static int copy_blocks(struct side *side, const void *from, void *to, bool pack)
 }
 
 /* Sets where the bytes are sent from, and where they are received. */
-static int prepare(struct neighborhood *neighborhood, const void *send, void *recv, const char **from,
-                   char **into) {
-  struct side *sent = &neighborhood->send, *received = &neighborhood->recv;
-  neighborhood->received = recv;
+static int prepare(struct planned *planned, const void *send, void *recv, const char **from, char **into) {
+  struct side *sent = &planned->send, *received = &planned->recv;
+  planned->received = recv;
   *from = sent->in_row ? (const char *)send + sent->first : staging_of(sent);
   *into = received->in_row ? (char *)recv + received->first : staging_of(received);
   return sent->in_row ? MPI_SUCCESS : copy_blocks(sent, send, NULL, true);
 }
 
-static int finish(struct neighborhood *neighborhood) {
-  struct side *side = &neighborhood->recv;
-  return side->in_row ? MPI_SUCCESS : copy_blocks(side, NULL, neighborhood->received, false);
+static int finish(struct planned *planned) {
+  struct side *side = &planned->recv;
+  return side->in_row ? MPI_SUCCESS : copy_blocks(side, NULL, planned->received, false);
 }
 
-int neighborhood_start(struct neighborhood *neighborhood, const void *send, void *recv) {
+int planned_start(struct planned *planned, const void *send, void *recv) {
   const char *from;
   char *into;
-  int error = prepare(neighborhood, send, recv, &from, &into);
-  return error != MPI_SUCCESS ? error
-                              : dispatch_mpi_error(swp_exchange_start(neighborhood->plan, from, into));
+  int error = prepare(planned, send, recv, &from, &into);
+  return error != MPI_SUCCESS ? error : dispatch_mpi_error(swp_exchange_start(planned->plan, from, into));
 }
 
-int neighborhood_test(struct neighborhood *neighborhood, bool *done) {
-  int complete, error = dispatch_mpi_error(swp_test(neighborhood->plan, &complete));
+int planned_test(struct planned *planned, bool *done) {
+  int complete, error = dispatch_mpi_error(swp_test(planned->plan, &complete));
   *done = complete != 0;
-  return error == MPI_SUCCESS && *done ? finish(neighborhood) : error;
+  return error == MPI_SUCCESS && *done ? finish(planned) : error;
 }
 
-int neighborhood_execute(struct neighborhood *neighborhood, const void *send, void *recv) {
+int planned_execute(struct planned *planned, const void *send, void *recv) {
   const char *from;
   char *into;
-  int error = prepare(neighborhood, send, recv, &from, &into);
+  int error = prepare(planned, send, recv, &from, &into);
   if (error == MPI_SUCCESS)
-    error = dispatch_mpi_error(swp_exchange_execute(neighborhood->plan, from, into));
-  return error == MPI_SUCCESS ? finish(neighborhood) : error;
+    error = dispatch_mpi_error(swp_exchange_execute(planned->plan, from, into));
+  return error == MPI_SUCCESS ? finish(planned) : error;
 }
 
 static void free_side(struct side *side) {
@@ -358,11 +355,11 @@ static void free_side(struct side *side) {
   free(side->staging);
 }
 
-void neighborhood_free(struct neighborhood *neighborhood) {
-  if (neighborhood == NULL)
+void planned_free(struct planned *planned) {
+  if (planned == NULL)
     return;
-  swp_plan_free(&neighborhood->plan);
-  free_side(&neighborhood->send);
-  free_side(&neighborhood->recv);
-  free(neighborhood);
+  swp_plan_free(&planned->plan);
+  free_side(&planned->send);
+  free_side(&planned->recv);
+  free(planned);
 }

@@ -3,8 +3,8 @@
  * every rank. All others are left to the MPI library: a rank knows only its own counts, and a plan made for
  * earlier ones would deliver wrong data.
  */
-#ifndef SWP_NEIGHBORHOOD_H
-#define SWP_NEIGHBORHOOD_H
+#ifndef SWP_PLANNED_H
+#define SWP_PLANNED_H
 
 #include "place.h"
 
@@ -15,7 +15,7 @@ _Noreturn void promise_break(const struct place *place, const char *function, co
 void alltoallv_forget(struct place *place);
 
 /* Whether the table has rules for exchanges, and there is an MPI_COMM_WORLD. */
-extern bool neighborhood_on;
+extern bool planned_on;
 
 /* Whether it has any rules, for which promises are read, and there is an MPI_COMM_WORLD. */
 extern bool promises_on;
@@ -40,27 +40,27 @@ static inline MPI_Count part_count(const struct part *part, int i) {
 
 /* Plans a call on a communicator. Collective on it; if a rank gives no side, no rank plans. Never NULL; ends
    the job when memory runs out. */
-struct neighborhood *neighborhood_make(struct place *place, const struct part *send, const struct part *recv);
+struct planned *planned_make(struct place *place, const struct part *send, const struct part *recv);
 
 /* The method, or NULL where all ranks leave the calls to the MPI library; and the bytes that rules refer
    to. */
-const char *neighborhood_method(const struct neighborhood *neighborhood);
-int64_t neighborhood_bytes(const struct neighborhood *neighborhood);
+const char *planned_method(const struct planned *planned);
+int64_t planned_bytes(const struct planned *planned);
 
 /* Takes the sides of a new call. Types and addresses may differ from those planned; if the bytes of blocks
    do, returns false, with the reason in `text`. Local. */
-bool neighborhood_set(struct neighborhood *neighborhood, const struct part *send, const struct part *recv,
-                      char *text, size_t length);
+bool planned_set(struct planned *planned, const struct part *send, const struct part *recv, char *text,
+                 size_t length);
 
 /* Makes the neighbourhood keep its types, for calls after the application has freed them. Local. */
-void neighborhood_keep(struct neighborhood *neighborhood);
+void planned_keep(struct planned *planned);
 
 /* Executions as swp_exchange_start and swp_test. They return an MPI error code. */
-int neighborhood_start(struct neighborhood *neighborhood, const void *send, void *recv);
-int neighborhood_test(struct neighborhood *neighborhood, bool *done);
-int neighborhood_execute(struct neighborhood *neighborhood, const void *send, void *recv);
+int planned_start(struct planned *planned, const void *send, void *recv);
+int planned_test(struct planned *planned, bool *done);
+int planned_execute(struct planned *planned, const void *send, void *recv);
 
 /* NULL is allowed. Collective, as freeing a plan is. */
-void neighborhood_free(struct neighborhood *neighborhood);
+void planned_free(struct planned *planned);
 
 #endif
