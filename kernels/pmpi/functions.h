@@ -33,9 +33,9 @@
 
 /*
  * X(group, name, nonblocking, suffix, parameters, arguments, items, type): the group is TABLED if tables have
- * rules for it, NEIGHBOR if they have those for exchanges, otherwise UNTABLED. Parameters and arguments are
- * in parentheses, without the communicator and what comes behind it. Items and type are those of the largest
- * block, as tables count them; `mean` and AT_ROOT(there, elsewhere) are the user's.
+ * rules for it; PLANNED, or NEIGHBOR, if it is done by those for exchanges; otherwise UNTABLED. Parameters
+ * and arguments are in parentheses, without the communicator and what comes behind it. Items and type are
+ * those of the largest block, as tables count them; `mean` and AT_ROOT(there, elsewhere) are the user's.
  */
 #define FUNCTIONS(X, suffix, count_t, displ_t, mean)                                                         \
   X(TABLED, Bcast, Ibcast, suffix, (void *buffer, count_t count, MPI_Datatype type, int root),               \
@@ -54,16 +54,16 @@
     type)                                                                                                    \
   X(TABLED, Alltoallv, Ialltoallv, suffix, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN),                 \
     mean(recv_counts, comm), recv_type)                                                                      \
-  X(UNTABLED, Gatherv, Igatherv, suffix, (GATHERED(count_t, displ_t), int root), (GATHERED_GIVEN, root),     \
+  X(PLANNED, Gatherv, Igatherv, suffix, (GATHERED(count_t, displ_t), int root), (GATHERED_GIVEN, root),      \
     AT_ROOT(mean(recv_counts, comm), send_count), AT_ROOT(recv_type, send_type))                             \
-  X(UNTABLED, Scatterv, Iscatterv, suffix, (SCATTERED(count_t, displ_t), int root), (SCATTERED_GIVEN, root), \
+  X(PLANNED, Scatterv, Iscatterv, suffix, (SCATTERED(count_t, displ_t), int root), (SCATTERED_GIVEN, root),  \
     AT_ROOT(mean(send_counts, comm), recv_count), AT_ROOT(send_type, recv_type))                             \
   X(UNTABLED, Reduce_scatter, Ireduce_scatter, suffix,                                                       \
     (const void *send, void *recv, const count_t counts[], MPI_Datatype type, MPI_Op op),                    \
     (send, recv, counts, type, op), mean(counts, comm), type)                                                \
   X(UNTABLED, Scan, Iscan, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)                           \
   X(UNTABLED, Exscan, Iexscan, suffix, (VECTOR(count_t)), (VECTOR_GIVEN), count, type)                       \
-  X(UNTABLED, Alltoallw, Ialltoallw, suffix, (OF_TYPES(count_t, displ_t)), (OF_TYPES_GIVEN), 0,              \
+  X(PLANNED, Alltoallw, Ialltoallw, suffix, (OF_TYPES(count_t, displ_t)), (OF_TYPES_GIVEN), 0,               \
     MPI_DATATYPE_NULL)                                                                                       \
   X(NEIGHBOR, Neighbor_allgather, Ineighbor_allgather, suffix, (SIDES(count_t)), (SIDES_GIVEN), recv_count,  \
     recv_type)                                                                                               \

@@ -14,6 +14,8 @@
 #define NO_TABLE "no table is about this function"
 #define NONBLOCKING "nonblocking; methods wait for other ranks"
 #define NEIGHBOR_NONBLOCKING "nonblocking; only plain and persistent calls are dispatched"
+#define PLANNED_NONBLOCKING "nonblocking; only plain calls are dispatched"
+#define PLANNED_PERSISTENT "persistent; only plain calls are dispatched"
 
 /*
  * Methods of collectives wait for other ranks while they execute. In MPI_Start that would be wrong where
@@ -43,6 +45,9 @@
   PLAIN(name##suffix, NO_TABLE, parameters, arguments)                                                       \
   BEGUN(nonblocking##suffix, NO_TABLE, parameters, arguments)                                                \
   MADE(name##_init##suffix, NO_TABLE, parameters, arguments)
+#define PLANNED(name, nonblocking, suffix, parameters, arguments)                                            \
+  BEGUN(nonblocking##suffix, PLANNED_NONBLOCKING, parameters, arguments)                                     \
+  MADE(name##_init##suffix, PLANNED_PERSISTENT, parameters, arguments)
 #define NEIGHBOR(name, nonblocking, suffix, parameters, arguments)                                           \
   BEGUN(nonblocking##suffix, NEIGHBOR_NONBLOCKING, parameters, arguments)
 

@@ -69,8 +69,7 @@ static void release(struct place *place) {
     swp_plan_free(&place->plans[i]);
     swp_plan_free(&place->vendor_plans[i]);
   }
-  for (int i = 0; i < PLANNED_FUNCTIONS; i++)
-    planned_free(place->planned[i]);
+  planned_forget(place);
   alltoallv_forget(place);
   if (place->own != MPI_COMM_NULL)
     persistent_collect(place, true);
@@ -110,8 +109,8 @@ static struct place *take_place(MPI_Comm comm) {
   place->selectors = NULL;
   place->trials = NULL;
   place->uneven = NULL;
+  place->planned = NULL;
   memset(place->promised, 0, sizeof place->promised);
-  memset(place->planned, 0, sizeof place->planned);
   memset(place->plans, 0, sizeof place->plans);
   memset(place->vendor_plans, 0, sizeof place->vendor_plans);
   return place;

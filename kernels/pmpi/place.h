@@ -15,16 +15,6 @@ enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_BARRIER - SWP_BCAST + 1, B
 
 enum { CHANGES = 63 }; /* a binary search needs six steps at most */
 
-/* Neighbourhood collectives that may be planned. */
-enum planned_function {
-  NEIGHBOR_ALLGATHER,
-  NEIGHBOR_ALLGATHERV,
-  NEIGHBOR_ALLTOALL,
-  NEIGHBOR_ALLTOALLV,
-  NEIGHBOR_ALLTOALLW,
-  PLANNED_FUNCTIONS
-};
-
 /* What an application says of its calls on a communicator: that those which are planned keep their counts,
    and that no buffer is in an accelerator's memory. */
 enum promise { FIXED_COUNTS, HOST_BUFFERS, PROMISES };
@@ -63,7 +53,7 @@ struct place {
   MPI_Count named_bytes;
   struct swp_choice choice; /* for the current call, with the bytes that rules refer to */
   int64_t bytes;
-  struct planned *planned[PLANNED_FUNCTIONS];
+  struct planned *planned;             /* calls, the last first */
   struct uneven *uneven;               /* of MPI_Alltoallv; NULL before its first call */
   swp_plan *vendor_plans[COLLECTIVES]; /* of the guard, as are these: */
   struct trial *trials;

@@ -1,4 +1,4 @@
-/* Neighbourhood collectives as planned exchanges. */
+/* Irregular collectives as planned exchanges. */
 #include "planned.h"
 
 #include "dispatch.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The data to the neighbours, or from them. */
+/* The data to a rank, or from one. */
 struct block {
   int count;
   MPI_Datatype type;
@@ -21,17 +21,21 @@ struct block {
 };
 
 struct side {
-  int count;            /* of neighbours */
+  int count;            /* of ranks */
   int *ranks;           /* theirs; MPI_PROC_NULL has no block */
   int64_t *planned;     /* bytes of their blocks */
   struct block *blocks; /* of the present call */
   int64_t total;        /* bytes */
+  bool in_place;        /* they are sent from the receive buffer, or received where they are already */
   bool in_row;          /* they are contiguous in the application's memory, from `first` on */
   MPI_Aint first;
   char *staging; /* otherwise they are packed here */
 };
 
 struct planned {
+  struct planned *next; /* of the place */
+  enum planned_function function;
+  int root, rank;
   swp_plan *plan; /* NULL: left to the MPI library */
   int64_t bytes;
   struct side send, recv;
@@ -43,11 +47,11 @@ bool planned_on, promises_on;
 static void *allocate(size_t count, size_t bytes) {
   void *memory = calloc(count + 1, bytes);
   if (memory == NULL) /* the other ranks have theirs, and would wait for this one */
-    startup_abort("no memory for a neighbourhood collective");
+    startup_abort("no memory for a collective by a planned exchange");
   return memory;
 }
 
-/* ---- Neighbours ---- */
+/* ---- Partners ---- */
 
 static void make_side(struct side *side, int count) {
   side->count = count;
@@ -103,6 +107,33 @@ static bool find_neighbors(const struct place *place, struct side *send, struct 
                                     : false;
 }
 
+static void make_range(struct side *side, int first, int count) {
+  make_side(side, count);
+  for (int i = 0; i < count; i++)
+    side->ranks[i] = first + i;
+}
+
+static bool find_partners(const struct place *place, const struct planned_call *given, struct side *send,
+                          struct side *recv) {
+  const int at_root = place->rank == given->root ? place->procs : 0;
+  switch (given->function) {
+  case GATHERV:
+    make_range(send, given->root, 1);
+    make_range(recv, 0, at_root);
+    return true;
+  case SCATTERV:
+    make_range(send, 0, at_root);
+    make_range(recv, given->root, 1);
+    return true;
+  case ALLTOALLW:
+    make_range(send, 0, place->procs);
+    make_range(recv, 0, place->procs);
+    return true;
+  default:
+    return find_neighbors(place, send, recv);
+  }
+}
+
 /* ---- Blocks ---- */
 
 /* The properties of a type; queried once for blocks of the same type. */
@@ -126,9 +157,9 @@ static bool read_item(MPI_Datatype type, struct item *item) {
 
 /* In bytes. */
 static MPI_Aint place_at(const struct part *part, int i, MPI_Aint extent) {
-  return part->places != NULL         ? part->places[i]
-         : part->displs != NULL       ? part->displs[i] * extent
-         : part->large_displs != NULL ? part->large_displs[i] * extent
+  const MPI_Aint unit = part->types != NULL ? 1 : extent;
+  return part->displs != NULL         ? part->displs[i] * unit
+         : part->large_displs != NULL ? part->large_displs[i] * unit
          : part->shared               ? 0
                                       : (MPI_Aint)i * (MPI_Aint)part->count * extent;
 }
@@ -144,17 +175,31 @@ static bool read_block(const struct part *part, int i, struct item *item, struct
   return true;
 }
 
+/* The blocks that MPI_IN_PLACE stands for are in the other buffer: those of the root for itself, or all of an
+   alltoallw. False where MPI does not allow it. */
+static bool find_in_place(const struct planned_call *given, bool sends, bool is_root, struct part *part) {
+  *part = sends ? given->recv : given->send;
+  if (given->function == ALLTOALLW)
+    return sends;
+  part->first = given->root;
+  return is_root && given->function == (sends ? GATHERV : SCATTERV);
+}
+
 /* False if MPI would refuse an argument, or a block is too large. */
-static bool read_side(const struct part *part, struct side *side) {
+static bool read_side(const struct planned_call *given, bool sends, bool is_root, struct side *side) {
+  struct part part = sends ? given->send : given->recv;
   struct item item = {.type = MPI_DATATYPE_NULL};
+  side->in_place = side->count > 0 && (sends ? given->from : given->into) == MPI_IN_PLACE;
+  if (side->in_place && !find_in_place(given, sends, is_root, &part))
+    return false;
   side->total = 0;
-  side->in_row = true;
+  side->in_row = !side->in_place;
   for (int i = 0; i < side->count; i++) {
     struct block *block = &side->blocks[i];
     *block = (struct block){.type = MPI_DATATYPE_NULL};
     if (side->ranks[i] == MPI_PROC_NULL)
       continue;
-    if (!read_block(part, i, &item, block))
+    if (!read_block(&part, part.first + i, &item, block))
       return false;
     if (block->bytes == 0)
       continue;
@@ -214,18 +259,44 @@ static void plan(struct place *place, struct planned *made, bool readable) {
   free(offsets);
 }
 
-struct planned *planned_make(struct place *place, const struct part *send, const struct part *recv) {
+/* Both sides of the call. */
+static bool read_call(const struct planned_call *given, struct planned *planned) {
+  const bool is_root = planned->rank == given->root;
+  return read_side(given, true, is_root, &planned->send) && read_side(given, false, is_root, &planned->recv);
+}
+
+struct planned *planned_make(struct place *place, const struct planned_call *given) {
   struct planned *made = allocate(1, sizeof *made);
+  made->rank = place->rank;
+  if (given != NULL) {
+    made->function = given->function;
+    made->root = given->root;
+  }
   if (!place_prepare(place))
     return made;
-  bool readable = send != NULL && find_neighbors(place, &made->send, &made->recv) &&
-                  read_side(send, &made->send) && read_side(recv, &made->recv);
+  bool readable =
+      given != NULL && find_partners(place, given, &made->send, &made->recv) && read_call(given, made);
   plan(place, made, readable);
   for (int i = 0; i < made->send.count; i++)
     made->send.planned[i] = made->send.blocks[i].bytes;
   for (int i = 0; i < made->recv.count; i++)
     made->recv.planned[i] = made->recv.blocks[i].bytes;
   return made;
+}
+
+void planned_add(struct place *place, struct planned *planned) {
+  planned->next = place->planned;
+  place->planned = planned;
+}
+
+struct planned *planned_find(const struct place *place, const struct planned_call *given, int *others) {
+  struct planned *known = place->planned;
+  *others = 0;
+  while (known != NULL && (known->function != given->function || known->root != given->root)) {
+    *others += known->function == given->function;
+    known = known->next;
+  }
+  return known;
 }
 
 const char *planned_method(const struct planned *planned) {
@@ -236,12 +307,7 @@ int64_t planned_bytes(const struct planned *planned) {
   return planned->bytes;
 }
 
-static bool is_as_planned(const struct part *part, struct side *side, const char *direction, char *text,
-                          size_t length) {
-  if (!read_side(part, side)) {
-    snprintf(text, length, "an argument that MPI does not allow, or a block over 2 GiB");
-    return false;
-  }
+static bool is_as_planned(const struct side *side, const char *direction, char *text, size_t length) {
   for (int i = 0; i < side->count; i++)
     if (side->blocks[i].bytes != side->planned[i]) {
       snprintf(text, length, "%lld bytes %s rank %d, and %lld in the first call",
@@ -251,10 +317,13 @@ static bool is_as_planned(const struct part *part, struct side *side, const char
   return true;
 }
 
-bool planned_set(struct planned *planned, const struct part *send, const struct part *recv, char *text,
-                 size_t length) {
-  return is_as_planned(send, &planned->send, "to", text, length) &&
-         is_as_planned(recv, &planned->recv, "from", text, length);
+bool planned_set(struct planned *planned, const struct planned_call *given, char *text, size_t length) {
+  if (!read_call(given, planned)) {
+    snprintf(text, length, "an argument that MPI does not allow, or a block over 2 GiB");
+    return false;
+  }
+  return is_as_planned(&planned->send, "to", text, length) &&
+         is_as_planned(&planned->recv, "from", text, length);
 }
 
 static void keep_types(struct side *side) {
@@ -315,12 +384,12 @@ static int prepare(struct planned *planned, const void *send, void *recv, const 
   planned->received = recv;
   *from = sent->in_row ? (const char *)send + sent->first : staging_of(sent);
   *into = received->in_row ? (char *)recv + received->first : staging_of(received);
-  return sent->in_row ? MPI_SUCCESS : copy_blocks(sent, send, NULL, true);
+  return sent->in_row ? MPI_SUCCESS : copy_blocks(sent, sent->in_place ? recv : send, NULL, true);
 }
 
 static int finish(struct planned *planned) {
   struct side *side = &planned->recv;
-  return side->in_row ? MPI_SUCCESS : copy_blocks(side, NULL, planned->received, false);
+  return side->in_row || side->in_place ? MPI_SUCCESS : copy_blocks(side, NULL, planned->received, false);
 }
 
 int planned_start(struct planned *planned, const void *send, void *recv) {
@@ -362,4 +431,12 @@ void planned_free(struct planned *planned) {
   free_side(&planned->send);
   free_side(&planned->recv);
   free(planned);
+}
+
+void planned_forget(struct place *place) {
+  while (place->planned != NULL) {
+    struct planned *next = place->planned->next;
+    planned_free(place->planned);
+    place->planned = next;
+  }
 }

@@ -1,6 +1,6 @@
 /*
- * Neighbourhood collectives as exchanges planned by the library: for calls whose counts stay the same on
- * every rank. All others are left to the MPI library: a rank knows only its own counts, and a plan made for
+ * Irregular collectives as exchanges planned by the library: for calls whose counts stay the same on every
+ * rank. All others are left to the MPI library: a rank knows only its own counts, and a plan made for
  * earlier ones would deliver wrong data.
  */
 #ifndef SWP_PLANNED_H
@@ -20,13 +20,24 @@ extern bool planned_on;
 /* Whether it has any rules, for which promises are read, and there is an MPI_COMM_WORLD. */
 extern bool promises_on;
 
+enum planned_function {
+  NEIGHBOR_ALLGATHER,
+  NEIGHBOR_ALLGATHERV,
+  NEIGHBOR_ALLTOALL,
+  NEIGHBOR_ALLTOALLV,
+  NEIGHBOR_ALLTOALLW,
+  GATHERV,
+  SCATTERV,
+  ALLTOALLW
+};
+
 /* One side of a call, as the application gives it. A list that is NULL stands for a single value. */
 struct part {
-  const int *counts, *displs; /* displs in items */
+  const int *counts, *displs; /* displs in items, or in bytes if there are types */
   const MPI_Count *large_counts;
-  const MPI_Aint *large_displs;
-  const MPI_Aint *places; /* in bytes, instead of displs; neither: contiguous blocks */
+  const MPI_Aint *large_displs; /* neither: contiguous blocks */
   const MPI_Datatype *types;
+  int first; /* where in the lists the blocks begin */
   MPI_Count count;
   MPI_Datatype type;
   bool shared; /* one block is for every neighbour */
@@ -38,9 +49,28 @@ static inline MPI_Count part_count(const struct part *part, int i) {
                                       : part->count;
 }
 
-/* Plans a call on a communicator. Collective on it; if a rank gives no side, no rank plans. Never NULL; ends
+/* A call, as the application makes it. */
+struct planned_call {
+  enum planned_function function;
+  const char *name; /* without MPI_ */
+  int root;         /* 0 where there is none */
+  const void *from; /* either buffer may be MPI_IN_PLACE */
+  void *into;
+  struct part send, recv;
+};
+
+/* Plans a call on a communicator. Collective on it; if a rank gives NULL, no rank plans. Never NULL; ends
    the job when memory runs out. */
-struct planned *planned_make(struct place *place, const struct part *send, const struct part *recv);
+struct planned *planned_make(struct place *place, const struct planned_call *given);
+
+/* Adds it to the place, which then owns it, for the calls that follow. */
+void planned_add(struct place *place, struct planned *planned);
+
+/* Finds what was added for the function and root of a call; NULL: nothing. Counts other roots. Local. */
+struct planned *planned_find(const struct place *place, const struct planned_call *given, int *others);
+
+/* Frees all that was added. Collective, as freeing a plan is. */
+void planned_forget(struct place *place);
 
 /* The method, or NULL where all ranks leave the calls to the MPI library; and the bytes that rules refer
    to. */
@@ -49,10 +79,9 @@ int64_t planned_bytes(const struct planned *planned);
 
 /* Takes the sides of a new call. Types and addresses may differ from those planned; if the bytes of blocks
    do, returns false, with the reason in `text`. Local. */
-bool planned_set(struct planned *planned, const struct part *send, const struct part *recv, char *text,
-                 size_t length);
+bool planned_set(struct planned *planned, const struct planned_call *given, char *text, size_t length);
 
-/* Makes the neighbourhood keep its types, for calls after the application has freed them. Local. */
+/* Makes it keep its types, for calls after the application has freed them. Local. */
 void planned_keep(struct planned *planned);
 
 /* Executions as swp_exchange_start and swp_test. They return an MPI error code. */

@@ -1,7 +1,7 @@
 /*
- * Neighbourhood collectives as the application calls them, and the keys of a communicator's info by which it
- * makes promises: `swp_fixed_counts`, that nonpersistent ones have the same counts in every call, on every
- * rank, and `swp_host_buffers`.
+ * Collectives by planned exchanges as the application calls them, and the keys of a communicator's info by
+ * which it makes promises: `swp_fixed_counts`, that nonpersistent ones have the same counts in every call, on
+ * every rank, and `swp_host_buffers`.
  */
 #define _GNU_SOURCE
 #include "dispatch.h"
@@ -20,6 +20,8 @@ static const char *const keys[PROMISES] = {[FIXED_COUNTS] = "swp_fixed_counts",
 
 enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
 
+enum { MOST_ROOTS = 8 }; /* for which calls are planned: each plan takes a communicator */
+
 /* ---- Promises ---- */
 
 /* 1 and 0: true and false; -1: not set. */
@@ -35,10 +37,7 @@ static int read_key(MPI_Info info, const char *key) {
 static void take_promise(struct place *place, enum promise promise, bool made) {
   if (promise == HOST_BUFFERS && place->promised[promise] == made)
     return;
-  for (int i = 0; i < PLANNED_FUNCTIONS; i++) {
-    planned_free(place->planned[i]);
-    place->planned[i] = NULL;
-  }
+  planned_forget(place);
   alltoallv_forget(place);
   place->promised[promise] = made;
 }
@@ -110,7 +109,7 @@ _Noreturn void promise_break(const struct place *place, const char *function, co
   startup_abort(message);
 }
 
-/* A call on a communicator with the promise; without it, the place is NULL. */
+/* A call that has begun. */
 struct call {
   struct place *place;
   struct planned *planned;
@@ -126,34 +125,47 @@ static struct place *place_with_rules(MPI_Comm comm, const char *function) {
   return place;
 }
 
-/* Whether the call is done by a method; else it is the MPI library's. */
-static bool begin(struct call *call, MPI_Comm comm, enum planned_function function, const char *name,
-                  const struct part *send, const struct part *recv) {
+/* What is planned for such calls, from the first on. NULL: the call is left to the MPI library, with the
+   reason. All ranks find the same. */
+static struct planned *find_plan(struct place *place, const struct planned_call *given, const char **why) {
   char text[TEXT_BYTES];
-  struct place *place = place_with_rules(comm, name);
-  *call = (struct call){.turn = GUARD_GO_ON};
-  if (place != NULL && !place->promised[FIXED_COUNTS] && report_on)
-    report_left(name, "its counts are not promised to stay: swp_fixed_counts");
-  if (place == NULL || !place->promised[FIXED_COUNTS])
+  int others;
+  *why = !place->promised[FIXED_COUNTS] ? "its counts are not promised to stay: swp_fixed_counts"
+         : given->root < 0 || given->root >= place->procs ? "an argument that MPI does not allow"
+                                                          : NULL;
+  if (*why != NULL)
+    return NULL;
+  struct planned *known = planned_find(place, given, &others);
+  if (known == NULL && others == MOST_ROOTS)
+    *why = "calls with other roots are planned, and each plan takes a communicator";
+  else if (known == NULL)
+    planned_add(place, known = planned_make(place, given));
+  else if (planned_method(known) != NULL && !planned_set(known, given, text, sizeof text))
+    promise_break(place, given->name, text);
+  return known;
+}
+
+/* Whether the call is done by a method; else it is the MPI library's. */
+static bool begin(struct call *call, MPI_Comm comm, const struct planned_call *given) {
+  const char *why = NULL;
+  struct place *place = place_with_rules(comm, given->name);
+  struct planned *planned = place != NULL ? find_plan(place, given, &why) : NULL;
+  *call = (struct call){.place = place, .planned = planned, .turn = GUARD_GO_ON};
+  if (why != NULL && report_on)
+    report_left(given->name, why);
+  if (planned == NULL)
     return false;
-  struct planned **known = &place->planned[function];
-  if (*known == NULL)
-    *known = planned_make(place, send, recv);
-  else if (planned_method(*known) != NULL && !planned_set(*known, send, recv, text, sizeof text))
-    promise_break(place, name, text);
-  const char *method = planned_method(*known);
-  call->place = place;
-  call->planned = *known;
+  const char *method = planned_method(planned);
   if (method != NULL && guard_on)
-    call->turn = guard_next(place, SWP_EXCHANGE, method, planned_bytes(*known), &call->trial);
+    call->turn = guard_next(place, SWP_EXCHANGE, method, planned_bytes(planned), &call->trial);
   if (call->turn == GUARD_TIME_METHOD || call->turn == GUARD_TIME_VENDOR)
     guard_start(place, call->trial);
   if (call->turn == GUARD_TIME_VENDOR || call->turn == GUARD_DROPPED)
     method = NULL;
   if (report_on)
-    report_count(SWP_EXCHANGE, method, planned_bytes(*known));
+    report_count(SWP_EXCHANGE, method, planned_bytes(planned));
   if (report_on && place_refuses(place) != NULL)
-    report_passed(SWP_EXCHANGE, "a rule", place_refuses(place), planned_bytes(*known));
+    report_passed(SWP_EXCHANGE, "a rule", place_refuses(place), planned_bytes(planned));
   return method != NULL;
 }
 
@@ -164,8 +176,8 @@ static int end(const struct call *call, int error) {
   return error;
 }
 
-static int execute(const struct call *call, const void *send, void *recv) {
-  int error = planned_execute(call->planned, send, recv);
+static int execute(const struct call *call, const struct planned_call *given) {
+  int error = planned_execute(call->planned, given->from, given->into);
   if (error != MPI_SUCCESS)
     PMPI_Comm_call_errhandler(atomic_load(&call->place->comm), error);
   return error;
@@ -185,26 +197,25 @@ static bool is_fortran(const void *caller) {
 }
 
 /* False: the request is left to the MPI library. Collective. */
-static bool make_persistent(const void *caller, MPI_Comm comm, const char *name, const struct part *send_part,
-                            const struct part *recv_part, const void *send, void *recv, MPI_Request *request,
-                            int *result) {
-  struct place *place = place_with_rules(comm, name);
+static bool make_persistent(const void *caller, MPI_Comm comm, const struct planned_call *given,
+                            MPI_Request *request, int *result) {
+  struct place *place = place_with_rules(comm, given->name);
   if (place == NULL)
     return false;
   bool fortran = is_fortran(caller);
-  struct planned *made = planned_make(place, fortran ? NULL : send_part, recv_part);
+  struct planned *made = planned_make(place, fortran ? NULL : given);
   if (place_refuses(place) == NULL)
     persistent_collect(place, false);
   if (planned_method(made) == NULL) {
     planned_free(made);
     if (report_on)
-      report_left(name, place_refuses(place) != NULL ? place_refuses(place)
-                        : fortran ? "made in Fortran, which starts and waits without being seen"
-                                  : "by the rules for exchanges, or for its arguments and neighbours");
+      report_left(given->name, place_refuses(place) != NULL ? place_refuses(place)
+                               : fortran ? "made in Fortran, which starts and waits without being seen"
+                                         : "by the rules for exchanges, or for its arguments and neighbours");
     return false;
   }
   planned_keep(made);
-  *result = persistent_make(place, made, send, recv, request);
+  *result = persistent_make(place, made, given->from, given->into, request);
   return true;
 }
 
@@ -212,47 +223,68 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const char *name,
 
 /* ---- The functions ---- */
 
-/* Parameters and arguments are in parentheses, without the communicator and the arguments behind it. */
-#define PLAIN(name, function, parameters, arguments, from, to)                                               \
-  EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm) {                                         \
+/* Parameters and arguments are in parentheses, without the communicator and the arguments behind it; so are
+   the two sides, as parts. */
+#define GIVEN(NAME, FUNCTION, ROOT, sent, received)                                                          \
+  &(const struct planned_call){.function = FUNCTION,                                                         \
+                               .name = #NAME,                                                                \
+                               .root = ROOT,                                                                 \
+                               .from = send,                                                                 \
+                               .into = recv,                                                                 \
+                               .send = {LIST sent},                                                          \
+                               .recv = {LIST received}}
+
+#define PLAIN(name, function, root, parameters, arguments, sent, received)                                   \
+  EXPORTED int MPI_##name(LIST parameters, MPI_Comm comm) {                                                  \
+    const struct planned_call *given = GIVEN(name, function, root, sent, received);                          \
     struct call call;                                                                                        \
-    if (begin(&call, comm, function, "Neighbor_" #name, &(struct part){LIST from}, &(struct part){LIST to})) \
-      return end(&call, execute(&call, send, recv));                                                         \
-    return end(&call, PMPI_Neighbor_##name(LIST arguments, comm));                                           \
+    if (begin(&call, comm, given))                                                                           \
+      return end(&call, execute(&call, given));                                                              \
+    return end(&call, PMPI_##name(LIST arguments, comm));                                                    \
   }
 
 #ifdef SWP_HAVE_PERSISTENT
-#define PERSISTENT(name, parameters, arguments, from, to)                                                    \
-  EXPORTED int MPI_Neighbor_##name(LIST parameters, MPI_Comm comm, MPI_Info info, MPI_Request *request) {    \
+#define PERSISTENT(name, function, parameters, arguments, sent, received)                                    \
+  EXPORTED int MPI_##name(LIST parameters, MPI_Comm comm, MPI_Info info, MPI_Request *request) {             \
     int result;                                                                                              \
-    if (make_persistent(__builtin_return_address(0), comm, "Neighbor_" #name, &(struct part){LIST from},     \
-                        &(struct part){LIST to}, send, recv, request, &result))                              \
+    if (make_persistent(__builtin_return_address(0), comm, GIVEN(name, function, 0, sent, received),         \
+                        request, &result))                                                                   \
       return result;                                                                                         \
-    return PMPI_Neighbor_##name(LIST arguments, comm, info, request);                                        \
+    return PMPI_##name(LIST arguments, comm, info, request);                                                 \
   }
 #else
-#define PERSISTENT(name, parameters, arguments, from, to)
+#define PERSISTENT(name, function, parameters, arguments, sent, received)
 #endif
 
-#define BOTH(name, suffix, function, ...)                                                                    \
-  PLAIN(name##suffix, function, __VA_ARGS__)                                                                 \
-  PERSISTENT(name##_init##suffix, __VA_ARGS__)
+#define NEIGHBORS(name, suffix, function, ...)                                                               \
+  PLAIN(Neighbor_##name##suffix, function, 0, __VA_ARGS__)                                                   \
+  PERSISTENT(Neighbor_##name##_init##suffix, function, __VA_ARGS__)
 
 /* With counts and displacements of int, or large ones; where the two are stored in a struct part. */
 #define ALL(suffix, count_t, displ_t, Counts, Displs)                                                        \
-  BOTH(allgather, suffix, NEIGHBOR_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN),                               \
-       (.count = send_count, .type = send_type, .shared = true), (.count = recv_count, .type = recv_type))   \
-  BOTH(allgatherv, suffix, NEIGHBOR_ALLGATHERV, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN),              \
-       (.count = send_count, .type = send_type, .shared = true),                                             \
-       (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                                    \
-  BOTH(alltoall, suffix, NEIGHBOR_ALLTOALL, (SIDES(count_t)), (SIDES_GIVEN),                                 \
-       (.count = send_count, .type = send_type), (.count = recv_count, .type = recv_type))                   \
-  BOTH(alltoallv, suffix, NEIGHBOR_ALLTOALLV, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN),              \
-       (.Counts = send_counts, .Displs = send_displs, .type = send_type),                                    \
-       (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                                    \
-  BOTH(alltoallw, suffix, NEIGHBOR_ALLTOALLW, (OF_TYPES(count_t, MPI_Aint)), (OF_TYPES_GIVEN),               \
-       (.Counts = send_counts, .places = send_displs, .types = send_types),                                  \
-       (.Counts = recv_counts, .places = recv_displs, .types = recv_types))
+  NEIGHBORS(allgather, suffix, NEIGHBOR_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN),                          \
+            (.count = send_count, .type = send_type, .shared = true),                                        \
+            (.count = recv_count, .type = recv_type))                                                        \
+  NEIGHBORS(allgatherv, suffix, NEIGHBOR_ALLGATHERV, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN),         \
+            (.count = send_count, .type = send_type, .shared = true),                                        \
+            (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                               \
+  NEIGHBORS(alltoall, suffix, NEIGHBOR_ALLTOALL, (SIDES(count_t)), (SIDES_GIVEN),                            \
+            (.count = send_count, .type = send_type), (.count = recv_count, .type = recv_type))              \
+  NEIGHBORS(alltoallv, suffix, NEIGHBOR_ALLTOALLV, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN),         \
+            (.Counts = send_counts, .Displs = send_displs, .type = send_type),                               \
+            (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                               \
+  NEIGHBORS(alltoallw, suffix, NEIGHBOR_ALLTOALLW, (OF_TYPES(count_t, MPI_Aint)), (OF_TYPES_GIVEN),          \
+            (.Counts = send_counts, .large_displs = send_displs, .types = send_types),                       \
+            (.Counts = recv_counts, .large_displs = recv_displs, .types = recv_types))                       \
+  PLAIN(Gatherv##suffix, GATHERV, root, (GATHERED(count_t, displ_t), int root), (GATHERED_GIVEN, root),      \
+        (.count = send_count, .type = send_type),                                                            \
+        (.Counts = recv_counts, .Displs = recv_displs, .type = recv_type))                                   \
+  PLAIN(Scatterv##suffix, SCATTERV, root, (SCATTERED(count_t, displ_t), int root), (SCATTERED_GIVEN, root),  \
+        (.Counts = send_counts, .Displs = send_displs, .type = send_type),                                   \
+        (.count = recv_count, .type = recv_type))                                                            \
+  PLAIN(Alltoallw##suffix, ALLTOALLW, 0, (OF_TYPES(count_t, displ_t)), (OF_TYPES_GIVEN),                     \
+        (.Counts = send_counts, .Displs = send_displs, .types = send_types),                                 \
+        (.Counts = recv_counts, .Displs = recv_displs, .types = recv_types))
 
 ALL(, int, int, counts, displs)
 #ifdef SWP_HAVE_LARGE_COUNTS
