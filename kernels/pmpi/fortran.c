@@ -8,7 +8,9 @@
 /* Where Fortran's integers differ from C's, its programs are not supported. */
 #ifdef SWP_FORTRAN_INT
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #ifdef OPEN_MPI
 #define FORTRAN(name, ...)                                                                                   \
@@ -131,6 +133,42 @@ FORTRAN(alltoallv, void *send, MPI_Fint *send_counts, MPI_Fint *send_displs, MPI
         MPI_Fint *recv_counts, MPI_Fint *displs, MPI_Fint *recv_type, MPI_Fint *handle, MPI_Fint *ierror) {
   give(ierror, MPI_Alltoallv(buffer(send), send_counts, send_displs, type(send_type), buffer(recv),
                              recv_counts, displs, type(recv_type), comm(handle)));
+}
+
+FORTRAN(gatherv, void *send, MPI_Fint *send_count, MPI_Fint *send_type, void *recv, MPI_Fint *recv_counts,
+        MPI_Fint *displs, MPI_Fint *recv_type, MPI_Fint *root, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Gatherv(buffer(send), *send_count, type(send_type), buffer(recv), recv_counts, displs,
+                           type(recv_type), *root, comm(handle)));
+}
+
+FORTRAN(scatterv, void *send, MPI_Fint *send_counts, MPI_Fint *displs, MPI_Fint *send_type, void *recv,
+        MPI_Fint *recv_count, MPI_Fint *recv_type, MPI_Fint *root, MPI_Fint *handle, MPI_Fint *ierror) {
+  give(ierror, MPI_Scatterv(buffer(send), send_counts, displs, type(send_type), buffer(recv), *recv_count,
+                            type(recv_type), *root, comm(handle)));
+}
+
+/* The ranks that a call has blocks for. */
+static int partners(MPI_Comm its) {
+  int count = 0, inter = 0;
+  PMPI_Comm_test_inter(its, &inter);
+  (inter ? PMPI_Comm_remote_size : PMPI_Comm_size)(its, &count);
+  return count;
+}
+
+FORTRAN(alltoallw, void *send, MPI_Fint *send_counts, MPI_Fint *send_displs, MPI_Fint *send_types, void *recv,
+        MPI_Fint *recv_counts, MPI_Fint *displs, MPI_Fint *recv_types, MPI_Fint *handle, MPI_Fint *ierror) {
+  const int count = partners(comm(handle));
+  const bool in_place = buffer(send) == MPI_IN_PLACE; /* its types may be anything */
+  MPI_Datatype *types = malloc(2 * ((size_t)count + 1) * sizeof *types), *received = types + count;
+  if (types == NULL) /* the other ranks wait in the call */
+    startup_abort("no memory for the types of an MPI_Alltoallw");
+  for (int i = 0; i < count; i++) {
+    types[i] = in_place ? MPI_DATATYPE_NULL : type(&send_types[i]);
+    received[i] = type(&recv_types[i]);
+  }
+  give(ierror, MPI_Alltoallw(buffer(send), send_counts, send_displs, types, buffer(recv), recv_counts, displs,
+                             received, comm(handle)));
+  free(types);
 }
 
 FORTRAN(reduce_scatter_block, void *send, void *recv, MPI_Fint *count, MPI_Fint *datatype, MPI_Fint *op,

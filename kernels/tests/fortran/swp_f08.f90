@@ -5,5 +5,6 @@ program swp_f08
   character(*), parameter :: program_name = 'swp_f08'
   type(MPI_Comm) :: comm
   type(MPI_Info) :: info
+  type(MPI_Datatype), allocatable :: types(:)
   include 'collectives.inc'
 end program

@@ -4,5 +4,6 @@ program swp_mpif
   include 'mpif.h'
   character(*), parameter :: program_name = 'swp_mpif'
   integer :: comm, info
+  integer, allocatable :: types(:)
   include 'collectives.inc'
 end program

@@ -4,5 +4,6 @@ program swp_use_mpi
   implicit none
   character(*), parameter :: program_name = 'swp_use_mpi'
   integer :: comm, info
+  integer, allocatable :: types(:)
   include 'collectives.inc'
 end program
