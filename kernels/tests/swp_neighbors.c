@@ -7,30 +7,18 @@
  *   --break-promise   one rank changes its counts
  *   --half-a-promise  one rank promises
  */
+#include "sides.h"
 #include "testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAPHS = 6, CALLS = 4, MOST = 30, GAP = 0x5a5a5a5a, FUNCTIONS = 5 };
+enum { GRAPHS = 6, CALLS = 4, MOST = 30, FUNCTIONS = 5 };
 
 enum function { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW };
 
-/* What one rank sends, or receives. */
-struct side {
-  int n, items;
-  int count; /* of all blocks, whether or not there are neighbours: else Open MPI 4.1.4 returns at once */
-  int *ranks, *counts, *displs;
-  MPI_Count *large_counts;
-  MPI_Aint *places, *large_displs;
-  MPI_Datatype *types;
-  int stride; /* integers from one item to the next */
-  int *memory;
-};
-
 static int rank, procs;
-static MPI_Datatype types[3]; /* an integer, with gaps of none, one and two behind it */
 
 /* Every other graph has all edges in both directions. */
 static bool is_symmetric(uint64_t graph) {
@@ -58,12 +46,6 @@ static int edge_count(enum function function, uint64_t seed, int from, int to) {
   return (int)(mix(seed, (uint64_t)from, is_gather(function) ? 0 : (uint64_t)to, 42) % MOST);
 }
 
-static int edge_value(enum function function, uint64_t seed, int from, int to, int index) {
-  if (is_gather(function))
-    to = 0;
-  return (int)(mix(seed, (uint64_t)from * 1000 + (uint64_t)to, (uint64_t)index, 43) & 0xffffff);
-}
-
 /* ---- Sides ---- */
 
 static void find_ranks(struct side *side, uint64_t graph, bool sends) {
@@ -76,68 +58,29 @@ static void find_ranks(struct side *side, uint64_t graph, bool sends) {
   }
 }
 
-/* Blocks in a row, or from the last to the first with gaps, as the layout says. */
+/* Layouts that are odd are from the last block to the first, where a function allows that. */
 static void make_side(struct side *side, enum function function, uint64_t seed, int layout, bool sends) {
-  size_t length = (size_t)side->n + 1;
-  side->counts = test_allocate(length * sizeof *side->counts);
-  side->displs = test_allocate(length * sizeof *side->displs);
-  side->large_counts = test_allocate(length * sizeof *side->large_counts);
-  side->large_displs = test_allocate(length * sizeof *side->large_displs);
-  side->places = test_allocate(length * sizeof *side->places);
-  side->types = test_allocate(length * sizeof *side->types);
-  side->stride = 1 + layout % 3;
-  side->items = 0;
+  side_begin(side, side->n);
+  side->shared = sends && is_gather(function);
+  side->mixed = false;
+  /* Whether or not there are neighbours: else Open MPI 4.1.4 returns at once. */
   side->count = edge_count(function == ALLGATHERV ? ALLGATHERV : ALLTOALL, seed, rank, 0);
-  bool shared = sends && is_gather(function);
-  bool backward = layout % 2 != 0 && function != ALLTOALL && function != ALLGATHER && !shared;
-  for (int k = 0; k < side->n; k++) {
-    int i = backward ? side->n - 1 - k : k, peer = side->ranks[i];
-    side->counts[i] = sends ? edge_count(function, seed, rank, peer) : edge_count(function, seed, peer, rank);
-    side->items += backward;
-    side->displs[i] = shared ? 0 : side->items;
-    side->places[i] = (MPI_Aint)side->items * side->stride * (MPI_Aint)sizeof(int);
-    side->types[i] = types[side->stride - 1];
-    side->items += side->counts[i];
-    side->large_counts[i] = side->counts[i];
-    side->large_displs[i] = side->displs[i];
-  }
-  if (shared)
-    side->items = side->count;
-  size_t integers = (size_t)side->items * (size_t)side->stride + 1;
-  side->memory = test_allocate(integers * sizeof(int));
-  for (size_t i = 0; i < integers; i++)
-    side->memory[i] = GAP;
+  for (int i = 0; i < side->n; i++)
+    side->counts[i] = sends ? edge_count(function, seed, rank, side->ranks[i])
+                            : edge_count(function, seed, side->ranks[i], rank);
+  side_lay(side, layout, layout % 2 != 0 && function != ALLTOALL && function != ALLGATHER && !side->shared);
 }
 
-static int *item(const struct side *side, int block, int index) {
-  return &side->memory[(side->displs[block] + index) * side->stride];
-}
-
+/* An allgather sends the same to all. */
 static void fill(enum function function, const struct side *send, uint64_t seed) {
   for (int i = 0; i < send->n; i++)
-    for (int k = 0; k < send->counts[i]; k++)
-      *item(send, i, k) = edge_value(function, seed, rank, send->ranks[i], k);
+    side_fill(send, i, seed, rank, is_gather(function) ? 0 : send->ranks[i]);
 }
 
-/* Also that nothing else was written; and makes the memory as before. */
 static void check(enum function function, const struct side *recv, uint64_t seed) {
   for (int i = 0; i < recv->n; i++)
-    for (int k = 0; k < recv->counts[i]; k++) {
-      EXPECT_EQUAL(*item(recv, i, k), edge_value(function, seed, recv->ranks[i], rank, k));
-      *item(recv, i, k) = GAP;
-    }
-  for (int i = 0; i <= recv->items * recv->stride; i++)
-    EXPECT_EQUAL(recv->memory[i], GAP);
-}
-
-static void free_side(struct side *side) {
-  free(side->counts);
-  free(side->displs);
-  free(side->large_counts);
-  free(side->large_displs);
-  free(side->places);
-  free(side->types);
-  free(side->memory);
+    side_check(recv, i, seed, recv->ranks[i], is_gather(function) ? 0 : rank);
+  side_check_gaps(recv);
 }
 
 /* ---- Calls ---- */
@@ -146,7 +89,7 @@ static void free_side(struct side *side) {
 #define DEFINE_CALL(name, form, Counts, Displs, ...)                                                         \
   static int name(enum function function, const struct side *s, const struct side *r, MPI_Comm comm,         \
                   MPI_Request *request) {                                                                    \
-    const MPI_Datatype send_type = types[s->stride - 1], recv_type = types[r->stride - 1];                   \
+    const MPI_Datatype send_type = s->type, recv_type = r->type;                                             \
     (void)request;                                                                                           \
     switch (function) {                                                                                      \
     case ALLGATHER:                                                                                          \
@@ -162,8 +105,8 @@ static void free_side(struct side *side) {
       return MPI_Neighbor_alltoallv##form(s->memory, s->Counts, s->Displs, send_type, r->memory, r->Counts,  \
                                           r->Displs, recv_type, __VA_ARGS__);                                \
     case ALLTOALLW:                                                                                          \
-      return MPI_Neighbor_alltoallw##form(s->memory, s->Counts, s->places, s->types, r->memory, r->Counts,   \
-                                          r->places, r->types, __VA_ARGS__);                                 \
+      return MPI_Neighbor_alltoallw##form(s->memory, s->Counts, s->large_places, s->types, r->memory,        \
+                                          r->Counts, r->large_places, r->types, __VA_ARGS__);                \
     }                                                                                                        \
     return MPI_ERR_OTHER;                                                                                    \
   }
@@ -194,14 +137,14 @@ static MPI_Comm make_graph(uint64_t graph, struct side *send, struct side *recv,
  */
 static void check_call(enum function function, MPI_Comm comm, struct side *send, struct side *recv,
                        uint64_t counts, uint64_t draw) {
-  make_side(send, function, counts, (int)(mix(draw, (uint64_t)rank, 44, 0) % 6), true);
-  make_side(recv, function, counts, (int)(mix(draw, (uint64_t)rank, 45, 0) % 6), false);
+  make_side(send, function, counts, (int)(mix(draw, (uint64_t)rank, 44, 0) % LAYOUTS), true);
+  make_side(recv, function, counts, (int)(mix(draw, (uint64_t)rank, 45, 0) % LAYOUTS), false);
   /* The values are derived from the same seed as the counts. */
   fill(function, send, counts + draw);
   EXPECT_EQUAL(call(function, send, recv, comm), MPI_SUCCESS);
   check(function, recv, counts + draw);
-  free_side(send);
-  free_side(recv);
+  side_end(send);
+  side_end(recv);
 }
 
 /* The counts of some edges are other ones in each call. */
@@ -399,8 +342,8 @@ static void wait_out_of_order(MPI_Request *request) {
 
 static void check_request(enum function function, MPI_Comm comm, struct side *send, struct side *recv,
                           uint64_t seed) {
-  make_side(send, function, seed, (int)(mix(seed, (uint64_t)rank, 46, 0) % 6), true);
-  make_side(recv, function, seed, (int)(mix(seed, (uint64_t)rank, 47, 0) % 6), false);
+  make_side(send, function, seed, (int)(mix(seed, (uint64_t)rank, 46, 0) % LAYOUTS), true);
+  make_side(recv, function, seed, (int)(mix(seed, (uint64_t)rank, 47, 0) % LAYOUTS), false);
   MPI_Request request = make_request(function, send, recv, comm);
   for (int i = 0; i < 7; i++) {
     fill(function, send, seed + (uint64_t)i);
@@ -417,8 +360,8 @@ static void check_request(enum function function, MPI_Comm comm, struct side *se
   MPI_Wait(&request, MPI_STATUS_IGNORE); /* of what is not active: at once */
   MPI_Request_free(&request);
   EXPECT(request == MPI_REQUEST_NULL, "the request is still there");
-  free_side(send);
-  free_side(recv);
+  side_end(send);
+  side_end(recv);
 }
 
 static void check_persistent(void) {
@@ -464,8 +407,8 @@ static void check_freed_early(void) {
   MPI_Request_free(&requests[1]);
   if (rank % 2 != 0)
     MPI_Request_free(&requests[0]);
-  free_side(&send);
-  free_side(&recv);
+  side_end(&send);
+  side_end(&recv);
   free(send.ranks);
   free(recv.ranks);
 }
@@ -482,8 +425,8 @@ static void check_many(int count) {
     MPI_Request request = make_request(ALLTOALLV, &send, &recv, comm);
     MPI_Request_free(&request);
   }
-  free_side(&send);
-  free_side(&recv);
+  side_end(&send);
+  side_end(&recv);
   free(send.ranks);
   free(recv.ranks);
   MPI_Comm_free(&comm);
@@ -522,11 +465,7 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_neighbors");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  types[0] = MPI_INT;
-  for (int i = 1; i < 3; i++) {
-    MPI_Type_create_resized(MPI_INT, 0, (i + 1) * (MPI_Aint)sizeof(int), &types[i]);
-    MPI_Type_commit(&types[i]);
-  }
+  sides_begin();
   if (argc > 1 && strcmp(argv[1], "--break-promise") == 0) {
     test_case("a broken promise");
     break_promise();
@@ -545,7 +484,6 @@ int main(int argc, char **argv) {
     check_many_types();
     check_grids();
   }
-  for (int i = 1; i < 3; i++)
-    MPI_Type_free(&types[i]);
+  sides_end();
   return test_end();
 }
