@@ -74,6 +74,7 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
         tests=(
             "tests/kernels/test_builds.py::test_valgrind_finds_nothing_in_the_whole",
             "tests/kernels/test_neighborhoods.py::test_valgrind_finds_nothing_in_neighborhoods",
+            "tests/kernels/test_planned.py::test_valgrind_finds_nothing_in_planned_calls",
         ),
     ),
     NightPart("oracle", 36, tests=("tests/kernels/test_library.py",)),

@@ -9,15 +9,9 @@ import pytest
 
 from tests.conftest import by_day
 from tests.kernels.conftest import Kernels
-from tests.kernels.shim import run_shimmed
+from tests.kernels.shim import exchange_table, run_shimmed
 
 from .programs import Program, run_dispatched
-
-EXCHANGES = """switchpoint-table 1
-rule op=exchange bytes=0:40 method=stfw:dims=2
-rule op=exchange bytes=0:55 method=nap
-rule op=exchange method=alltoallv
-"""
 
 
 @pytest.mark.parametrize("procs", by_day([2], [3, 4, 5]))
@@ -29,10 +23,15 @@ def test_collectives_do_what_mpi_does(kernels: Kernels, tmp_path: Path, procs: i
 
 
 @pytest.mark.parametrize(
-    ("procs", "arguments"), by_day([(2, "")], itertools.product([2, 4, 5], ["", "--persistent 20"]))
+    ("procs", "command"),
+    by_day(
+        [(2, "swp_neighbors"), (2, "swp_planned")],
+        itertools.product(
+            [2, 4, 5], ["swp_neighbors", "swp_neighbors --persistent 20", "swp_planned"]
+        ),
+    ),
 )
-def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, arguments: str) -> None:
-    table = tmp_path / "exchanges.table"
-    table.write_text(EXCHANGES)
-    done = run_shimmed(kernels, "swp_neighbors", procs, *arguments.split(), table=table)
+def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, command: str) -> None:
+    program, *arguments = command.split()
+    done = run_shimmed(kernels, program, procs, *arguments, table=exchange_table(tmp_path))
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr

@@ -89,6 +89,18 @@ def vendor_table(directory: Path) -> Path:
     return rules_for_all(directory / "vendor.table", rules)
 
 
+def exchange_table(directory: Path) -> Path:
+    """Write a table with rules for exchanges: forwarding, node-aware, and the dense collective."""
+    path = directory / "exchanges.table"
+    path.write_text(
+        "switchpoint-table 1\n"
+        "rule op=exchange bytes=0:40 method=stfw:dims=2\n"
+        "rule op=exchange bytes=0:55 method=nap\n"
+        "rule op=exchange method=alltoallv\n"
+    )
+    return path
+
+
 def rules_for_all(path: Path, rules: Sequence[str]) -> Path:
     """Write a table with the rules for every collective; METHOD stands for one that it has."""
     methods = {"allgather": "ring", "allgatherv": "ring", "alltoall": "bruck", "alltoallv": "bruck"}

@@ -10,21 +10,14 @@ import pytest
 from tests.conftest import by_day
 
 from .conftest import Kernels
-from .shim import dispatched, run_shimmed
+from .shim import dispatched, exchange_table, run_shimmed
 from .test_library import TESTS, VALGRIND, run
 
 
 @pytest.fixture
 def exchanges(tmp_path: Path) -> Path:
-    """A table with rules for exchanges: forwarding, node-aware, and the dense collective."""
-    path = tmp_path / "exchanges.table"
-    path.write_text(
-        "switchpoint-table 1\n"
-        "rule op=exchange bytes=0:40 method=stfw:dims=2\n"
-        "rule op=exchange bytes=0:55 method=nap\n"
-        "rule op=exchange method=alltoallv\n"
-    )
-    return path
+    """Return a table with rules for exchanges."""
+    return exchange_table(tmp_path)
 
 
 @pytest.mark.parametrize("procs", [2, 5])
