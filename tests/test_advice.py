@@ -119,6 +119,9 @@ def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
         ("Alltoall", 64, 0, State.UNMEASURED),
         ("Alltoallv", 64, 0, State.PROMISED),
         ("Neighbor_alltoallv", 0, 0, State.PROMISED),
+        ("Gatherv", 64, 0, State.PROMISED),
+        ("Alltoallw", 0, 0, State.PROMISED),
+        ("Scatterv_init", 64, 0, State.UNDISPATCHED),
         ("Alltoallv_init", 64, 0, State.UNDISPATCHED),
         ("Wait", 0, -1, State.UNDISPATCHED),
     ],
@@ -143,6 +146,10 @@ def test_what_promises_no_gain(
         ("Iallreduce", "nonblocking"),
         ("Allreduce_init", "persistent"),
         ("Ineighbor_alltoall", "fixed counts"),
+        ("Neighbor_alltoall", "persistent requests"),
+        ("Scatterv", "promised to stay fixed"),
+        ("Igatherv", "only plain calls"),
+        ("Alltoallw_init", "only plain calls"),
         ("Irecv", "messages"),
         ("Sendrecv_replace", "messages"),
     ],
@@ -162,9 +169,11 @@ def test_calls_that_need_a_promise_are_in_the_bound(table: Table) -> None:
     done = next(document.outcome(replace(found, verdict="none")))
     assert done == "no gain: its calls need counts that are promised to stay fixed"
     rule = next(rule for rule in table.rules if rule.method == "binomial")
-    ruled = dataclasses.replace(table, rules=[rule._replace(operation="alltoallv")])
-    methods = {said.calls.shape.call: said.method for said in mix.mix(its, ruled).said}
-    assert methods["Alltoallv"] == "binomial" and methods["Neighbor_alltoall_init"] == ""
+    its = parse(content(*calls, tally("Gatherv", 8, 0.1)))
+    for operation, ruled in (("alltoallv", {"Alltoallv"}), ("exchange", {"Gatherv"})):
+        own = dataclasses.replace(table, rules=[rule._replace(operation=operation)])
+        methods = {said.calls.shape.call for said in mix.mix(its, own).said if said.method}
+        assert methods - {"Neighbor_alltoall_init"} == ruled
 
 
 def test_times_of_several_threads_are_no_more_than_the_run() -> None:

@@ -57,6 +57,7 @@ def test_calls_that_are_not_judged_or_need_a_promise_may_gain() -> None:
         (unknown, "Bcast", "none; calls are not judged, as their communicator or size is unknown"),
         (others, "Alltoallv", "promised to stay fixed"),
         (others, "Neighbor_alltoallv", "promised to stay fixed"),
+        (others, "Scatterv", "promised to stay fixed"),
     ):
         its = document.advice(mix.mix(parse(text.replace("Bcast", call)), None))
         assert its.bound_s == pytest.approx(0.35)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, EXCHANGED
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
@@ -89,16 +89,14 @@ def mix(profile: Profile, table: Table | None) -> Mix:
 
 def _said(calls: Calls, table: Table | None) -> Said:
     shape = calls.shape
-    if not shape.procs and shape.call.lower() in COLLECTIVES:
+    if not shape.procs and shape.call.lower() in (*COLLECTIVES, *EXCHANGED):
         return Said(calls, State.UNMEASURED, words="not judged: communicator or size unknown")
     if not shape.operation and not shape.promised:
         return Said(calls, State.UNDISPATCHED, words=f"not dispatched: {_why_not(shape)}")
     if shape.procs == 1:
         return Said(calls, State.ALONE)
     if shape.promised:
-        return Said(
-            calls, State.PROMISED, _promised_method(shape, table), _PROMISES[shape.promised]
-        )
+        return Said(calls, State.PROMISED, _promised_method(shape, table), _promise(shape))
     point = _nearest(table.points, shape) if table else None
     if table is None or point is None:
         return Said(calls, State.UNMEASURED, more_s=calls.seconds)
@@ -117,10 +115,11 @@ def _said(calls: Calls, table: Table | None) -> Said:
     )
 
 
-_PROMISES = {
-    "alltoallv": "only with counts that are promised to stay fixed",
-    "exchange": "only with fixed counts, promised or by persistent requests",
-}
+def _promise(shape: Shape) -> str:
+    """Return what the preload must know of irregular calls to dispatch them."""
+    if shape.call.lower().removeprefix("i").startswith("neighbor_"):
+        return "only with fixed counts, promised or by persistent requests"
+    return "only with counts that are promised to stay fixed"
 
 
 def _promised_method(shape: Shape, table: Table | None) -> str:
@@ -143,14 +142,16 @@ def _promised_method(shape: Shape, table: Table | None) -> str:
 def _why_not(shape: Shape) -> str:
     """Return why the preload leaves a call to the MPI library."""
     name = shape.call.lower()
-    if name in COLLECTIVES:
+    if name in (*COLLECTIVES, *EXCHANGED):
         return "the communicator has ranks of another job, or is between two groups"
     if name.removeprefix("i").startswith("neighbor_"):
-        return _PROMISES["exchange"]
+        return _promise(shape)
     if name.removesuffix("_init") in COLLECTIVES:
         return "persistent; starting it must not wait for other ranks, as methods do"
     if name.removeprefix("i") in COLLECTIVES:
         return "nonblocking; methods wait for other ranks"
+    if name.removesuffix("_init").removeprefix("i") in EXCHANGED:
+        return "nonblocking or persistent; only plain calls are dispatched"
     if not shape.procs or name.endswith(
         ("send", "recv", "probe", "send_init", "recv_init", "_replace")
     ):

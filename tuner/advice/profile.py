@@ -8,7 +8,7 @@ from typing import IO, Annotated, NamedTuple
 import msgspec
 import numpy as np
 
-from tuner.domain.operations import COLLECTIVES, DISPATCHED, NO_DATA, NO_DATA_BYTES
+from tuner.domain.operations import COLLECTIVES, DISPATCHED, EXCHANGED, NO_DATA, NO_DATA_BYTES
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, printable
 
@@ -93,15 +93,20 @@ class Shape(NamedTuple):
     def promised(self) -> str:
         """Return the operation of tables, where the program promises fixed counts; else ""."""
         name = self.call.lower()
-        operation = "exchange" if name.startswith("neighbor_") else name
+        operation = "exchange" if _is_exchange(name) else name
         return operation if operation in ("exchange", "alltoallv") and self.nodes > 0 else ""
 
     @property
     def tabled(self) -> bool:
         """Return whether a table may be about the calls: also where their layout is not known."""
         name = self.call.lower()
-        known = name in COLLECTIVES or name.startswith("neighbor_")
+        known = name in COLLECTIVES or _is_exchange(name)
         return known and self.procs != 1 and (self.nodes > 0 or not self.procs)
+
+
+def _is_exchange(name: str) -> bool:
+    """Return whether rules for exchanges may be about a function; the name is in lower case."""
+    return name in EXCHANGED or name.startswith("neighbor_")
 
 
 @dataclass(frozen=True, slots=True)

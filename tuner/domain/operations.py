@@ -24,6 +24,9 @@ NO_DATA_BYTES = 1
 DISPATCHED = tuple(name for name in COLLECTIVES if name != "alltoallv")
 """Those that the preload does by a method in any program; the other one needs a promise."""
 
+EXCHANGED = ("gatherv", "scatterv", "alltoallw")
+"""The collectives that the preload does as exchanges, where a program promises fixed counts."""
+
 DEFAULT_METHODS = {
     "exchange": "direct",
     "discovery": "pex",
