@@ -26,6 +26,9 @@
 #define MPI_Alltoall PMPI_Alltoall
 #define MPI_Alltoallv PMPI_Alltoallv
 #define MPI_Ialltoallv PMPI_Ialltoallv
+#define MPI_Gatherv PMPI_Gatherv
+#define MPI_Scatterv PMPI_Scatterv
+#define MPI_Alltoallw PMPI_Alltoallw
 #define MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
 #define MPI_Neighbor_allgather PMPI_Neighbor_allgather
 #define MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv
