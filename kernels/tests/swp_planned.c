@@ -22,6 +22,7 @@ struct call {
   enum function function;
   int root;
   uint64_t counts, values; /* seeds */
+  bool typeless;           /* some blocks of nothing have no type */
   struct side send, recv;
   const void *from;
   void *into;
@@ -30,13 +31,20 @@ struct call {
 static int rank, procs;
 static int longer_from = -1, longer_to = -1; /* whose block has two items more */
 static bool alone_moves;                     /* an alltoallw of one process minds displacements in bytes */
+static bool empty_typeless;                  /* blocks of nothing may have the type MPI_DATATYPE_NULL */
 
-/* Tried rather than known by version: see docs/reference/mpi-faults.md. */
+/* Tries what MPI libraries differ in: see docs/reference/mpi-faults.md. */
 static void try_alone(void) {
-  int sent[1 + sizeof(int)] = {0, 1}, got = 0, one = 1, start = 0, second = (int)sizeof(int);
-  MPI_Datatype type = MPI_INT;
-  MPI_Alltoallw(sent, &one, &second, &type, &got, &one, &start, &type, MPI_COMM_SELF);
+  int sent[1 + sizeof(int)] = {0, 1}, got = 0, one = 1, none = 0, start = 0, second = (int)sizeof(int);
+  MPI_Datatype type = MPI_INT, no_type = MPI_DATATYPE_NULL;
+  MPI_Comm alone;
+  MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN);
+  MPI_Alltoallw(sent, &one, &second, &type, &got, &one, &start, &type, alone);
   alone_moves = got == 1;
+  empty_typeless =
+      MPI_Alltoallw(sent, &none, &start, &no_type, &got, &none, &start, &no_type, alone) == MPI_SUCCESS;
+  MPI_Comm_free(&alone);
 }
 
 /* ---- Sides ---- */
@@ -77,6 +85,9 @@ static void make_side(const struct call *call, struct side *side, bool sends) {
   }
   side->count = side->n > 0 ? side->counts[0] : 0;
   side_lay(side, layout, layout % 2 != 0 && (call->function != ALLTOALLW || procs > 1 || alone_moves));
+  for (int i = 0; i < side->n && layout < LAYOUTS / 2 && call->typeless; i++)
+    if (side->counts[i] == 0)
+      side->types[i] = MPI_DATATYPE_NULL;
 }
 
 static void end_side(struct side *side) {
@@ -191,6 +202,8 @@ static void execute(const struct call *call, const struct form *form, MPI_Comm c
 static void check_call(enum function function, int root, uint64_t counts, int number, MPI_Comm comm) {
   struct call call = {.function = function, .root = root, .counts = counts};
   call.values = 1000 * counts + (uint64_t)(100 * number + root);
+  /* MPICH 4.0.2 exchanges wrong data in place in a nonblocking alltoallw of such blocks. */
+  call.typeless = empty_typeless && !forms[number % FORMS].waits;
   test_case("%s to or from rank %d, counts %d, call %d", names[function], root, (int)counts, number);
   make_side(&call, &call.send, true);
   make_side(&call, &call.recv, false);
