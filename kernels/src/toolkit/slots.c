@@ -1,0 +1,168 @@
+/* Messages in memory that the ranks share: planning. */
+#include "slots.h"
+
+#include "mail.h"
+
+enum { MOST_BYTES = 1 << 26 }; /* of the slots of a rank */
+
+/* What this rank knows of another one. */
+struct partner {
+  bool has_messages[DIRECTIONS]; /* of any size, to it and from it */
+  struct box *box;               /* NULL: no message goes by slots */
+  int64_t nread;                 /* numbers of the box */
+};
+
+int swp_slots_begin(struct swp_plan *plan, struct slots *slots) {
+  slots->arena = plan->topology->arena;
+  slots->partners = swp_allocate((size_t)plan->procs, sizeof *slots->partners, NULL);
+  return slots->partners != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
+}
+
+void swp_slots_free(struct slots *slots) {
+  swp_release(slots->partners);
+  for (int direction = 0; direction < DIRECTIONS; direction++)
+    swp_release(slots->channels[direction].items);
+  swp_arena_give(slots->arena, &slots->share);
+}
+
+static int64_t slot_bytes(int64_t bytes) {
+  return swp_round_up((int64_t)sizeof(struct slot) + bytes, LINE_BYTES);
+}
+
+int swp_slots_add(struct swp_plan *plan, struct slots *slots, enum direction direction, int peer,
+                  int64_t bytes, struct channel **channel) {
+  *channel = NULL;
+  slots->partners[peer].has_messages[direction] = true;
+  if (bytes > SHARING_BYTES)
+    return SWP_SUCCESS;
+  *channel = swp_array_add(&slots->channels[direction], sizeof **channel, &plan->account);
+  if (*channel == NULL)
+    return swp_plan_no_memory(plan);
+  (*channel)->peer = peer;
+  (*channel)->slot_bytes = slot_bytes(bytes);
+  slots->copied_bytes += bytes;
+  exchange_plan_of(plan)->copied_bytes += bytes;
+  return SWP_SUCCESS;
+}
+
+/* ---- Taking the memory ---- */
+
+/* The bytes of this rank's slots, then of a number for each message that it may have to acknowledge. */
+static int64_t part_bytes(const struct slots *slots) {
+  const struct array *out = &slots->channels[SLOTS_OUT];
+  int64_t bytes = slots->channels[SLOTS_IN].count * LINE_BYTES;
+  for (int64_t i = 0; i < out->count; i++)
+    bytes += SLOTS * ((const struct channel *)out->items)[i].slot_bytes;
+  return bytes;
+}
+
+static int check_bytes(const struct swp_plan *plan, int64_t bytes) {
+  return bytes <= MOST_BYTES
+             ? SWP_SUCCESS
+             : swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: slots of %lld bytes; at most %d of a rank",
+                        plan->spec.text, (long long)bytes, MOST_BYTES);
+}
+
+/* Without any message in slots it would be another method by this one's name. Collective; `error` is an
+   earlier one. */
+static int check_any(const struct swp_plan *plan, const struct slots *slots, int error) {
+  int mine = error == SWP_SUCCESS && slots->channels[SLOTS_OUT].count > 0, any;
+  MPI_TRY(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, plan->comm));
+  if (error == SWP_SUCCESS && !any)
+    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: no message is of %d bytes or less", plan->spec.text,
+                     SHARING_BYTES);
+done:
+  return error;
+}
+
+/* Places what this rank writes. */
+static void lay_out(const struct swp_plan *plan, struct slots *slots) {
+  struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
+  char *place = swp_share_of(&slots->share, plan->rank);
+  for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++) {
+    out[i].slots = place;
+    for (uint64_t slot = 0; slot < SLOTS; slot++)
+      swp_reach(&swp_slot_of(&out[i], slot)->call, slots->call);
+    place += SLOTS * out[i].slot_bytes;
+  }
+  for (int64_t i = 0; i < slots->channels[SLOTS_IN].count; i++, place += LINE_BYTES) {
+    in[i].read = (call_number *)(void *)place;
+    swp_reach(in[i].read, slots->call);
+  }
+}
+
+/* ---- Telling others the places ---- */
+
+static struct box *box_of(const struct slots *slots, int rank, struct mail *mail) {
+  struct partner *partner = &slots->partners[rank];
+  if (partner->box == NULL) {
+    partner->box = &mail->boxes[mail->nboxes++];
+    *partner->box = (struct box){.rank = rank, .sends = true, .receives = true};
+  }
+  return partner->box;
+}
+
+/* For each partner, where in this rank's part the slots for that one begin, or, if it only receives from it,
+   what it has read. */
+static int list_places(const struct swp_plan *plan, struct slots *slots, struct mail *mail) {
+  const char *mine = swp_share_of(&slots->share, plan->rank);
+  struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
+  swp_mail_begin(mail, plan->procs);
+  if (mail->boxes == NULL)
+    return swp_plan_no_memory(plan);
+  mail->nboxes = 0;
+  for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++)
+    swp_numbers_add(&box_of(slots, out[i].peer, mail)->out, out[i].slots - mine);
+  for (int64_t i = 0; i < slots->channels[SLOTS_IN].count; i++) {
+    struct box *box = box_of(slots, in[i].peer, mail);
+    if (slots->partners[in[i].peer].has_messages[SLOTS_OUT])
+      in[i].read = NULL;
+    else
+      swp_numbers_add(&box->out, (char *)in[i].read - mine);
+  }
+  return SWP_SUCCESS;
+}
+
+/* The next place that a rank told. */
+static char *next_place(const struct slots *slots, int rank) {
+  struct partner *partner = &slots->partners[rank];
+  return swp_share_of(&slots->share, rank) + partner->box->in[partner->nread++];
+}
+
+static void read_places(const struct slots *slots) {
+  struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
+  for (int64_t i = 0; i < slots->channels[SLOTS_IN].count; i++)
+    in[i].slots = next_place(slots, in[i].peer);
+  for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++)
+    if (!slots->partners[out[i].peer].has_messages[SLOTS_IN])
+      out[i].read = (call_number *)(void *)next_place(slots, out[i].peer);
+}
+
+static int introduce(struct swp_plan *plan, struct slots *slots, int error) {
+  struct mail mail = {0};
+  if (error == SWP_SUCCESS)
+    error = list_places(plan, slots, &mail);
+  TRY(swp_mail_exchange(plan, &mail, error));
+  read_places(slots);
+done:
+  swp_mail_free(&mail);
+  return error;
+}
+
+int swp_slots_place(struct swp_plan *plan, struct slots *slots, int error) {
+  struct share share;
+  const int64_t bytes = part_bytes(slots);
+  error = check_any(plan, slots, error == SWP_SUCCESS ? check_bytes(plan, bytes) : error);
+  TRY(swp_arena_take(slots->arena, plan->comm, error, error == SWP_SUCCESS ? bytes : 0, &share));
+  slots->share = share;
+  slots->call = swp_calls_begin;
+  plan->account += share.bytes;
+  for (int direction = 0; direction < DIRECTIONS; direction++)
+    swp_array_trim(&slots->channels[direction], sizeof(struct channel), &plan->account);
+  lay_out(plan, slots);
+  TRY(introduce(plan, slots, SWP_SUCCESS));
+done:
+  swp_release(slots->partners);
+  slots->partners = NULL;
+  return error;
+}
