@@ -337,6 +337,37 @@ def test_large_messages_of_shared_are_sent() -> None:
     assert exchange.best(8193) is None
 
 
+def test_nap_by_memory_copies_what_stays_on_a_node() -> None:
+    """Rank 0 sends to its neighbour, and by rank 3 of the other node, which passes it on."""
+    model = machine(on_node=pair(), off_node=pair(10))
+    halo = halo_of({(0, 1): {0, 1}, (0, 2): {2}}, 4)
+    by_memory = predict.of_exchange(model, halo, 2, ["nap:node=shared"])
+    off_node = 10 * (ALPHA + 8 * PER_BYTE)
+    seen_and_copied = ALPHA + 16 * COPYING + ALPHA + 8 * COPYING
+    assert by_memory.times(8) == pytest.approx({"nap:node=shared": off_node + seen_and_copied})
+    gather, cross, _ = stages(method("nap", 4), halo, 2)
+    assert not len(gather.sender)
+    sent = delivery_s(predict.network_of(model, 4, 2), cross, 5000)  # now both from rank 0
+    (time_s,) = by_memory.times(5000).values()
+    assert time_s == pytest.approx(sent + ALPHA + 5000 * COPYING)
+    assert by_memory.best(8193) is None
+
+
+def test_nap_by_memory_is_for_several_nodes_of_several_ranks() -> None:
+    model = machine(on_node=pair(), off_node=pair(10))
+    found = {
+        ppn: predict.of_exchange(model, everybody(4), ppn).times(8).keys() for ppn in (1, 2, 4)
+    }
+    assert [ppn for ppn, specs in found.items() if "nap:node=shared" in specs] == [2]
+    shares, one = (
+        predict.of_exchange(model, everybody(4), 2, [spec]).times(8)[spec]
+        for spec in ("nap:node=shared", "nap:sharing=no,node=shared")
+    )
+    assert shares != one
+    (of_mpi,) = predict.of_exchange(model, everybody(4), 2, ["nap:node=mpi"]).times(8).values()
+    assert of_mpi == predict.of_exchange(model, everybody(4), 2, ["nap"]).times(8)["nap"]
+
+
 def test_empty_messages_of_dense_have_a_latency_if_there_are_no_others() -> None:
     times = [
         predict.of_discovery(machine(), halo_of(messages, 3), 3, ["dense"]).times(0)["dense"]

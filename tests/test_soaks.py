@@ -229,19 +229,22 @@ def test_a_soak_in_a_launch_of_something_else_is_told(tmp_path: Path) -> None:
     assert "in a launch of another kind" in reading.read(path).problems[0].message
 
 
-def test_shared_is_soaked_where_equal_messages_go_by_memory(results: Path) -> None:
+@pytest.mark.parametrize("by_memory", ["shared", "nap:node=shared"])
+def test_messages_by_memory_are_soaked_where_equal_ones_go_by_it(
+    results: Path, by_memory: str
+) -> None:
     """Above, a mean of the bytes of messages says nothing of them."""
 
     def fast(method: str, size: int) -> float:
         return (1.0 if method == "direct" else 0.3) * 1e-5
 
     campaign = synthetic.Campaign(
-        name="uneven", procs=(4,), methods=("direct", "shared"), times=fast, samples=20
+        name="uneven", procs=(4,), methods=("direct", by_memory), times=fast, samples=20
     )
     synthetic.write(results, replace(campaign, sizes=(8, 16384)))
     succeed("ingest")
     with Store.open(results / "switchpoint.db") as store:
         (name,) = store.systems()["system"]
         lacks = waiting(tune(store, name, required_executions=500))
-    of_shared = {(lack.ppn, lack.size_bytes) for lack in lacks if lack.method == "shared"}
-    assert of_shared == {(4, 8), (4, 8192)}
+    of_it = {(lack.ppn, lack.size_bytes) for lack in lacks if lack.method == by_memory}
+    assert of_it == {(4, 8), (4, 8192)}

@@ -3,6 +3,8 @@
 
 #include "testing.h"
 
+#include <string.h>
+
 struct swp_hints oracle_hints = SWP_HINTS_DEFAULT;
 
 bool ranks_share_memory(MPI_Comm comm) {
@@ -12,6 +14,10 @@ bool ranks_share_memory(MPI_Comm comm) {
   MPI_Comm_compare(here, comm, &shared);
   MPI_Comm_free(&here);
   return shared != MPI_UNEQUAL;
+}
+
+bool needs_nodes(const char *method) {
+  return strstr(method, "node=shared") != NULL;
 }
 
 static int lowest_on_machine(MPI_Comm comm, int rank) {

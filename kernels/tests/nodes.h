@@ -12,6 +12,9 @@ extern struct swp_hints oracle_hints;
 /* Whether all ranks are on one node of the machine. Collective. */
 bool ranks_share_memory(MPI_Comm comm);
 
+/* Whether an exchange method is only for several nodes of several ranks. */
+bool needs_nodes(const char *method);
+
 /* The lowest rank on the node of each rank, to be freed. Collective. */
 int *nodes_of(MPI_Comm comm);
 

@@ -71,7 +71,8 @@ static void check_plan_is_kept(const struct exchange_run *run, const struct acti
 }
 
 /* copied_bytes is what is really copied: at most 5 % more than what is sent. By node, the sender of a message
-   between nodes and its receiver may both have to copy what it brings; by the node's memory, both copy. */
+   between nodes and its receiver may both have to copy what it brings; by the node's memory, both copy, at
+   each of the steps on a node. */
 static void check_copies(const struct exchange_run *run, const struct activity *activity, bool self) {
   struct swp_statistics plan, problem;
   swp_plan_statistics(run->plan, &problem, &plan);
@@ -79,6 +80,8 @@ static void check_copies(const struct exchange_run *run, const struct activity *
   double most = 1.05 * (double)plan.hop_bytes;
   if (strncmp(method, "nap", 3) == 0)
     most = (double)(plan.hop_bytes + problem.off_node_bytes);
+  if (needs_nodes(method))
+    most = 2 * (double)problem.on_node_bytes + 4 * (double)problem.off_node_bytes;
   if (strcmp(method, "shared") == 0)
     most = 2 * (double)(problem.on_node_bytes + problem.off_node_bytes);
   if (self)

@@ -72,8 +72,17 @@ static void free_lists(struct lists *lists) {
   free(lists->recv_offsets);
 }
 
+/* Others are not planned by auto. */
+static bool is_applicable(const swp_plan *plan, const char *text) {
+  struct spec spec;
+  EXPECT_ERROR(swp_spec_parse(plan->operation, text, &spec), SWP_SUCCESS);
+  return swp_not_applicable(&spec, &plan->features) == NULL;
+}
+
 static void print_one(swp_plan *plan, const swp_table *table, const char *spec) {
   double seconds;
+  if (plan->operation == SWP_EXCHANGE && !is_applicable(plan, spec))
+    return;
   const int error = swp_estimate_seconds(plan, &table->model, spec, &seconds);
   if (error == SWP_ERR_NOT_APPLICABLE)
     return;

@@ -4,6 +4,7 @@
  */
 #include "allocate.h"
 #include "attempt.h"
+#include "nodes.h"
 #include "oracle.h"
 #include "testing.h"
 
@@ -188,7 +189,7 @@ static void nobody_gives_anything(const char *method) {
   swp_plan *plan = NULL;
   test_case("%s, no rank with messages", method);
   const int error = swp_exchange_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan);
-  if (strcmp(method, "shared") == 0) { /* nothing goes by memory */
+  if (strcmp(method, "shared") == 0 || needs_nodes(method)) { /* nothing goes by memory */
     EXPECT_ERROR(error, SWP_ERR_NOT_APPLICABLE);
     return;
   }
@@ -201,7 +202,7 @@ static void what_is_not_needed_is_not_asked_for(void) {
   char *specs = all_specs(SWP_EXCHANGE, procs);
   for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
     nobody_gives_anything(spec);
-    if (procs > 1)
+    if (procs > 1 && !needs_nodes(spec))
       idle_ranks_give_nothing(spec);
   }
   free(specs);

@@ -218,6 +218,26 @@ static void a_lack_of_memory_of_the_node_is_an_error(void) {
     }
 }
 
+/* Ranks of nodes that have their memory are refused, too. */
+static void a_lack_on_one_node_is_an_error_of_all(void) {
+  for (int culprit = 0; culprit < procs; culprit++) {
+    struct attempt attempt;
+    swp_plan *plan = NULL;
+    attempt_make(&attempt);
+    attempt.method = "nap:node=shared";
+    attempt.hints.ppn = 2;
+    test_case("no memory of a node: that of rank %d", culprit);
+    lack = rank == culprit ? LACKS_ROOM : LACKS_NOTHING;
+    EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_ERR_NOT_APPLICABLE);
+    lack = LACKS_NOTHING;
+    EXPECT(strstr(swp_error_message(), "No space left") != NULL, "'%s' does not say why",
+           swp_error_message());
+    EXPECT(plan == NULL, "a plan was made");
+    EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_SUCCESS);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+}
+
 static swp_table *table_of_shared(void) {
   char path[64] = "";
   swp_table *table = NULL;
@@ -342,6 +362,8 @@ int main(int argc, char **argv) {
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
   a_lack_of_memory_of_the_node_is_an_error();
+  if (procs > 2)
+    a_lack_on_one_node_is_an_error_of_all();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();

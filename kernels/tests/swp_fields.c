@@ -234,7 +234,8 @@ int main(int argc, char **argv) {
   if (procs > 1) {
     char *specs = all_specs(SWP_EXCHANGE, procs);
     for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
-      idle_ranks_give_nothing(spec);
+      if (!needs_nodes(spec))
+        idle_ranks_give_nothing(spec);
     free(specs);
     rules_see_whole_items();
   }

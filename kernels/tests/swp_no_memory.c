@@ -56,7 +56,8 @@ static void every_method_survives_no_memory(int culprit) {
     for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " ")) {
       if (procs == 1 && operation == SWP_EXCHANGE && strcmp(spec, "shared") == 0)
         continue; /* as it needs a message to another rank */
-      planning_survives_no_memory(operation, spec, culprit);
+      if (!needs_nodes(spec))
+        planning_survives_no_memory(operation, spec, culprit);
       if (procs == 1 || strncmp(spec, "nap", 3) != 0)
         continue;
       oracle_hints.ppn = (procs + 1) / 2;

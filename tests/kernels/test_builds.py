@@ -82,6 +82,7 @@ def test_clang_tidy_finds_nothing(any_kernels: Kernels, require: Require) -> Non
         ("swp_fields", []),
         ("swp_faults", []),
         ("swp_no_memory", []),
+        ("swp_slots", []),
         ("swp_free", []),
         ("swp_tables", [TABLES]),
         ("swp_measure", []),

@@ -153,6 +153,7 @@ def test_exchanges_are_estimated_as_they_are_predicted(
     predicted = {spec: time_s for spec, time_s in times.items() if isinstance(time_s, float)}
     assert found["exchange"] == pytest.approx(predicted, rel=RELATIVE, abs=1e-30)
     assert set(predicted) >= set(standard_specs(procs))
+    assert ("nap:node=shared" in predicted) == (procs > ppn > 1)
     best = min(predicted, key=lambda spec: predicted[spec])
     chosen = best if predicted["direct"] > 1.15 * predicted[best] else "direct"
     assert autos[0].startswith(f"exchange {chosen},")

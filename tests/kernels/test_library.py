@@ -32,7 +32,10 @@ VALGRIND = (
     f"--suppressions={TESTS / 'valgrind.supp'}",
 )
 
-BY_NODE = ("exchange:nap", "exchange:nap:sharing=no", "discovery:nap")
+BY_NODE = (
+    *("exchange:nap", "exchange:nap:sharing=no", "discovery:nap"),
+    *("exchange:nap:node=shared", "exchange:nap:sharing=no,node=shared"),
+)
 
 ORACLE_PROCS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16]
 UNUSUAL_PROCS = [9, 10, 11, 13, 14, 15, 24, 32]
@@ -229,6 +232,11 @@ def test_collectives_send_what_the_papers_say(kernels: Kernels, procs: int) -> N
 @on_ranks([1, 2, 3, 4, 6, 8, 12])
 def test_exchange_by_node_follows_the_papers_rules(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_nap", procs) > (220 if procs != 6 else 230)
+
+
+@on_ranks([3, 4, 5, 8])
+def test_messages_on_a_node_go_by_its_memory(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_slots", procs) > (10 if procs > 3 else 7)
 
 
 @pytest.mark.parametrize("kernels", by_day(["openmpi"], MPIS), indirect=True)

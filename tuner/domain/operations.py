@@ -42,7 +42,7 @@ AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 
 SHARED_BYTES = 8192
-"""The largest message of the exchange `shared` that goes by memory; larger ones are sent."""
+"""The largest message of an exchange that goes by a node's memory; larger ones are sent."""
 
 ALGORITHM = "vendor:algorithm="
 """Prefix of the methods that ask the MPI library for one of its algorithms."""
@@ -52,6 +52,11 @@ APART = "vendor:environment="
 
 FOREIGN = "pico:"
 """Prefix of the algorithms of PICO itself, which are imported; no rule can name them."""
+
+
+def by_memory(exchange: str) -> bool:
+    """Return whether messages of an exchange method go by a node's memory."""
+    return exchange == "shared" or exchange.endswith("node=shared")
 
 
 def alone(method: str) -> str:

@@ -62,6 +62,11 @@ class RankNetwork:
         """Return the costs of the pairs that decide when all ranks wait for each other."""
         return self.on if self.off is None else self.off
 
+    def stays(self, stage: MessageStage) -> NDArray[np.bool_]:
+        """Return whether each message stays on its node."""
+        near: NDArray[np.bool_] = self._node[stage.sender] == self._node[stage.receiver]
+        return near
+
     def ended_s(self, stage: MessageStage, item_bytes: float, began_s: Floats) -> Floats:
         """Return when each rank has ended a stage, from when it begins it.
 
@@ -104,7 +109,7 @@ class RankNetwork:
 
     def _messages(self, stage: MessageStage, item_bytes: float) -> _Messages:
         size: Floats = np.multiply(stage.items, item_bytes, dtype=float)
-        leaves = self._node[stage.sender] != self._node[stage.receiver]
+        leaves = ~self.stays(stage)
         table = self.on.table(size)
         if self.off is not None:
             table[leaves] = self.off.table(size[leaves])

@@ -4,12 +4,15 @@
 that `stfw` forwards are copied once a stage, and messages of scattered items are packed before they
 are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019). Libraries send the messages of a
 vector collective all at once, as `direct` does, and none where there is nothing to send. `shared`
-copies small messages twice, and sends larger ones as `direct` does.
+copies small messages twice, and sends larger ones as `direct` does; `nap:node=shared` does so with
+those within nodes.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuner.domain.operations import SHARED_BYTES
 from tuner.inputs.structure.halo import Halo
@@ -22,6 +25,11 @@ SENT_AS = {"neighbor": "direct", "alltoallv": "direct", "shared": "direct"}
 """Methods, and the one that delivers the same messages."""
 
 _SMALL_BYTES = 8
+
+
+def sent_as(spec: str) -> str:
+    """Return the spec of the method that delivers the same messages, which can be counted."""
+    return SENT_AS.get(spec, re.sub(r"^(nap.*)[:,]node=(?:mpi|shared)$", r"\1", spec))
 
 
 def time_s(
@@ -64,6 +72,29 @@ def shared_s(
     return seen_s + slots_s + packed_bytes * copy_s_per_byte
 
 
+def nap_by_memory_s(
+    halo: Halo,
+    stages: Sequence[MessageStage],
+    network: RankNetwork,
+    item_bytes: float,
+    copy_s_per_byte: float,
+) -> float | NotIdentified:
+    """Return the time of `nap:node=shared`, whose stages are those of `nap`."""
+    ended_s = np.zeros(network.procs)
+    seen_s = network.on.of(_SMALL_BYTES).alpha_s
+    any_fits = False
+    for stage in stages:
+        fits = network.stays(stage) & (stage.items * item_bytes <= SHARED_BYTES)
+        ended_s = _copied_ended_s(stage, fits, network, item_bytes, copy_s_per_byte, ended_s)
+        if fits.any():
+            ended_s = ended_s + seen_s
+            any_fits = True
+    if not any_fits:
+        return NotIdentified(f"no message on a node is of {SHARED_BYTES} bytes or less")
+    packed_bytes = packed(halo, SHARED_BYTES / item_bytes) * item_bytes
+    return float(ended_s.max()) + packed_bytes * copy_s_per_byte
+
+
 def through_memory_s(
     payload: MessageStage,
     network: RankNetwork,
@@ -73,13 +104,27 @@ def through_memory_s(
 ) -> float:
     """Return the time of messages through a node's memory: copied twice, or sent if large."""
     fits = payload.items * item_bytes <= SHARED_BYTES
-    copied = sum(
-        np.bincount(rank[fits], payload.items[fits], network.procs) * item_bytes
-        for rank in (payload.sender, payload.receiver)
+    return float(
+        _copied_ended_s(payload, fits, network, item_bytes, copy_s_per_byte, begin_s).max()
     )
-    large = MessageStage(payload.sender[~fits], payload.receiver[~fits], payload.items[~fits])
-    sent_s = float(network.ended_s(large, item_bytes, begin_s).max())
-    return sent_s + float(np.max(copied)) * copy_s_per_byte
+
+
+def _copied_ended_s(
+    stage: MessageStage,
+    fits: NDArray[np.bool_],
+    network: RankNetwork,
+    item_bytes: float,
+    copy_s_per_byte: float,
+    began_s: Floats,
+) -> Floats:
+    """Return when ranks have ended a stage: messages that fit are copied twice, others sent."""
+    copied = sum(
+        np.bincount(rank[fits], stage.items[fits], network.procs) * item_bytes
+        for rank in (stage.sender, stage.receiver)
+    )
+    sent = MessageStage(stage.sender[~fits], stage.receiver[~fits], stage.items[~fits])
+    ended_s = network.ended_s(sent, item_bytes, began_s)
+    return ended_s + float(np.max(copied)) * copy_s_per_byte
 
 
 def packed(halo: Halo, above_items: float = 0) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tuner.domain.operations import by_memory
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method as counted
 from tuner.inputs.structure.methods import standard_specs
@@ -99,13 +100,17 @@ def of_exchange(
     copies = exchange.packed(halo), or_zero(model.copying)
 
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
-        planned = stages(counted(exchange.SENT_AS.get(spec, spec), halo.procs), halo, ppn)
+        planned = stages(counted(exchange.sent_as(spec), halo.procs), halo, ppn)
         if spec == "shared":
             return lambda size: exchange.shared_s(halo, planned[0], network, size, copies[1])
+        if by_memory(spec):
+            return lambda size: exchange.nap_by_memory_s(halo, planned, network, size, copies[1])
         return lambda size: exchange.time_s(spec, planned, network, size, *copies)
 
     several = halo.procs > ppn
     others = [spec for spec in exchange.SENT_AS if not (several and spec == "shared")]
+    if several and ppn > 1 and model.links is None:  # simulated nodes have no memory to share
+        others.append("nap:node=shared")
     standard = [*standard_specs(halo.procs), *others]
     return Predictor({spec: formula(spec) for spec in specs or standard})
 

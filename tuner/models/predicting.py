@@ -121,7 +121,7 @@ def predictable(case: PatternCase, specs: Sequence[str]) -> list[str]:
 
 def _is_counted(spec: str, procs: int) -> bool:
     try:
-        method(exchange.SENT_AS.get(spec, spec), procs)
+        method(exchange.sent_as(spec), procs)
     except MethodError:
         return False
     return True

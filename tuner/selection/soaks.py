@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tuner.domain.operations import DEFAULT_METHODS, SHARED_BYTES
+from tuner.domain.operations import DEFAULT_METHODS, SHARED_BYTES, by_memory
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
@@ -111,7 +111,7 @@ def _lacking(
     for (operation, nodes, ppn, method), won in _won(points).items():
         its = known.get((operation, method), Soaked(operation, method, 0, ""))
         # Soaks send equal messages, of which larger ones do not go by memory.
-        limit = SHARED_BYTES if (operation, method) == ("exchange", "shared") else math.inf
+        limit = SHARED_BYTES if operation == "exchange" and by_memory(method) else math.inf
         least, most = (int(min(end.case.bytes, limit)) for end in (won[0], won[-1]))
         counts: dict[int, int] = defaultdict(int)
         for at in its.places:

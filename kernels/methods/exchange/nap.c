@@ -1,36 +1,97 @@
 /*
  * nap: node-aware exchange in three steps (Bienz, Gropp, Olson, "Node aware sparse matrix-vector
  * multiplication", 2019): ranks of a node gather what another node needs, each value once; one message goes
- * from node to node; its receiver distributes it. Meanwhile messages on the node are sent directly.
+ * from node to node; its receiver distributes it. Meanwhile messages on the node are sent directly. With
+ * node=shared those between ranks of a node go by its memory, up to SHARING_BYTES.
  */
-#include "formulas.h"
 #include "nap.h"
+
+#include "formulas.h"
+#include "parts.h"
 
 #include <stdio.h>
 
-enum { SHARING };
+enum { SHARING, NODE };
 enum { SHARING_YES, SHARING_NO };
+enum { NODE_MPI, NODE_SHARED };
 static const char *const sharing_choices[] = {[SHARING_YES] = "yes", [SHARING_NO] = "no", NULL};
+static const char *const node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
 
-/* With two processes no node has fewer others to send to than it has ranks. */
+static bool is_by_memory(const struct spec *spec) {
+  return spec->arguments[NODE].given && spec->arguments[NODE].value == NODE_SHARED;
+}
+
+/* With two processes no node has fewer others to send to than it has ranks, or a rank that gathers. */
 static bool nap_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  static const char *const specs[] = {"nap", "nap:sharing=no"};
+  static const char *const specs[] = {"nap", "nap:sharing=no", "nap:node=shared"};
   (void)operation;
-  if (index >= (procs > 2 ? 2 : 1))
+  if (index >= (procs > 2 ? 3 : 1))
     return false;
   snprintf(text, length, "%s", specs[index]);
   return true;
+}
+
+/* With node=shared, for several nodes of several ranks: `shared` is for one, and between single ranks nothing
+   is different. */
+static const char *nap_applicable(const struct spec *spec, const struct features *features) {
+  if (!is_by_memory(spec))
+    return NULL;
+  if (features->nodes == 1)
+    return "all ranks are on one node";
+  if (features->ppn == 1)
+    return "each rank is on a node of its own";
+  return swp_sharing_applicable_on_nodes(spec, features);
+}
+
+static int begin(struct swp_plan *plan, struct schedule **schedule) {
+  int error = swp_schedule_begin(plan, NAP_STAGES, schedule);
+  if (error == SWP_SUCCESS && is_by_memory(&plan->spec))
+    error = swp_slots_begin(plan, true, &(*schedule)->slots);
+  return error;
+}
+
+/* Takes the node's memory for the messages that go by it. As swp_slots_place. */
+static int take_memory(struct swp_plan *plan, struct schedule *schedule, int error) {
+  const struct division nodes = {"nodes", plan->hints.ppn, plan->hints.placement};
+  MPI_Comm node;
+  int failed = swp_part_take(plan, &nodes, swp_topology_node(plan->topology, plan->rank),
+                             swp_topology_local(plan->topology, plan->rank), &node);
+  if (failed != SWP_SUCCESS)
+    return failed;
+  error = swp_slots_place(plan, &schedule->slots, node, error);
+  swp_part_give(plan, &node);
+  return error;
 }
 
 static int nap_plan(struct swp_plan *plan) {
   const struct argument *sharing = &plan->spec.arguments[SHARING];
   struct schedule *schedule;
   int error = SWP_SUCCESS;
-  TRY(swp_agree(plan->comm, swp_schedule_begin(plan, NAP_STAGES, &schedule)));
+  TRY(swp_agree(plan->comm, begin(plan, &schedule)));
   snprintf(plan->layout, sizeof plan->layout, "%d nodes of at most %d ranks", plan->topology->nodes,
            plan->topology->ppn);
-  TRY(swp_nap_schedule(plan, !sharing->given || sharing->value == SHARING_YES, schedule));
-  TRY(swp_schedule_end(plan, schedule));
+  error = swp_nap_schedule(plan, !sharing->given || sharing->value == SHARING_YES, schedule);
+  if (is_by_memory(&plan->spec))
+    error = take_memory(plan, schedule, error);
+  if (error == SWP_SUCCESS)
+    error = swp_schedule_end(plan, schedule);
+done:
+  return error;
+}
+
+/* Messages on a node are as of `shared`: in each stage as long as a small one, copying twice, and the larger
+   messages. */
+static int nap_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
+  const struct schedule *schedule = plan->method_state;
+  int64_t copied_bytes[NAP_STAGES];
+  int error = SWP_SUCCESS;
+  if (!is_by_memory(&plan->spec))
+    return swp_estimate_messages(plan, estimate, seconds);
+  for (int stage = 0; stage < NAP_STAGES; stage++)
+    copied_bytes[stage] = schedule->stages[stage].handover_bytes;
+  TRY(swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds));
+  TRY(swp_estimate_slots(plan, estimate, &estimate->model->pairs[PAIR_ON_NODE], NAP_STAGES, copied_bytes,
+                         seconds));
 done:
   return error;
 }
@@ -39,12 +100,14 @@ const struct method swp_exchange_nap = {
     .name = "nap",
     .summary = "one message per pair of nodes, gathered and distributed on them",
     .source = "Bienz, Gropp, Olson, Node aware sparse matrix-vector multiplication, 2019",
-    .usage = "sharing=yes|no",
-    .parameters = {[SHARING] = {"sharing", PARAMETER_CHOICE, 0, 0, sharing_choices}},
+    .usage = "sharing=yes|no, node=mpi|shared (yes and mpi when not given)",
+    .parameters = {[SHARING] = {"sharing", PARAMETER_CHOICE, 0, 0, sharing_choices},
+                   [NODE] = {"node", PARAMETER_CHOICE, 0, 0, node_choices}},
+    .applicable = nap_applicable,
     .variant = nap_variant,
     .plan = nap_plan,
     .free = swp_schedule_free,
     .start = swp_schedule_start,
     .advance = swp_schedule_advance,
-    .estimate = swp_estimate_messages,
+    .estimate = nap_estimate,
 };

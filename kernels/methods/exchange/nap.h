@@ -89,9 +89,12 @@ int swp_nap_rank_here(const struct nap *nap, int local);
 /* A box to and from every rank of the node. Local. */
 int swp_nap_mail_on_node(const struct nap *nap, struct mail *mail);
 
-/* Schedules a message: one run of a buffer is sent from there, others are packed. Local. */
+/* Schedule a message to or from another rank of the node, by its memory if that is possible. Else one run of
+   a buffer is sent from there, others are packed. Local. */
 int swp_nap_send_runs(struct nap *nap, int stage, int peer, enum transfer_place place,
                       const struct array *runs);
+int swp_nap_receive_runs(const struct nap *nap, int stage, int peer, enum transfer_place place,
+                         const struct array *runs);
 
 /* Fills the schedule. Collective; errors as above. */
 int swp_nap_schedule(struct swp_plan *plan, bool sharing, struct schedule *schedule);

@@ -46,17 +46,32 @@ int swp_nap_send_runs(struct nap *nap, int stage, int peer, enum transfer_place 
                       const struct array *runs) {
   const struct run *run = runs->items;
   struct run packed = {nap->schedule->outgoing_bytes, 0};
+  bool by_memory;
+  int error = swp_schedule_handover(nap->plan, nap->schedule, stage, SLOTS_OUT, peer, place, run, runs->count,
+                                    &by_memory);
+  if (error != SWP_SUCCESS || by_memory)
+    return error;
   if (runs->count == 1)
     return swp_schedule_send(nap->plan, nap->schedule, stage, peer, place, run, 1, NULL, 0);
   for (int64_t i = 0; i < runs->count; i++)
     packed.bytes += run[i].bytes;
   nap->pieces.count = 0;
-  int error = add_pieces(nap, place, runs, packed.offset);
+  error = add_pieces(nap, place, runs, packed.offset);
   if (error != SWP_SUCCESS)
     return error;
   nap->schedule->outgoing_bytes += packed.bytes;
   return swp_schedule_send(nap->plan, nap->schedule, stage, peer, PLACE_OUTGOING, &packed, 1,
                            nap->pieces.items, nap->pieces.count);
+}
+
+int swp_nap_receive_runs(const struct nap *nap, int stage, int peer, enum transfer_place place,
+                         const struct array *runs) {
+  bool by_memory;
+  int error = swp_schedule_handover(nap->plan, nap->schedule, stage, SLOTS_IN, peer, place, runs->items,
+                                    runs->count, &by_memory);
+  if (error != SWP_SUCCESS || by_memory)
+    return error;
+  return swp_schedule_receive(nap->plan, nap->schedule, stage, peer, place, runs->items, runs->count);
 }
 
 static int64_t share_begin(const struct nap *nap, const struct placement *placement, int share) {
@@ -247,9 +262,9 @@ static int receive_slices(struct nap *nap, const struct box *box) {
     if (!add_gathered(nap, part->base + at, end - at))
       return swp_plan_no_memory(nap->plan);
   }
-  return nap->runs.count == 0 ? SWP_SUCCESS
-                              : swp_schedule_receive(nap->plan, nap->schedule, STAGE_GATHER, box->rank,
-                                                     PLACE_OUTGOING, nap->runs.items, nap->runs.count);
+  return nap->runs.count == 0
+             ? SWP_SUCCESS
+             : swp_nap_receive_runs(nap, STAGE_GATHER, box->rank, PLACE_OUTGOING, &nap->runs);
 }
 
 /* This rank's own slice of a part becomes nap->runs, none or those of one slice; returns where it begins. */

@@ -59,9 +59,12 @@ static int schedule_on_node(struct nap *nap) {
   }
   for (int i = 0; i < problem->nrecvs; i++) {
     const struct receive *receive = &problem->recvs[i];
-    if (swp_topology_node(nap->topology, receive->peer) == nap->node)
-      TRY(swp_schedule_receive(nap->plan, nap->schedule, STAGE_NODES, receive->peer, PLACE_USER,
-                               &(struct run){receive->offset, receive->bytes}, 1));
+    if (swp_topology_node(nap->topology, receive->peer) != nap->node)
+      continue;
+    nap->runs.count = 0;
+    if (!swp_run_add(&nap->runs, receive->offset, receive->bytes))
+      return swp_plan_no_memory(nap->plan);
+    TRY(swp_nap_receive_runs(nap, STAGE_NODES, receive->peer, PLACE_USER, &nap->runs));
   }
 done:
   return error;
@@ -228,8 +231,7 @@ static int schedule_distribution(struct nap *nap, const struct mail *arrivals) {
         return swp_plan_no_memory(nap->plan);
     }
     if (nap->runs.count > 0)
-      TRY(swp_schedule_receive(nap->plan, nap->schedule, STAGE_DISTRIBUTE, box->rank, PLACE_USER,
-                               nap->runs.items, nap->runs.count));
+      TRY(swp_nap_receive_runs(nap, STAGE_DISTRIBUTE, box->rank, PLACE_USER, &nap->runs));
   }
 done:
   return error;

@@ -59,7 +59,7 @@ static int plan_local(struct swp_plan *plan, struct state *state) {
   if (swp_plan_stages(plan, 1) != SWP_SUCCESS)
     return swp_plan_no_memory(plan);
   TRY(swp_messages_plan(plan, SHARING_BYTES, &state->large));
-  TRY(swp_slots_begin(plan, &state->slots));
+  TRY(swp_slots_begin(plan, false, &state->slots));
   TRY(add_channels(plan, state));
 done:
   return error;
@@ -68,7 +68,9 @@ done:
 static int shared_plan(struct swp_plan *plan) {
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
-  return error == SWP_SUCCESS ? swp_slots_place(plan, &state->slots, plan_local(plan, state)) : error;
+  if (error != SWP_SUCCESS)
+    return error;
+  return swp_slots_place(plan, &state->slots, plan->comm, plan_local(plan, state));
 }
 
 /* ---- Execution ---- */
@@ -117,12 +119,9 @@ done:
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct state *state = plan->method_state;
   const struct census census = swp_census(plan, estimate);
-  int64_t most_bytes;
-  int error = swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds);
-  if (error != SWP_SUCCESS)
-    return error;
-  MPI_TRY(MPI_Allreduce(&state->slots.copied_bytes, &most_bytes, 1, MPI_INT64_T, MPI_MAX, plan->comm));
-  *seconds += census.small->alpha_s + (double)most_bytes * estimate->model->copy_s_per_byte;
+  int error = SWP_SUCCESS;
+  TRY(swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds));
+  TRY(swp_estimate_slots(plan, estimate, census.pair, 1, &state->slots.copied_bytes, seconds));
 done:
   return error;
 }

@@ -71,6 +71,20 @@ int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *esti
   return add_up(exchange_plan_of(plan), estimate, false, above_bytes, seconds);
 }
 
+int swp_estimate_slots(const struct swp_plan *plan, const struct estimate *estimate,
+                       const struct pair_model *pair, int nstages, const int64_t *copied_bytes,
+                       double *seconds) {
+  int error = SWP_SUCCESS;
+  int64_t most[GRID_DIMS] = {0};
+  MPI_TRY(MPI_Allreduce(copied_bytes, most, nstages, MPI_INT64_T, MPI_MAX, plan->comm));
+  for (int d = 0; d < nstages; d++)
+    if (most[d] > 0)
+      *seconds +=
+          swp_cost_of(pair, SMALL_BYTES)->alpha_s + (double)most[d] * estimate->model->copy_s_per_byte;
+done:
+  return error;
+}
+
 int swp_estimate_forwarding(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   return add_up(exchange_plan_of(plan), estimate, true, 0, seconds);
 }

@@ -18,6 +18,12 @@ int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *esti
 /* The same of a method that copies all that it sends at each stage, as it forwards. */
 int swp_estimate_forwarding(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
+/* Adds the time of messages by slots, of which this rank copies so many bytes in each stage: where there are
+   any, a small message of the pair until they are seen, and copying. */
+int swp_estimate_slots(const struct swp_plan *plan, const struct estimate *estimate,
+                       const struct pair_model *pair, int nstages, const int64_t *copied_bytes,
+                       double *seconds);
+
 /* ---- Discovery: finding the senders, and X, the delivery of the payload ---- */
 
 struct census {

@@ -5,7 +5,7 @@
 #ifndef SWP_SCHEDULE_H
 #define SWP_SCHEDULE_H
 
-#include "kinds.h"
+#include "slots.h"
 
 enum transfer_place {
   PLACE_USER,     /* the caller's send or receive buffer */
@@ -41,12 +41,21 @@ struct scheduled_send {
   int64_t npieces; /* copied right before it */
 };
 
+/* A message by slots: its channel has its runs, in the buffer of `place`. */
+struct handover {
+  enum transfer_place place;
+  int64_t channel; /* its number */
+  struct run *runs;
+};
+
 struct schedule_stage {
-  struct array recvs;    /* of struct transfer; none of them is posted later than at the start */
-  struct array sends;    /* of struct scheduled_send */
-  struct array packs;    /* of struct piece: those of the first send, of the second, … */
-  struct array unpacks;  /* of struct piece: after the receives of this stage */
-  MPI_Request *requests; /* receives, then sends */
+  struct array recvs;                 /* of struct transfer; none of them is posted later than at the start */
+  struct array sends;                 /* of struct scheduled_send */
+  struct array packs;                 /* of struct piece: those of the first send, of the second, … */
+  struct array unpacks;               /* of struct piece: after the receives of this stage */
+  MPI_Request *requests;              /* receives, then sends */
+  struct array handovers[DIRECTIONS]; /* of struct handover */
+  int64_t handover_bytes;             /* of both directions */
 };
 
 struct schedule {
@@ -54,9 +63,11 @@ struct schedule {
   struct schedule_stage *stages;
   char *incoming, *outgoing;
   int64_t incoming_bytes, outgoing_bytes; /* set while planning */
+  struct slots slots;                     /* none until the method begins them */
 
   /* The execution under way. */
   int stage;
+  int64_t ndone[DIRECTIONS]; /* handovers of the stage */
   const char *send;
   char *recv;
 };
@@ -74,6 +85,13 @@ int swp_schedule_send(struct swp_plan *plan, struct schedule *schedule, int stag
 int swp_schedule_receive(struct swp_plan *plan, struct schedule *schedule, int stage, int peer,
                          enum transfer_place place, const struct run *runs, int64_t nruns);
 
+/* Adds a message that lies as these runs in the buffer of `place`, if it can go by the schedule's slots; else
+   *added is false. It is not counted among the plan's messages, but among the bytes copied. Local. Errors:
+   SWP_ERR_MEMORY. */
+int swp_schedule_handover(struct swp_plan *plan, struct schedule *schedule, int stage,
+                          enum direction direction, int peer, enum transfer_place place,
+                          const struct run *runs, int64_t nruns, bool *added);
+
 /* Adds a copy from the incoming buffer to the caller's. */
 int swp_schedule_unpack(struct swp_plan *plan, struct schedule *schedule, int stage, int64_t from_offset,
                         int64_t to_offset, int64_t bytes);
@@ -81,7 +99,8 @@ int swp_schedule_unpack(struct swp_plan *plan, struct schedule *schedule, int st
 /* Buffers and requests, when all is added. */
 int swp_schedule_end(struct swp_plan *plan, struct schedule *schedule);
 
-/* `free`, `start` and `advance` of a method whose state is a schedule. */
+/* `free`, `start` and `advance` of a method whose state is a schedule. A start waits for the slots of what it
+   sends, as nobody may need this rank's wait for it: see slots.h. */
 void swp_schedule_free(struct swp_plan *plan);
 int swp_schedule_start(struct swp_plan *plan, const char *send, char *recv);
 int swp_schedule_advance(struct swp_plan *plan, bool block, bool *done);

@@ -12,9 +12,12 @@ struct partner {
   int64_t nread;                 /* numbers of the box */
 };
 
-int swp_slots_begin(struct swp_plan *plan, struct slots *slots) {
-  slots->arena = plan->topology->arena;
-  slots->partners = swp_allocate((size_t)plan->procs, sizeof *slots->partners, NULL);
+int swp_slots_begin(struct swp_plan *plan, bool on_node, struct slots *slots) {
+  const int node = swp_topology_node(plan->topology, plan->rank);
+  slots->arena = on_node ? plan->topology->node_arena : plan->topology->arena;
+  slots->on_node = on_node;
+  slots->nparts = on_node ? swp_topology_node_size(plan->topology, node) : plan->procs;
+  slots->partners = swp_allocate((size_t)slots->nparts, sizeof *slots->partners, NULL);
   return slots->partners != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
@@ -25,6 +28,15 @@ void swp_slots_free(struct slots *slots) {
   swp_arena_give(slots->arena, &slots->share);
 }
 
+/* The number of a rank among those of the arena. */
+static int part_of(const struct swp_plan *plan, const struct slots *slots, int rank) {
+  return slots->on_node ? swp_topology_local(plan->topology, rank) : rank;
+}
+
+static struct partner *partner_of(const struct swp_plan *plan, const struct slots *slots, int rank) {
+  return &slots->partners[part_of(plan, slots, rank)];
+}
+
 static int64_t slot_bytes(int64_t bytes) {
   return swp_round_up((int64_t)sizeof(struct slot) + bytes, LINE_BYTES);
 }
@@ -32,7 +44,7 @@ static int64_t slot_bytes(int64_t bytes) {
 int swp_slots_add(struct swp_plan *plan, struct slots *slots, enum direction direction, int peer,
                   int64_t bytes, struct channel **channel) {
   *channel = NULL;
-  slots->partners[peer].has_messages[direction] = true;
+  partner_of(plan, slots, peer)->has_messages[direction] = true;
   if (bytes > SHARING_BYTES)
     return SWP_SUCCESS;
   *channel = swp_array_add(&slots->channels[direction], sizeof **channel, &plan->account);
@@ -63,14 +75,15 @@ static int check_bytes(const struct swp_plan *plan, int64_t bytes) {
                         plan->spec.text, (long long)bytes, MOST_BYTES);
 }
 
-/* Without any message in slots it would be another method by this one's name. Collective; `error` is an
-   earlier one. */
+/* Without any message in slots it would be another method by this one's name. Collective, errors agreed;
+   `error` is an earlier one. */
 static int check_any(const struct swp_plan *plan, const struct slots *slots, int error) {
-  int mine = error == SWP_SUCCESS && slots->channels[SLOTS_OUT].count > 0, any;
+  int mine = slots->channels[SLOTS_OUT].count > 0, any;
+  TRY(swp_agree(plan->comm, error));
   MPI_TRY(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, plan->comm));
-  if (error == SWP_SUCCESS && !any)
-    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: no message is of %d bytes or less", plan->spec.text,
-                     SHARING_BYTES);
+  if (!any)
+    error = swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: no message%s is of %d bytes or less", plan->spec.text,
+                     slots->on_node ? " on a node" : "", SHARING_BYTES);
 done:
   return error;
 }
@@ -78,7 +91,7 @@ done:
 /* Places what this rank writes. */
 static void lay_out(const struct swp_plan *plan, struct slots *slots) {
   struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
-  char *place = swp_share_of(&slots->share, plan->rank);
+  char *place = swp_share_of(&slots->share, part_of(plan, slots, plan->rank));
   for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++) {
     out[i].slots = place;
     for (uint64_t slot = 0; slot < SLOTS; slot++)
@@ -93,8 +106,9 @@ static void lay_out(const struct swp_plan *plan, struct slots *slots) {
 
 /* ---- Telling others the places ---- */
 
-static struct box *box_of(const struct slots *slots, int rank, struct mail *mail) {
-  struct partner *partner = &slots->partners[rank];
+static struct box *box_of(const struct swp_plan *plan, const struct slots *slots, int rank,
+                          struct mail *mail) {
+  struct partner *partner = partner_of(plan, slots, rank);
   if (partner->box == NULL) {
     partner->box = &mail->boxes[mail->nboxes++];
     *partner->box = (struct box){.rank = rank, .sends = true, .receives = true};
@@ -105,17 +119,17 @@ static struct box *box_of(const struct slots *slots, int rank, struct mail *mail
 /* For each partner, where in this rank's part the slots for that one begin, or, if it only receives from it,
    what it has read. */
 static int list_places(const struct swp_plan *plan, struct slots *slots, struct mail *mail) {
-  const char *mine = swp_share_of(&slots->share, plan->rank);
+  const char *mine = swp_share_of(&slots->share, part_of(plan, slots, plan->rank));
   struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
-  swp_mail_begin(mail, plan->procs);
+  swp_mail_begin(mail, slots->nparts);
   if (mail->boxes == NULL)
     return swp_plan_no_memory(plan);
   mail->nboxes = 0;
   for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++)
-    swp_numbers_add(&box_of(slots, out[i].peer, mail)->out, out[i].slots - mine);
+    swp_numbers_add(&box_of(plan, slots, out[i].peer, mail)->out, out[i].slots - mine);
   for (int64_t i = 0; i < slots->channels[SLOTS_IN].count; i++) {
-    struct box *box = box_of(slots, in[i].peer, mail);
-    if (slots->partners[in[i].peer].has_messages[SLOTS_OUT])
+    struct box *box = box_of(plan, slots, in[i].peer, mail);
+    if (partner_of(plan, slots, in[i].peer)->has_messages[SLOTS_OUT])
       in[i].read = NULL;
     else
       swp_numbers_add(&box->out, (char *)in[i].read - mine);
@@ -124,18 +138,18 @@ static int list_places(const struct swp_plan *plan, struct slots *slots, struct 
 }
 
 /* The next place that a rank told. */
-static char *next_place(const struct slots *slots, int rank) {
-  struct partner *partner = &slots->partners[rank];
-  return swp_share_of(&slots->share, rank) + partner->box->in[partner->nread++];
+static char *next_place(const struct swp_plan *plan, const struct slots *slots, int rank) {
+  struct partner *partner = partner_of(plan, slots, rank);
+  return swp_share_of(&slots->share, part_of(plan, slots, rank)) + partner->box->in[partner->nread++];
 }
 
-static void read_places(const struct slots *slots) {
+static void read_places(const struct swp_plan *plan, const struct slots *slots) {
   struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
   for (int64_t i = 0; i < slots->channels[SLOTS_IN].count; i++)
-    in[i].slots = next_place(slots, in[i].peer);
+    in[i].slots = next_place(plan, slots, in[i].peer);
   for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++)
-    if (!slots->partners[out[i].peer].has_messages[SLOTS_IN])
-      out[i].read = (call_number *)(void *)next_place(slots, out[i].peer);
+    if (!partner_of(plan, slots, out[i].peer)->has_messages[SLOTS_IN])
+      out[i].read = (call_number *)(void *)next_place(plan, slots, out[i].peer);
 }
 
 static int introduce(struct swp_plan *plan, struct slots *slots, int error) {
@@ -143,24 +157,28 @@ static int introduce(struct swp_plan *plan, struct slots *slots, int error) {
   if (error == SWP_SUCCESS)
     error = list_places(plan, slots, &mail);
   TRY(swp_mail_exchange(plan, &mail, error));
-  read_places(slots);
+  read_places(plan, slots);
 done:
   swp_mail_free(&mail);
   return error;
 }
 
-int swp_slots_place(struct swp_plan *plan, struct slots *slots, int error) {
+int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error) {
   struct share share;
   const int64_t bytes = part_bytes(slots);
-  error = check_any(plan, slots, error == SWP_SUCCESS ? check_bytes(plan, bytes) : error);
-  TRY(swp_arena_take(slots->arena, plan->comm, error, error == SWP_SUCCESS ? bytes : 0, &share));
-  slots->share = share;
-  slots->call = swp_calls_begin;
-  plan->account += share.bytes;
-  for (int direction = 0; direction < DIRECTIONS; direction++)
-    swp_array_trim(&slots->channels[direction], sizeof(struct channel), &plan->account);
-  lay_out(plan, slots);
-  TRY(introduce(plan, slots, SWP_SUCCESS));
+  TRY(check_any(plan, slots, error == SWP_SUCCESS ? check_bytes(plan, bytes) : error));
+  /* Agreed on the arena's ranks only. On a node without messages one byte, as nothing cannot be given back.
+   */
+  error = swp_arena_take(slots->arena, comm, SWP_SUCCESS, bytes > 0 ? bytes : 1, &share);
+  if (error == SWP_SUCCESS) {
+    slots->share = share;
+    slots->call = swp_calls_begin;
+    plan->account += share.bytes;
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+      swp_array_trim(&slots->channels[direction], sizeof(struct channel), &plan->account);
+    lay_out(plan, slots);
+  }
+  error = introduce(plan, slots, error);
 done:
   swp_release(slots->partners);
   slots->partners = NULL;

@@ -32,16 +32,19 @@ struct channel {
 
 /* The messages by slots of a plan. Zeroed: none. */
 struct slots {
-  struct arena *arena;
+  struct arena *arena; /* NULL: there are none */
+  bool on_node;        /* it is that of the node's ranks, not of all */
   struct share share;
   uint64_t call;                     /* the last that was started */
   struct array channels[DIRECTIONS]; /* of struct channel */
   int64_t copied_bytes;              /* by this rank, in each call */
-  struct partner *partners;          /* while planning: what is known of each rank of the arena */
+  int nparts;                        /* ranks of the arena */
+  struct partner *partners;          /* while planning: what is known of each of them */
 };
 
-/* Must be called before the next two. Local. Errors: SWP_ERR_MEMORY. */
-int swp_slots_begin(struct swp_plan *plan, struct slots *slots);
+/* Must be called before the next two. on_node: messages are those between ranks of a node, else of all.
+   Local. Errors: SWP_ERR_MEMORY. */
+int swp_slots_begin(struct swp_plan *plan, bool on_node, struct slots *slots);
 
 /* A message that this rank sends or receives. If it fits a slot, *channel is a channel for it, of which the
    caller sets the runs before it calls this again; else it is NULL, and the message goes another way.
@@ -50,11 +53,12 @@ int swp_slots_add(struct swp_plan *plan, struct slots *slots, enum direction dir
                   int64_t bytes, struct channel **channel);
 
 /*
- * Takes the memory, when all messages are added. Collective on the plan's ranks. `error` is an earlier error
- * of this rank, which is agreed on. Errors, agreed: as swp_arena_take, and SWP_ERR_NOT_APPLICABLE also where
- * no message fits a slot, or a rank's slots are too many.
+ * Takes the memory, when all messages are added; `comm` is that of the ranks which share it. Collective on
+ * the plan's ranks. `error` is an earlier error of this rank, which is agreed on. Errors, agreed: as
+ * swp_arena_take, and SWP_ERR_NOT_APPLICABLE also where no message fits a slot, or a rank's slots are too
+ * many.
  */
-int swp_slots_place(struct swp_plan *plan, struct slots *slots, int error);
+int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error);
 
 void swp_slots_free(struct slots *slots);
 
@@ -62,7 +66,12 @@ static inline struct slot *swp_slot_of(const struct channel *channel, uint64_t c
   return (struct slot *)(void *)(channel->slots + (int64_t)(call % SLOTS) * channel->slot_bytes);
 }
 
-/* Waits until the slot for a call may be written. Errors: SWP_ERR_MPI. */
+/* Whether the slot for a call may be written. */
+static inline bool swp_slot_is_free(const struct channel *channel, uint64_t call) {
+  return channel->read == NULL || swp_has_reached(channel->read, call - SLOTS);
+}
+
+/* Waits until it may. Errors: SWP_ERR_MPI. */
 static inline int swp_slot_await(struct swp_plan *plan, const struct channel *channel, uint64_t call) {
   return channel->read != NULL ? swp_await(plan, channel->read, call - SLOTS) : SWP_SUCCESS;
 }
