@@ -18,7 +18,7 @@ from tests.limited import Ended, run_limited
 
 PARTS = (
     *("tuner_speed", "collectives", "dashboard_speed", "planning", "decisions", "comparisons"),
-    *("unmeasured", "borrowing", "profiling", "winners"),
+    *("unmeasured", "borrowing", "profiling", "winners", "node_layers"),
 )
 LIMIT_S = 2 * 3600.0  # far beyond the time of a part: one that reaches it hangs
 

@@ -85,12 +85,13 @@ class Campaigns:
         seconds: float,
         launches: int,
         table: str = "",
+        pattern: str = "blocks",
     ) -> dict[int, JudgedTrial]:
         """Measure launches of an operation; return trials by size. Exit when one fails."""
         for number in range(launches):
             options = {
                 "op": operation,
-                "pattern": "blocks",
+                "pattern": pattern,
                 "sizes": sized(operation, self.sizes),
                 "methods": methods,
                 "budget": seconds,
