@@ -121,6 +121,8 @@ def test_ranks_that_miss_the_start_are_doubted_where_each_has_a_core() -> None:
     [
         ({"load": [8.2, 1, 1], "procs": 8}, 0),
         ({"load": [9.0, 1, 1], "procs": 8}, 1),
+        ({"load": [9.0, 1, 1], "procs": 8, "others": 0.07}, 0),
+        ({"others": 0.09}, 1),
         ({"clock": Clock("gettimeofday", 4e-3)}, 1),
     ],
 )
@@ -165,3 +167,17 @@ def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyP
     note = "contaminated: 12% counts a ninth: other load detected"
     assert note in said
     assert f"# {note}\n" in succeed("export")
+
+
+def test_a_table_notes_launches_beside_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    for number, path in enumerate(
+        synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=8))
+    ):
+        *lines, end = path.read_text().splitlines()
+        end = json.dumps(json.loads(end) | {"others": 0.4 if number % 2 == 0 else 0.01})
+        path.write_text("".join(line + "\n" for line in (*lines, end)))
+    succeed("ingest")
+    assert "noisy: 50% with load on nodes or network" in succeed("tune")

@@ -6,6 +6,7 @@ import os
 import signal
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, bench, documented_keys, has_type
 from tests.kernels.conftest import TIMEOUT_S, Kernels
-from tuner.machine.mpi import launch
+from tuner.machine.mpi import available_cores, launch
 
 LISTS = ("samples_s", "argmax_rank", "round", "position", "late", "skew_s", "canary_s")
 LOOKS = (20, 40, 80, 160)
@@ -71,6 +72,18 @@ def test_no_two_launches_have_one_header(kernels: Kernels, tmp_path: Path) -> No
     headers = [bench(kernels, tmp_path / f"{i}.jsonl", procs=1).header for i in range(3)]
     assert len({str(header) for header in headers}) == 3
     assert len({header["identity"] for header in headers}) == 3
+
+
+def test_what_other_processes_take_is_seen(any_kernels: Kernels, tmp_path: Path) -> None:
+    spinning = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spinning) for _ in range(available_cores())]
+    try:
+        result = bench(any_kernels, tmp_path / "beside.jsonl", sizes="8:4M:x2", budget=1)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert result.records[-1]["others"] > 0.1, result.records[-1]
 
 
 def test_header_first_and_end_last(run: Result) -> None:

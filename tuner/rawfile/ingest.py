@@ -248,8 +248,15 @@ def _launch(content: str, file: BenchFile, header: Header) -> Launch:
         samples=file.samples,
         commit=header.commit,
         problems=json.dumps([(problem.line, problem.message) for problem in file.problems]),
-        header=file.header_text,
+        header=_stored(file.header_text, header),
     )
+
+
+def _stored(text: str, header: Header) -> str:
+    """Return the header line, with what only the end record says."""
+    if header.others is None:
+        return text
+    return json.dumps(json.loads(text) | {"others": header.others})
 
 
 def _fullness(launch: Launch) -> tuple[bool, int, str]:

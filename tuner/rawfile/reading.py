@@ -7,7 +7,7 @@ store does not keep are ignored.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
@@ -211,6 +211,8 @@ class _Reader:
     def _take_end(self, record: EndLine) -> None:
         file = self.file
         file.complete = True
+        if file.header is not None and record.others is not None:
+            file.header = replace(file.header, others=record.others)
         found = len(file.cases) + len(file.records), file.samples
         if found != (record.cases, record.samples):
             raise UnusableError(
@@ -305,6 +307,8 @@ def _header(line: bytes, record: HeaderLine) -> Header:
         raise UnusableError(f"load {header.load} is not three load averages")
     if not 0 <= header.crossing_s < 1e9:
         raise UnusableError(f"crossing_s {header.crossing_s} is no time")
+    if header.others is not None and not 0 <= header.others < 1e9:
+        raise UnusableError(f"others {header.others} is no share of a time")
     return header
 
 

@@ -34,6 +34,10 @@ LATE_MOST = 0.5
 """The share of samples for which ranks may miss the common start, where all have a core."""
 
 COARSE_TICK_S = 1e-6
+OTHERS_MOST = 0.08
+"""The share of their cores' time that other processes may take: on an idle machine of two cores one
+in seventy launches on two ranks is above it, beside a process that spins nearly all are."""
+
 LOAD_ABOVE_OWN = 0.5
 """Allowed load average above the most processes that the campaign itself ran at once."""
 
@@ -220,10 +224,10 @@ def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
 
 
 def _unsure(headers: Mapping[int, Header]) -> set[int]:
-    """Return the launches on crowded nodes, through a busy network, or with a coarse clock.
+    """Return the launches beside other work, through a busy network, or with a coarse clock.
 
-    A load above the campaign's own shows others at work on the node, though not that they disturb:
-    they may have other cores.
+    Others at work on the node need not disturb: they may have cores that the ranks may use but do
+    not. A launch that does not say what they took is judged by its load above the campaign's own.
     """
     own: dict[str, int] = defaultdict(int)
     crossings: dict[tuple[str, int, int], list[float]] = defaultdict(list)
@@ -235,7 +239,11 @@ def _unsure(headers: Mapping[int, Header]) -> set[int]:
     return {
         launch
         for launch, header in headers.items()
-        if header.load[0] > own[header.campaign] + LOAD_ABOVE_OWN
+        if (
+            header.load[0] > own[header.campaign] + LOAD_ABOVE_OWN
+            if header.others is None
+            else header.others > OTHERS_MOST
+        )
         or header.clock.tick_s > COARSE_TICK_S
         or (header.crossing_s > 0 and math.log(header.crossing_s) > usual[_spread(header)] + SLOW)
     }

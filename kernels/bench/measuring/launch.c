@@ -3,6 +3,7 @@
 #include "canary.h"
 #include "clock.h"
 #include "error.h"
+#include "others.h"
 
 #include "commit.h" /* made by every build; other facts about the build are defined by CMake */
 
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 struct launch launch_create(const struct team *team, const struct options *options, const char *operation) {
-  return (struct launch){.team = team, .options = options, .operation = operation, .begin_ns = clock_ns()};
+  return (struct launch){
+      .team = team, .options = options, .operation = operation, .begin_ns = clock_ns(), .others = -1};
 }
 
 /* A character device such as /dev/null can be written; opening a FIFO would wait for a reader. */
@@ -191,6 +193,7 @@ int launch_begin(struct launch *launch) {
   launch->sync = sync_create(team, launch->options->sync);
   launch->tick_ns = clock_tick_ns();
   launch->crossing_s = canary_crossing_s(team);
+  others_begin(team);
   return team_agree(team, team->rank == 0 ? write_header(launch) : 0);
 }
 
@@ -274,6 +277,8 @@ int launch_close(struct launch *launch) {
   json_int(&json, "cases", launch->cases);
   json_int(&json, "samples", launch->samples);
   json_double(&json, "seconds", seconds_since_begin(launch));
+  if (launch->others >= 0)
+    json_double(&json, "others", launch->others);
   json_open(&json, "skipped", '[');
   for (int i = 0; i < launch->nskipped; i++) {
     json_open(&json, NULL, '{');
@@ -295,6 +300,7 @@ int launch_take_over(struct launch *launch) {
 
 int launch_end(struct launch *launch) {
   const struct team *team = launch->team;
+  launch->others = others_share(team);
   if (team_agree(team, team->rank == 0 ? launch_close(launch) : 0))
     return -1;
   if (team->rank == 0)

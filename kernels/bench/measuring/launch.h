@@ -23,6 +23,7 @@ struct launch {
   char pattern[512];
   int64_t begin_ns, tick_ns;
   double crossing_s; /* canary_crossing_s when it began */
+  double others;     /* others_share when it ended */
   struct facts facts;
   struct sync sync;
   FILE *file; /* on rank 0, like the members below */
