@@ -12,18 +12,39 @@
 static const int64_t WINDOW_NS = 500 * 1000 * 1000;
 
 struct look {
-  int64_t at_ns; /* of the first rank of the machine */
+  int64_t at_ns; /* of the first rank that looked */
   double own_s;  /* of this rank */
-  double idle_s; /* of the cores, on the first rank; else 0; -1: not known */
-  int cores;
+  double idle_s; /* of the cores, on the first rank of the machine; else 0; -1: not known */
 };
 
 /* When one of the launches began; and the one before it, at least WINDOW_NS earlier. */
 static struct look last, before;
 
-/* The ranks that share this one's machine. */
-static MPI_Comm machine_of(const struct team *team) {
-  return team->machine != MPI_COMM_NULL ? team->machine : team->comm;
+/* The cores that the ranks of this machine may use together. */
+static cpu_set_t cpus;
+static int cores;
+
+/* A reduction over the ranks of this machine. */
+static void reduce(const struct team *team, void *data, int count, MPI_Datatype type, MPI_Op op) {
+  if (team->machine == MPI_COMM_NULL)
+    team_allreduce(team, data, count, type, op);
+  else
+    MPI_Allreduce(MPI_IN_PLACE, data, count, type, op, team->machine);
+}
+
+static bool is_first(const struct team *team) {
+  int rank = team->rank;
+  if (team->machine != MPI_COMM_NULL)
+    MPI_Comm_rank(team->machine, &rank);
+  return rank == 0;
+}
+
+/* Where the set cannot be had, no core is known. */
+static void find_cores(const struct team *team) {
+  CPU_ZERO(&cpus);
+  sched_getaffinity(0, sizeof cpus, &cpus);
+  reduce(team, &cpus, (int)sizeof cpus, MPI_BYTE, MPI_BOR);
+  cores = CPU_COUNT(&cpus);
 }
 
 static double seconds_of(struct timeval time) {
@@ -40,7 +61,7 @@ static double tick_s(void) {
 }
 
 /* The time in which the cores had nothing to do; -1 without /proc. */
-static double idle_s(const cpu_set_t *cpus) {
+static double idle_s(void) {
   FILE *file = fopen("/proc/stat", "r");
   char line[512];
   long long sum = 0;
@@ -49,7 +70,7 @@ static double idle_s(const cpu_set_t *cpus) {
     long long idle, waiting;
     int cpu;
     if (sscanf(line, "cpu%d %*d %*d %*d %lld %lld", &cpu, &idle, &waiting) != 3 || cpu >= CPU_SETSIZE ||
-        !CPU_ISSET(cpu, cpus))
+        !CPU_ISSET(cpu, &cpus))
       continue;
     sum += idle + waiting;
     any = true;
@@ -61,40 +82,38 @@ static double idle_s(const cpu_set_t *cpus) {
 
 static struct look look_now(const struct team *team) {
   struct look now = {.at_ns = clock_ns(), .own_s = own_s()};
-  cpu_set_t mine, all;
-  int rank;
-  CPU_ZERO(&mine);
-  sched_getaffinity(0, sizeof mine, &mine); /* without it, no core is known */
-  MPI_Comm_rank(machine_of(team), &rank);
-  MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, machine_of(team));
-  MPI_Bcast(&now.at_ns, 1, MPI_INT64_T, 0, machine_of(team));
-  now.cores = CPU_COUNT(&all);
-  if (rank == 0)
-    now.idle_s = SWP_SIMULATED ? -1 : idle_s(&all);
+  reduce(team, &now.at_ns, 1, MPI_INT64_T, MPI_MIN);
+  if (is_first(team))
+    now.idle_s = idle_s();
   return now;
 }
 
 void others_begin(const struct team *team) {
+  const bool is_new = cores == 0;
+  if (SWP_SIMULATED)
+    return;
+  if (is_new)
+    find_cores(team);
   const struct look now = look_now(team);
-  if (last.cores == 0)
-    last = before = now;
-  else if (now.at_ns - last.at_ns >= WINDOW_NS) {
-    before = last;
-    last = now;
-  }
+  if (!is_new && now.at_ns - last.at_ns < WINDOW_NS)
+    return;
+  before = is_new ? now : last;
+  last = now;
 }
 
 double others_share(const struct team *team) {
+  if (SWP_SIMULATED)
+    return -1;
   const struct look now = look_now(team);
   const struct look *begin = now.at_ns - last.at_ns >= WINDOW_NS ? &last : &before;
   const int64_t elapsed_ns = now.at_ns - begin->at_ns;
-  const double all_s = (double)elapsed_ns * 1e-9 * now.cores;
+  const double all_s = (double)elapsed_ns * 1e-9 * cores;
   const bool unknown = now.idle_s < 0 || begin->idle_s < 0 || all_s <= 0;
   double own = now.own_s - begin->own_s;
   double most[2] = {0, unknown || (team->oversubscribed && elapsed_ns < WINDOW_NS)};
-  MPI_Allreduce(MPI_IN_PLACE, &own, 1, MPI_DOUBLE, MPI_SUM, machine_of(team));
-  if (now.idle_s > 0 && !unknown) {
-    const double idle = now.idle_s - begin->idle_s, rounding = idle > 0 ? now.cores * tick_s() : 0;
+  reduce(team, &own, 1, MPI_DOUBLE, MPI_SUM);
+  if (is_first(team) && !unknown) {
+    const double idle = now.idle_s - begin->idle_s, rounding = idle > 0 ? cores * tick_s() : 0;
     const double others = all_s - own - idle - rounding;
     most[0] = others > 0 ? others / all_s : 0;
   }
