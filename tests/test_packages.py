@@ -50,8 +50,8 @@ def test_the_archive_has_the_tree(written: Path) -> None:
 
 
 def test_kernels_of_the_archive_name_its_commit(written: Path, tmp_path: Path) -> None:
-    with tarfile.open(written / f"switchpoint-{VERSION}.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    archive = written / f"switchpoint-{VERSION}.tar.gz"
+    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path], check=True)
     source, header = (
         tmp_path / f"switchpoint-{VERSION}" / "kernels" / "cmake",
         tmp_path / "commit.h",

@@ -33,7 +33,7 @@ def test_statistics_are_those_of_the_library(
         tmp_path / "o",
         procs,
         pattern=spec,
-        methods="direct stfw nap",
+        methods="direct stfw nap: nap:sharing=no",  # those that are counted
         sizes=str(SIZE_BYTES),
         ppn=ppn,
         max_samples=1,

@@ -54,7 +54,7 @@ def assert_reported(kernels: Kernels, out: Path, path: Path, procs: int, by: str
         out,
         procs,
         pattern=f"matrix:{path},part={by}",
-        methods=" ".join(["direct", "stfw", "nap", *grids]),
+        methods=" ".join(["direct", "stfw", "nap:", "nap:sharing=no", *grids]),
         ppn=ppn,
         max_samples=1,
     )
