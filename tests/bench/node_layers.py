@@ -58,9 +58,7 @@ def main() -> int:
     options = options_of(parser, "node_layers", least)
     figures: list[Figure] = []
     with place(PROCS) as (system, start):
-        if not system.startswith(SYSTEM):
-            return 1
-        for one in measured_mpis(options):
+        for one in measured_mpis(options) if system.startswith(SYSTEM) else []:
             results = Path(tempfile.mkdtemp(prefix="switchpoint-layers-"))
             print(f"\n== on-node layers, {one}, {PROCS} ranks, {system}; raw files in {results}")
             try:

@@ -59,7 +59,7 @@ class EndLine(msgspec.Struct, tag_field="record", tag="end"):
 
     cases: int
     samples: int
-    others: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    others: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
 
 
 decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode

@@ -307,8 +307,8 @@ def _header(line: bytes, record: HeaderLine) -> Header:
         raise UnusableError(f"load {header.load} is not three load averages")
     if not 0 <= header.crossing_s < 1e9:
         raise UnusableError(f"crossing_s {header.crossing_s} is no time")
-    if header.others is not None and not 0 <= header.others < 1e9:
-        raise UnusableError(f"others {header.others} is no share of a time")
+    if header.others is not None and not 0 <= header.others <= 1:
+        raise UnusableError(f"others {header.others} is no share")
     return header
 
 

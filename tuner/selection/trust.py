@@ -34,6 +34,7 @@ LATE_MOST = 0.5
 """The share of samples for which ranks may miss the common start, where all have a core."""
 
 COARSE_TICK_S = 1e-6
+
 OTHERS_MOST = 0.08
 """The share of their cores' time that other processes may take: on an idle machine of two cores one
 in seventy launches on two ranks is above it, beside a process that spins nearly all are."""
@@ -226,8 +227,7 @@ def _drifts(cells: Iterable[Cell]) -> dict[tuple[int, int], float]:
 def _unsure(headers: Mapping[int, Header]) -> set[int]:
     """Return the launches beside other work, through a busy network, or with a coarse clock.
 
-    Others at work on the node need not disturb: they may have cores that the ranks may use but do
-    not. A launch that does not say what they took is judged by its load above the campaign's own.
+    Others at work on the node need not disturb: they may have cores that the ranks do not use.
     """
     own: dict[str, int] = defaultdict(int)
     crossings: dict[tuple[str, int, int], list[float]] = defaultdict(list)
@@ -239,14 +239,20 @@ def _unsure(headers: Mapping[int, Header]) -> set[int]:
     return {
         launch
         for launch, header in headers.items()
-        if (
-            header.load[0] > own[header.campaign] + LOAD_ABOVE_OWN
-            if header.others is None
-            else header.others > OTHERS_MOST
-        )
+        if _is_beside_others(header, own[header.campaign])
         or header.clock.tick_s > COARSE_TICK_S
         or (header.crossing_s > 0 and math.log(header.crossing_s) > usual[_spread(header)] + SLOW)
     }
+
+
+def _is_beside_others(header: Header, own: int) -> bool:
+    """Return whether others took much of the cores, or, where that is not known, load says so.
+
+    own: the most processes that the campaign ran at once.
+    """
+    if header.others is not None:
+        return header.others > OTHERS_MOST
+    return header.load[0] > own + LOAD_ABOVE_OWN
 
 
 def _spread(header: Header) -> tuple[str, int, int]:
