@@ -115,7 +115,7 @@ double others_share(const struct team *team) {
   if (is_first(team) && !unknown) {
     const double idle = now.idle_s - begin->idle_s, rounding = idle > 0 ? cores * tick_s() : 0;
     const double others = all_s - own - idle - rounding;
-    most[0] = others > 0 ? others / all_s : 0;
+    most[0] = others <= 0 ? 0 : others < all_s ? others / all_s : 1; /* the time of waiting may go back */
   }
   team_allreduce(team, most, 2, MPI_DOUBLE, MPI_MAX);
   return most[1] > 0 ? -1 : most[0];
