@@ -79,6 +79,7 @@ PARTS = {
     "petsc",
     "clang-tidy",
     "valgrind",
+    "spin",
     "objcopy",
     "chromium",
     "ipv6",

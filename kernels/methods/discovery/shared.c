@@ -22,7 +22,8 @@ struct notice {
 };
 
 /* A rank has two bulletins, which take turns. It writes the one of call n+2 only when all have begun call
-   n+1, which they do when they have read all bulletins of call n. */
+   n+1, which they do when they have read all bulletins of call n. Its model is
+   kernels/tests/protocols/bulletins.pml. */
 struct bulletin {
   call_number call; /* whose notices these are; written last, read first */
   struct notice notices[];

@@ -4,6 +4,7 @@
  * the receiver has read it: it has if a message of its own of call n + 1 came, as it then had completed call
  * n. A receiver that sends the sender nothing acknowledges. A sender that waits for this has waited for call
  * n + 1, which by MPI's rules may take until the receiver starts that call: so no correct program hangs.
+ * kernels/tests/protocols/slots.pml is a model of this.
  */
 #ifndef SWP_SLOTS_H
 #define SWP_SLOTS_H
