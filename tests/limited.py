@@ -56,17 +56,29 @@ def run_limited(
     with exits_on(signal.SIGTERM, signal.SIGHUP):
         try:
             try:
-                process.wait(limit_s)
+                _wait(process, limit_s)
             except subprocess.TimeoutExpired:
                 in_time = False
                 os.killpg(process.pid, signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(grace_s)
+                    _wait(process, grace_s)
         finally:
             process.kill()
             process.wait()
             kill_descendants()
     return Ended(process.returncode, time.monotonic() - started, in_time)
+
+
+def _wait(process: subprocess.Popen[bytes], limit_s: float) -> None:
+    """Wait for a process, and reap others: one that ended is there for them until it is reaped."""
+    end_s = time.monotonic() + limit_s
+    children = os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while process.poll() is None:
+        if time.monotonic() > end_s:
+            raise subprocess.TimeoutExpired(process.args, limit_s)
+        while (ended := os.waitid(*children)) is not None and ended.si_pid != process.pid:
+            os.waitpid(ended.si_pid, 0)
+        time.sleep(0.01)
 
 
 def kill_descendants() -> None:

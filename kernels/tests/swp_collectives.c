@@ -113,7 +113,7 @@ static void write_rules(enum swp_operation operation, char *text, size_t length)
   for (int turn = 0; turn < 4; turn++) {
     char *copy = test_allocate(strlen(specs) + 1), *rest = strcpy(copy, specs);
     for (char *spec; (spec = strtok_r(rest, " ", &rest)) != NULL && used < length - 256;) {
-      int64_t high = low + 40 + low / 4;
+      int64_t high = low + 40 + low / 8;
       used += (size_t)snprintf(text + used, length - used, "rule op=%s bytes=%lld:%lld method=%s\n",
                                swp_operation_name(operation), (long long)low, (long long)high, spec);
       low = high + 1;
