@@ -313,8 +313,8 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
             launches.run(start, root / "bench" / "swpbench", words, path, timeout_s=TIMEOUT_S)
     ((table, _),) = tuned(keeping.keep(raw_files))
     if count == 8:  # fewer show no busy launches
-        assert trust.notes(table.provenance)
-        assert "counts a ninth: " in switchpoint("show")
+        note, *_ = trust.notes(table.provenance)
+        assert note in " ".join(switchpoint("show").split())
     assert {point.method for point in table.points} == {"direct"}
 
 
