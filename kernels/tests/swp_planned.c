@@ -54,11 +54,12 @@ static bool is_symmetric(uint64_t counts) {
   return counts % SERIES < 2;
 }
 
+/* In place, Open MPI hangs in a nonblocking alltoallw if a rank has no data at all, not even for itself. */
 static int count_of(enum function function, uint64_t counts, int from, int to) {
-  const bool swap = function == ALLTOALLW && is_symmetric(counts) && from > to;
+  const bool in_place = function == ALLTOALLW && is_symmetric(counts), swap = in_place && from > to;
   const uint64_t drawn = mix(counts, (uint64_t)(swap ? to : from), (uint64_t)(swap ? from : to), 48);
   const int count = drawn % 3 == 0 ? 0 : (int)(drawn / 3 % (uint64_t)most[counts % SERIES]);
-  return count + (from == longer_from && to == longer_to ? 2 : 0);
+  return count + (in_place && from == to) + (from == longer_from && to == longer_to ? 2 : 0);
 }
 
 /* How many ranks are partners of this one; of one, that is the root. */
@@ -95,11 +96,9 @@ static void end_side(struct side *side) {
   side_end(side);
 }
 
-/* MPI_IN_PLACE is for the root alone, or for all ranks of an alltoallw: of one that waits, MPI libraries err
-   in it, see docs/reference/mpi-faults.md. */
-static void place_buffers(struct call *call, bool in_place, bool waits) {
-  in_place =
-      in_place && (call->function == ALLTOALLW ? !waits && is_symmetric(call->counts) : rank == call->root);
+/* MPI_IN_PLACE is for the root alone, or for all ranks of an alltoallw. */
+static void place_buffers(struct call *call, bool in_place) {
+  in_place = in_place && (call->function == ALLTOALLW ? is_symmetric(call->counts) : rank == call->root);
   call->from = call->function == GATHERV ? side_item(&call->send, 0, 0) : call->send.memory;
   call->into = call->function == SCATTERV ? side_item(&call->recv, 0, 0) : call->recv.memory;
   if (in_place && call->function == SCATTERV)
@@ -204,11 +203,12 @@ static void execute(const struct call *call, const struct form *form, MPI_Comm c
 static void check_call(enum function function, int root, uint64_t counts, int number, MPI_Comm comm) {
   struct call call = {.function = function, .root = root, .counts = counts};
   call.values = 1000 * counts + (uint64_t)(100 * number + root);
-  call.typeless = empty_typeless;
+  /* MPICH 4.0.2 exchanges wrong data in place in a nonblocking alltoallw of such blocks. */
+  call.typeless = empty_typeless && !forms[number % FORMS].waits;
   test_case("%s to or from rank %d, counts %d, call %d", names[function], root, (int)counts, number);
   make_side(&call, &call.send, true);
   make_side(&call, &call.recv, false);
-  place_buffers(&call, number / FORMS % 2 != 0, forms[number % FORMS].waits);
+  place_buffers(&call, number / FORMS % 2 != 0);
   fill(&call);
   execute(&call, &forms[number % FORMS], comm);
   check(&call);
