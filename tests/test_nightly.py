@@ -34,7 +34,7 @@ TESTS = """
 import pytest, subprocess, time
 from pathlib import Path
 pytestmark = pytest.mark.nightly
-def test_that_passes():  # a process without a parent goes when it ends
+def test_that_a_process_without_a_parent_goes_when_it_ends():
     orphan = int(subprocess.check_output(["sh", "-c", "sleep 0.1 >&2 & echo $!"]))
     for _ in range(1000):
         if not Path(f"/proc/{orphan}").exists():
