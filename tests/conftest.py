@@ -34,6 +34,7 @@ RUNS = (
     "tests/test_soaking.py",
     "tests/test_spack",
     "tests/test_vendor.py",
+    "tests/test_wheel.py",
     "tests/test_workflow.py",
 )
 """Files that use the machine as a whole: its cores, builds, ReFrame, Chromium."""
