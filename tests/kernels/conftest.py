@@ -68,6 +68,10 @@ class Kernels:
         command = [*start.argv_prefix, str(self.build / program), *arguments]
         return finish(command, os.environ | start.env | (env or {}), TIMEOUT_S)
 
+    def run_alone(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program that starts no MPI, without a launcher: MPICH 4's may die of its end."""
+        return finish([str(self.build / program), *arguments], os.environ, TIMEOUT_S)
+
 
 @cache  # a build without anything to do takes two seconds
 def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:

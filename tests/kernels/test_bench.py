@@ -365,7 +365,7 @@ def test_a_killed_run_leaves_an_honest_file(
 
 
 def test_listing_is_one_aligned_line_a_method(any_kernels: Kernels) -> None:
-    done = any_kernels.run(SWPBENCH, ["list"], 1)
+    done = any_kernels.run_alone(SWPBENCH, "list")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert {len(row) for row in rows} == {4}
     assert len({tuple(map(len, row[:3])) for row in rows}) == 1
@@ -427,7 +427,7 @@ def test_help_of_run(any_kernels: Kernels) -> None:
 
 
 def test_version(any_kernels: Kernels) -> None:
-    assert any_kernels.run(SWPBENCH, ["--version"], 1).stdout == "swpbench 0.1.0\n"
+    assert any_kernels.run_alone(SWPBENCH, "--version").stdout == "swpbench 0.1.0\n"
 
 
 def race(kernels: Kernels, out: Path, races: str, *options: str) -> tuple[int, str, list[Record]]:

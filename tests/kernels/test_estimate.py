@@ -224,7 +224,7 @@ def test_every_method_has_a_formula(kernels: Kernels, tmp_path: Path) -> None:
     }
     halo = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
     found, _ = estimates(kernels, tmp_path, replace(model, pairs=known), halo, 4, 8)
-    listed = kernels.run(SWPBENCH, ["list"], 1).stdout
+    listed = kernels.run_alone(SWPBENCH, "list").stdout
     registry = set(re.findall(r"^(\w+) *\t(\w+)", listed, re.MULTILINE))
     assert {operation for operation, _ in registry} == set(RULED_OPERATIONS)
     estimated = {
