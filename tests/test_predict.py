@@ -337,6 +337,15 @@ def test_large_messages_of_shared_are_sent() -> None:
     assert exchange.best(8193) is None
 
 
+def test_lent_copies_each_item_once_and_what_is_received() -> None:
+    halo = halo_of({(0, 1): {0, 1}, (0, 2): {1, 2}, (1, 0): {0}}, 4)
+    (time_s,) = predict.of_exchange(machine(), halo, 4, ["lent"]).times(10000).values()
+    assert time_s == ALPHA + (3 + 1) * 10000 * COPYING
+    assert "lent" not in predict.of_exchange(
+        machine(on_node=pair(), off_node=pair()), halo, 2
+    ).times(8)
+
+
 def test_nap_by_memory_copies_what_stays_on_a_node() -> None:
     """Rank 0 sends to its neighbour, and by rank 3 of the other node, which passes it on."""
     model = machine(on_node=pair(), off_node=pair(10))

@@ -32,6 +32,7 @@ _FAMILY_COLORS = {
     "neighbor": _GREEN,
     "alltoallv": _PURPLE,
     "nap": _RED,
+    "lent": _TEAL,
     # discovery
     "pcx": _GREEN,
     "rsx": _PURPLE,
@@ -66,6 +67,7 @@ _FAMILY_SYMBOLS = {
     "alltoallv": "cross",
     "rsx": "cross",
     "nap": "hexagon",
+    "lent": "pentagon",
     "nbx": "diamond",
     "dense": "pentagon",
     "shared": "star",

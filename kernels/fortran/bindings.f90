@@ -162,6 +162,12 @@ module switchpoint_bindings
       type(collective_problem), intent(in) :: problem
     end function
 
+    integer(c_int) function c_exchange_buffer(plan, send) bind(C, name='swp_exchange_buffer')
+      import
+      type(c_ptr), value :: plan
+      type(c_ptr), intent(out) :: send
+    end function
+
     integer(c_int) function c_exchange_execute(plan, send, recv) bind(C, name='swp_exchange_execute')
       import
       type(c_ptr), value :: plan, send, recv

@@ -15,7 +15,7 @@ module switchpoint
   public :: swp_hints, swp_inbox, swp_plan, swp_statistics, swp_table
   public :: swp_error_message, swp_error_mpi, swp_operation_name, swp_strerror, swp_version
   public :: swp_table_free, swp_table_has, swp_table_read, swp_table_rules
-  public :: swp_exchange_execute, swp_exchange_plan, swp_exchange_start, swp_test, swp_wait
+  public :: swp_exchange_buffer, swp_exchange_execute, swp_exchange_plan, swp_exchange_start, swp_test, swp_wait
   public :: swp_fields_execute, swp_fields_plan, swp_fields_start
   public :: swp_discovery_execute, swp_discovery_plan, swp_inbox_free
   public :: swp_collective_execute, swp_collective_plan, swp_collective_set
@@ -222,6 +222,14 @@ contains
     else
       call refuse(name // ': offsets must have one element more than ranks, and send_items all that they name', ierror)
     end if
+  end subroutine
+
+  ! Memory for what the next execution sends: c_f_pointer makes an array of it.
+  subroutine swp_exchange_buffer(plan, send, ierror)
+    type(swp_plan), intent(in) :: plan
+    type(c_ptr), intent(out) :: send
+    integer, intent(out), optional :: ierror
+    call conclude(c_exchange_buffer(plan%handle, send), ierror)
   end subroutine
 
   subroutine swp_exchange_execute(plan, send, recv, ierror)

@@ -16,6 +16,10 @@ bool ranks_share_memory(MPI_Comm comm) {
   return shared != MPI_UNEQUAL;
 }
 
+bool needs_one_node(const char *method) {
+  return strcmp(method, "shared") == 0 || strcmp(method, "lent") == 0;
+}
+
 bool needs_nodes(const char *method) {
   return strstr(method, "node=shared") != NULL;
 }

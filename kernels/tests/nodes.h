@@ -15,6 +15,9 @@ bool ranks_share_memory(MPI_Comm comm);
 /* Whether an exchange method is only for several nodes of several ranks. */
 bool needs_nodes(const char *method);
 
+/* Whether a method of an exchange or discovery is only for ranks that all share memory. */
+bool needs_one_node(const char *method);
+
 /* The lowest rank on the node of each rank, to be freed. Collective. */
 int *nodes_of(MPI_Comm comm);
 

@@ -21,6 +21,7 @@ struct exchange_run {
   struct field_run {
     int64_t item_bytes;
     unsigned char *send, *recv; /* each between guard bytes */
+    unsigned char *from;        /* what is sent in this call: `send`, or memory of the plan */
   } fields[FIELDS];
   int nfields; /* 0: one, not fused */
 };

@@ -82,7 +82,7 @@ static void check_copies(const struct exchange_run *run, const struct activity *
     most = (double)(plan.hop_bytes + problem.off_node_bytes);
   if (needs_nodes(method))
     most = 2 * (double)problem.on_node_bytes + 4 * (double)problem.off_node_bytes;
-  if (strcmp(method, "shared") == 0)
+  if (needs_one_node(method))
     most = 2 * (double)(problem.on_node_bytes + problem.off_node_bytes);
   if (self)
     return; /* a message to oneself is copied, and not a method's */

@@ -277,6 +277,7 @@ static void exchange_states(void) {
   swp_plan *plan = NULL;
   double send[3] = {1, 2, 3}, recv[4];
   int done = 5;
+  void *buffer = send;
   test_case("states of an exchange");
   attempt_plan(&attempt, &plan);
   EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
@@ -288,9 +289,13 @@ static void exchange_states(void) {
   EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_SUCCESS);
   EXPECT_ERROR(swp_exchange_start(plan, send, recv), SWP_ERR_STATE);
   EXPECT_ERROR(swp_exchange_execute(plan, send, recv), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_exchange_buffer(plan, &buffer), SWP_ERR_STATE);
+  EXPECT(buffer == send, "a buffer was given");
   EXPECT_ERROR(swp_test(plan, NULL), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_wait(plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_exchange_buffer(plan, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_exchange_buffer(NULL, &buffer), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_exchange_execute(plan, send, recv), SWP_SUCCESS); /* such errors leave the plan good */
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }

@@ -98,6 +98,7 @@ static void states(void) {
   EXPECT_ERROR(swp_test(plan, &done), SWP_ERR_STATE);
   EXPECT_ERROR(swp_exchange_execute(plan, data[0], data[1]), SWP_ERR_STATE);
   EXPECT_ERROR(swp_exchange_start(plan, data[0], data[1]), SWP_ERR_STATE);
+  EXPECT_ERROR(swp_exchange_buffer(plan, &(void *){NULL}), SWP_ERR_STATE);
   EXPECT_ERROR(swp_fields_execute(plan, NULL, recv), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_fields_start(plan, send, NULL), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_fields_start(plan, send, recv), SWP_SUCCESS);

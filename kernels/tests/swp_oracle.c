@@ -29,10 +29,10 @@ struct specs {
   char *words; /* storage of those that the library proposes */
 };
 
-/* On several nodes without `shared`, which needs memory of all. */
+/* On several nodes without those that need memory of all. */
 static void add_words(struct specs *specs, char *words, bool sharing) {
   for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
-    if (sharing || strcmp(word, "shared") != 0)
+    if (sharing || !needs_one_node(word))
       specs->list[specs->count++] = word;
 }
 

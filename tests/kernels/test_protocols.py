@@ -52,6 +52,9 @@ def spin(require: Require) -> None:
         ("slots", "RANKS=3 LAST=3 PLANS=1 BARRIERS=1"),
         ("slots", "RANKS=2 LAST=3 PLANS=2"),
         ("slots", f"RANKS=2 LAST=3 PLANS=1 BARRIERS=1 {INTERLEAVED}"),
+        ("lent", "RANKS=3 LAST=4 PLANS=1"),
+        ("lent", "RANKS=3 LAST=3 PLANS=1 BARRIERS=1"),
+        ("lent", "RANKS=2 LAST=3 PLANS=2"),
         pytest.param("boards", f"RANKS=3 LAST=2 {INTERLEAVED}", marks=pytest.mark.nightly),
         pytest.param("slots", "RANKS=2 LAST=3 PLANS=2 BARRIERS=1", marks=pytest.mark.nightly),
         pytest.param("slots", "RANKS=2 LAST=3 PLANS=2 WITH_MPI", marks=pytest.mark.nightly),
@@ -71,6 +74,9 @@ def test_no_execution_races_or_hangs(model: str, settings: str, tmp_path: Path) 
         ("slots", "SLOTS=1", "invalid end state"),
         ("slots", "AWAITED=1", "invalid end state"),
         ("slots", "SENT_BY_WAIT", "invalid end state"),
+        ("lent", "NOT_AWAITED", "assertion violated"),
+        ("lent", "BUFFERS=1", "invalid end state"),
+        ("lent", "AWAITED=1", "invalid end state"),
     ],
 )
 def test_mistakes_are_found(model: str, mistake: str, found: str, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ FOREIGN = "pico:"
 
 
 def by_memory(exchange: str) -> bool:
-    """Return whether messages of an exchange method go by a node's memory."""
+    """Return whether messages of an exchange method go by a node's memory if they are small."""
     return exchange == "shared" or exchange.endswith("node=shared")
 
 

@@ -5,7 +5,7 @@ that `stfw` forwards are copied once a stage, and messages of scattered items ar
 are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019). Libraries send the messages of a
 vector collective all at once, as `direct` does, and none where there is nothing to send. `shared`
 copies small messages twice, and sends larger ones as `direct` does; `nap:node=shared` does so with
-those within nodes.
+those within nodes. `lent` copies each item that is sent once, and each that is received.
 """
 
 import re
@@ -21,7 +21,10 @@ from tuner.models.delivery import RankNetwork
 from tuner.models.parameter import NotIdentified
 from tuner.stats import Floats
 
-SENT_AS = {"neighbor": "direct", "alltoallv": "direct", "shared": "direct"}
+ON_ONE_NODE = ("shared", "lent")
+"""Methods for ranks that all share memory."""
+
+SENT_AS = dict.fromkeys(("neighbor", "alltoallv", *ON_ONE_NODE), "direct")
 """Methods, and the one that delivers the same messages."""
 
 _SMALL_BYTES = 8
@@ -70,6 +73,16 @@ def shared_s(
     packed_bytes = packed(halo, SHARED_BYTES / item_bytes) * item_bytes
     seen_s = network.slowest.of(_SMALL_BYTES).alpha_s
     return seen_s + slots_s + packed_bytes * copy_s_per_byte
+
+
+def lent_s(halo: Halo, network: RankNetwork, item_bytes: float, copy_s_per_byte: float) -> float:
+    """Return the time of `lent`."""
+    if not len(halo.items):
+        return 0.0
+    sent = np.bincount(halo.owner(np.unique(halo.slots)), minlength=halo.procs)
+    received = np.bincount(halo.destination, halo.items, halo.procs)
+    copied_bytes = float(np.max(sent + received)) * item_bytes
+    return network.slowest.of(_SMALL_BYTES).alpha_s + copied_bytes * copy_s_per_byte
 
 
 def nap_by_memory_s(

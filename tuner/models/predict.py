@@ -103,12 +103,14 @@ def of_exchange(
         planned = stages(counted(exchange.sent_as(spec), halo.procs), halo, ppn)
         if spec == "shared":
             return lambda size: exchange.shared_s(halo, planned[0], network, size, copies[1])
+        if spec == "lent":
+            return lambda size: exchange.lent_s(halo, network, size, copies[1])
         if by_memory(spec):
             return lambda size: exchange.nap_by_memory_s(halo, planned, network, size, copies[1])
         return lambda size: exchange.time_s(spec, planned, network, size, *copies)
 
     several = halo.procs > ppn
-    others = [spec for spec in exchange.SENT_AS if not (several and spec == "shared")]
+    others = [spec for spec in exchange.SENT_AS if not (several and spec in exchange.ON_ONE_NODE)]
     if several and ppn > 1 and model.links is None:  # simulated nodes have no memory to share
         others.append("nap:node=shared")
     standard = [*standard_specs(halo.procs), *others]

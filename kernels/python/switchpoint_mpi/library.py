@@ -71,6 +71,7 @@ _PROTOTYPES = {
     "swp_discovery_plan": (_INT, Handle, *_PLANNING),
     "swp_collective_plan": (_INT, Handle, _ADDRESS, *_PLANNING),
     "swp_collective_set": (_INT, _ADDRESS, _ADDRESS),
+    "swp_exchange_buffer": (_INT, _ADDRESS, ctypes.POINTER(_ADDRESS)),
     "swp_exchange_execute": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),
     "swp_exchange_start": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),
     "swp_fields_execute": (_INT, _ADDRESS, _ADDRESS, _ADDRESS),

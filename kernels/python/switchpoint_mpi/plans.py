@@ -315,6 +315,16 @@ class Exchange(_Lasting):
         self._item_bytes = item_bytes
         self._plan("swp_exchange_plan", comm, [ctypes.byref(problem)], method, hints)
 
+    def buffer(self) -> memoryview:
+        """Return memory for what the next execution sends, of bytes; call this before each.
+
+        Where the method is `lent`, what is written there is not copied before receivers read it.
+        May wait for receivers. The view must not be used after the plan was freed.
+        """
+        address = ctypes.c_void_p()
+        call("swp_exchange_buffer", self._handle, ctypes.byref(address))
+        return _view(address.value, self._send_items * self._item_bytes, self)
+
     def execute(self, send: Buffer, recv: Buffer) -> None:
         """Exchange the items of `send` for those of `recv`. Collective."""
         source, target = self._memories(send, recv)
@@ -438,16 +448,18 @@ class _InboxOwner:
         """Return a view of each message."""
         found = self._inbox.contents
         return {
-            found.sources[i]: self._view(found.data[i], found.bytes[i])
+            found.sources[i]: _view(found.data[i], found.bytes[i], self)
             for i in range(found.nsources)
         }
 
-    def _view(self, address: int | None, size_bytes: int) -> memoryview:
-        if size_bytes == 0:
-            return memoryview(b"")
-        shown = (ctypes.c_ubyte * size_bytes).from_address(address or 0)
-        shown.owner = self  # type: ignore[attr-defined]
-        return memoryview(shown).cast("B")
+
+def _view(address: int | None, size_bytes: int, owner: object) -> memoryview:
+    """Return a view of memory that lives as long as its owner, which it keeps alive."""
+    if size_bytes == 0:
+        return memoryview(b"")
+    shown = (ctypes.c_ubyte * size_bytes).from_address(address or 0)
+    shown.owner = owner  # type: ignore[attr-defined]
+    return memoryview(shown).cast("B")
 
 
 def _addresses(memories: Sequence[MPI.buffer]) -> ctypes.Array[ctypes.c_void_p]:

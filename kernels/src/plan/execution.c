@@ -90,6 +90,32 @@ static int reclaim(struct swp_plan *plan, bool *done) {
   return SWP_SUCCESS;
 }
 
+/* One buffer is enough: a plan without executions under way has sent all that was in it. */
+static int take_buffer(struct swp_plan *plan, char **buffer) {
+  struct exchange_plan *exchange = exchange_plan_of(plan);
+  const int64_t bytes = exchange->problem->buffer_bytes;
+  if (plan->spec.method->buffer != NULL)
+    return plan->spec.method->buffer(plan, buffer);
+  if (exchange->buffer == NULL)
+    exchange->buffer = swp_allocate((size_t)bytes, 1, &plan->account);
+  *buffer = exchange->buffer;
+  return *buffer != NULL
+             ? SWP_SUCCESS
+             : swp_fail(SWP_ERR_MEMORY, "swp_exchange_buffer: no memory for %lld bytes", (long long)bytes);
+}
+
+int swp_exchange_buffer(swp_plan *plan, void **send) {
+  int error = check_begin(plan, false, "swp_exchange_buffer");
+  char *buffer = NULL;
+  if (error == SWP_SUCCESS && send == NULL)
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_exchange_buffer: send is NULL");
+  if (error == SWP_SUCCESS) {
+    error = take_buffer(plan, &buffer);
+    *send = buffer;
+  }
+  return error == SWP_ERR_MPI ? swp_plan_poison(plan, error) : error;
+}
+
 HOT int swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
   int error = begin_plain(plan, send, recv, "swp_exchange_execute");
   bool done;

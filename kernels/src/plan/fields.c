@@ -120,6 +120,7 @@ static int pack_sends(struct fields *fields, struct problem *problem, int64_t *a
     join_runs(problem->runs, &problem->self);
   for (int i = 0; i < problem->nsends; i++)
     join_runs(problem->runs, &problem->sends[i]);
+  problem->buffer_bytes = bytes;
   fields->send = swp_allocate((size_t)bytes, 1, account);
   if (fields->send == NULL)
     error = no_memory(bytes / fields->item_bytes);

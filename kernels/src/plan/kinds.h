@@ -31,6 +31,7 @@ struct exchange_plan {
   const struct problem *problem;
   struct problem *own_problem; /* NULL in a trial, which uses another plan's problem */
   struct fields fields;        /* if the plan has them */
+  char *buffer; /* for what the caller sends, if asked for; NULL also where the method has its own */
 
   /* Set by the method while planning, this rank's share: */
   int nstages;

@@ -113,6 +113,10 @@ struct method {
   /* Of an exchange: a method that sends the same messages, whose estimate holds for this one. */
   const char *estimated_as;
 
+  /* Exchange: memory that the next execution can send from, when it may be written. Absent: any memory
+     will do. */
+  int (*buffer)(struct swp_plan *plan, char **buffer);
+
   /* Exchange: start, and progress; with block, until *done. */
   int (*start)(struct swp_plan *plan, const char *send, char *recv);
   int (*advance)(struct swp_plan *plan, bool block, bool *done);

@@ -47,8 +47,12 @@ static int check_list(const char *what, int count, const int *ranks, const int64
 }
 
 /* No sum over ranks of what is sent and received, forwarded a few times, exceeds 64 bits. */
+static bool is_countable(int64_t items, int64_t item_bytes, int procs) {
+  return items <= INT64_MAX / 4 / procs / item_bytes;
+}
+
 static int check_volume(const char *what, int64_t items, int64_t item_bytes, int procs) {
-  if (items <= INT64_MAX / 4 / procs / item_bytes)
+  if (is_countable(items, item_bytes, procs))
     return SWP_SUCCESS;
   return swp_fail(SWP_ERR_ARGUMENT, "exchange: %lld %s items of %lld bytes exceed 64 bits", (long long)items,
                   what, (long long)item_bytes);
@@ -104,6 +108,25 @@ void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t b
     runs[*nruns - 1].bytes += bytes;
   else
     runs[(*nruns)++] = (struct run){offset, bytes};
+}
+
+static int by_offset(const void *a, const void *b) {
+  const struct run *x = a, *y = b;
+  return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+int64_t swp_runs_unite(struct run *runs, int64_t nruns) {
+  int64_t count = 0;
+  if (nruns > 1)
+    qsort(runs, (size_t)nruns, sizeof *runs, by_offset);
+  for (int64_t i = 0; i < nruns; i++) {
+    const int64_t begin = count > 0 ? runs[count - 1].offset : 0, end = runs[i].offset + runs[i].bytes;
+    if (count == 0 || runs[i].offset > begin + runs[count - 1].bytes)
+      runs[count++] = runs[i];
+    else if (end > begin + runs[count - 1].bytes)
+      runs[count - 1].bytes = end - begin;
+  }
+  return count;
 }
 
 /* Runs of message i; with runs NULL they are only counted. */
@@ -175,6 +198,12 @@ static void build_recvs(const struct swp_exchange *exchange, int rank, struct pr
   }
 }
 
+/* An idle rank's numbers may be senseless. */
+static int64_t buffer_bytes(const struct swp_exchange *exchange, int procs) {
+  const int64_t items = exchange->nitems, size = exchange->item_bytes;
+  return items > 0 && size > 0 && is_countable(items, size, procs) ? items * size : 0;
+}
+
 int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
                       int64_t *account) {
   int error = check(exchange, procs);
@@ -184,6 +213,7 @@ int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, 
   for (int i = 0; i < exchange->nsends; i++)
     nruns += message_runs(exchange, i, NULL);
   problem->item_bytes = is_idle(exchange) ? 0 : exchange->item_bytes;
+  problem->buffer_bytes = buffer_bytes(exchange, procs);
   problem->sends = swp_allocate((size_t)exchange->nsends, sizeof *problem->sends, account);
   problem->recvs = swp_allocate((size_t)exchange->nrecvs, sizeof *problem->recvs, account);
   problem->runs = swp_allocate((size_t)nruns, sizeof *problem->runs, account);
@@ -236,6 +266,11 @@ void swp_runs_unpack(const struct run *runs, int64_t nruns, const char *from, ch
     copy(to + runs[i].offset, from, runs[i].bytes);
     from += runs[i].bytes;
   }
+}
+
+void swp_runs_copy(const struct run *runs, int64_t nruns, const char *from, char *to) {
+  for (int64_t i = 0; i < nruns; i++)
+    copy(to + runs[i].offset, from + runs[i].offset, runs[i].bytes);
 }
 
 /* A type of any number of bytes: MPI's counts are int. */

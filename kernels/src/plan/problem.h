@@ -35,6 +35,7 @@ struct problem {
   struct receive *recvs;          /* in the caller's order */
   struct run *runs;               /* storage of all runs */
   int64_t item_bytes;             /* 0 on a rank without messages, until ranks agree */
+  int64_t buffer_bytes;           /* of the buffer that messages are sent from */
   int64_t send_bytes, recv_bytes; /* to and from other ranks */
   uint64_t send_hash, recv_hash;  /* summed over ranks they agree when every message has its receiver */
 };
@@ -55,6 +56,12 @@ int swp_find_duplicate(const int *ranks, int count, int *sorted);
 /* Copies runs of `from` to consecutive bytes at `to`, and back. */
 void swp_runs_pack(const struct run *runs, int64_t nruns, const char *from, char *to);
 void swp_runs_unpack(const struct run *runs, int64_t nruns, const char *from, char *to);
+
+/* Copies them to the same offsets. */
+void swp_runs_copy(const struct run *runs, int64_t nruns, const char *from, char *to);
+
+/* Sorts runs, and joins those that overlap or touch. Returns how many are left. */
+int64_t swp_runs_unite(struct run *runs, int64_t nruns);
 
 int64_t swp_runs_bytes(const struct run *runs, int64_t nruns);
 

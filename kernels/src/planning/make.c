@@ -137,6 +137,7 @@ static void free_kind(struct swp_plan *plan) {
     if (exchange->own_problem != NULL)
       swp_problem_free(exchange->own_problem);
     swp_release(exchange->own_problem);
+    swp_release(exchange->buffer);
     release_stages(exchange);
     break;
   case SWP_DISCOVERY:

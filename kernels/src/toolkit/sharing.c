@@ -6,6 +6,8 @@
    the core is yielded, however many there are: threads of the application may need it. */
 enum { POLLS_PER_PROGRESS = 64, POLLS_PER_YIELD = 16, PATIENT_POLLS = 1024 };
 
+enum { MOST_BYTES = 1 << 26 };
+
 uint64_t swp_calls_begin;
 
 const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struct features *features) {
@@ -18,6 +20,13 @@ const char *swp_sharing_applicable(const struct spec *spec, const struct feature
   if (why != NULL)
     return why;
   return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
+}
+
+int swp_sharing_check(const struct swp_plan *plan, int64_t bytes) {
+  return bytes <= MOST_BYTES
+             ? SWP_SUCCESS
+             : swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: %lld bytes of shared memory; at most %d of a rank",
+                        plan->spec.text, (long long)bytes, MOST_BYTES);
 }
 
 int swp_sharing_progress(struct swp_plan *plan) {

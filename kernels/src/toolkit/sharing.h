@@ -32,6 +32,9 @@ static inline void swp_reach(call_number *number, uint64_t call) {
 const char *swp_sharing_applicable(const struct spec *spec, const struct features *features);
 const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struct features *features);
 
+/* Whether a rank may take so many bytes of shared memory for a plan. Errors: SWP_ERR_NOT_APPLICABLE. */
+int swp_sharing_check(const struct swp_plan *plan, int64_t bytes);
+
 /* For a rank that has found nothing yet: lets MPI and other exchanges progress. Errors: SWP_ERR_MPI. */
 int swp_sharing_progress(struct swp_plan *plan);
 

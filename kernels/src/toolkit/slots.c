@@ -3,8 +3,6 @@
 
 #include "mail.h"
 
-enum { MOST_BYTES = 1 << 26 }; /* of the slots of a rank */
-
 /* What this rank knows of another one. */
 struct partner {
   bool has_messages[DIRECTIONS]; /* of any size, to it and from it */
@@ -66,13 +64,6 @@ static int64_t part_bytes(const struct slots *slots) {
   for (int64_t i = 0; i < out->count; i++)
     bytes += SLOTS * ((const struct channel *)out->items)[i].slot_bytes;
   return bytes;
-}
-
-static int check_bytes(const struct swp_plan *plan, int64_t bytes) {
-  return bytes <= MOST_BYTES
-             ? SWP_SUCCESS
-             : swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: slots of %lld bytes; at most %d of a rank",
-                        plan->spec.text, (long long)bytes, MOST_BYTES);
 }
 
 /* Without any message in slots it would be another method by this one's name. Collective, errors agreed;
@@ -166,7 +157,7 @@ done:
 int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error) {
   struct share share;
   const int64_t bytes = part_bytes(slots);
-  TRY(check_any(plan, slots, error == SWP_SUCCESS ? check_bytes(plan, bytes) : error));
+  TRY(check_any(plan, slots, error == SWP_SUCCESS ? swp_sharing_check(plan, bytes) : error));
   /* Agreed on the arena's ranks only. On a node without messages one byte, as nothing cannot be given back.
    */
   error = swp_arena_take(slots->arena, comm, SWP_SUCCESS, bytes > 0 ? bytes : 1, &share);

@@ -90,6 +90,16 @@ def exchanges() -> None:
             pass
         expect(recv.tolist() == expected, "tested exchange")
 
+        for method in ("alltoallv", "lent"):
+            with ring(method) as lending:
+                for add in (0, 5, 7):
+                    recv[:] = -1
+                    lent = np.frombuffer(lending.buffer(), np.int32)
+                    lent[:] = send + add
+                    lending.execute(lent, recv)
+                    due = [-1, *(item + add for item in expected[1:])]
+                    expect(recv.tolist() == due, f"exchange from memory of {method}")
+
         refused(ValueError, "send is not contiguous", lambda: plan.execute(np.arange(6)[::2], recv))
         refused(
             ValueError, "send has 8 bytes; the plan needs 12", lambda: plan.execute(send[:2], recv)
