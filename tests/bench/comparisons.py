@@ -33,12 +33,15 @@ PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery", "swp_compare_fields
 TIMED = re.compile(r"  (\S.*?) +[\d.]+ us +([\d.]+) \[")  # an entrant, beside the first one
 BARS = {"8 B": 0.5, "1024 B": 0.6, "65536 B": 1.0}
 """The most of `shared`, back to back on two ranks, in times of the exchange by hand."""
+LENT_BAR = 0.65
+"""The most of `lent` where the program writes what it sends to the plan's memory, at 64 KiB."""
 PROCS = 8
 """Ranks on four virtual nodes."""
 FIELDS_BAR = 0.45
 """The most of three fields of 8 bytes on virtual nodes, in times of three exchanges."""
 FIELDS = re.compile(r"3 fields, \d+ ranks, random.*, 8 B: fields$")
 SHARED = re.compile(r"exchange, 2 ranks, random.*, (\d+ B), back to back: shared$")
+LENT = re.compile(r"exchange, 2 ranks, random.*, 65536 B, written.*: lent, in the plan's memory$")
 BEST = re.compile(r"  (\S.* / \S.*): ([\d.]+) \[")
 
 
@@ -98,7 +101,7 @@ def compare(
         raise ComparisonError(f"{title.rstrip()}: failed with exit status {done.returncode}")
     for name, ratio, unit in figures:
         shared = SHARED.match(name)
-        bar = BARS[shared[1]] if shared else None
+        bar = BARS[shared[1]] if shared else LENT_BAR if LENT.match(name) else None
         if where.startswith(SYSTEM):
             bar = FIELDS_BAR if FIELDS.match(name) else None
             name = f"{where}: {name}"

@@ -1,7 +1,7 @@
 /*
- * `direct` and `shared` against a hand-written exchange, once and back to back; and the costs of
- * store-and-forward: planning, break-even, memory, copies. Usage: swp_compare_exchange [SECONDS
- * [window|hca|barrier]]     (seconds for each size; 2)
+ * `direct`, `shared` and `lent` against a hand-written exchange: once, back to back, and back to back with
+ * data that are written before each; and the costs of store-and-forward: planning, break-even, memory,
+ * copies. Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
  */
 #include "race.h"
 
@@ -12,26 +12,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 5, BACK_TO_BACK = 100 };
+enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 7, BACK_TO_BACK = 100 };
 /* The first entrants. Both run twice a round: this shows the precision, and code that runs more often is more
    often in the cache. */
 enum { BY_HAND, BY_HAND_AGAIN, DIRECT, DIRECT_AGAIN };
 
+/* How often entrants execute, and whether what they send is written before each execution. */
+struct mode {
+  int executions;
+  bool writes;
+  const char *name;
+};
+
+static const struct mode modes[] = {{1, false, ""},
+                                    {BACK_TO_BACK, false, "back to back, "},
+                                    {BACK_TO_BACK, true, "written and sent back to back, "}};
+
 /* One entrant: a plan, or the requests of the exchange written by hand. */
 struct runner {
   struct workload *workload;
-  int executions;
-  char method[32];
+  const struct mode *mode;
+  char name[48], method[32];
+  bool lends;          /* it sends from the plan's memory */
+  unsigned char *data; /* that are written */
   swp_plan *plan;
   double plan_s;
   MPI_Comm comm; /* of the hand-written one: its own, like a plan's; the bench's is always in the cache */
   MPI_Request *requests;
 };
 
+static size_t sent_bytes(const struct workload *workload) {
+  return (size_t)workload->pattern->sends.n * (size_t)workload->payload.item_bytes;
+}
+
 static void prepare(void *context) {
-  struct workload *workload = ((struct runner *)context)->workload;
+  const struct runner *runner = context;
+  struct workload *workload = runner->workload;
   workload->payload.repetition++;
   workload->operation->prepare(workload);
+  if (runner->mode->writes)
+    memcpy(runner->data, workload->send, sent_bytes(workload));
 }
 
 static int verify(void *context) {
@@ -39,10 +59,20 @@ static int verify(void *context) {
   return workload->operation->verify(workload);
 }
 
+/* Returns what is sent, when it is written. */
+static void *write_data(const struct runner *runner) {
+  void *send = runner->workload->send;
+  if (runner->lends && swp_exchange_buffer(runner->plan, &send) != SWP_SUCCESS)
+    team_fail("%s", swp_error_message());
+  if (runner->mode->writes)
+    memcpy(send, runner->data, sent_bytes(runner->workload));
+  return send;
+}
+
 static void run_plan(void *context) {
   const struct runner *runner = context;
-  for (int i = 0; i < runner->executions; i++)
-    if (swp_exchange_execute(runner->plan, runner->workload->send, runner->workload->recv) != SWP_SUCCESS)
+  for (int i = 0; i < runner->mode->executions; i++)
+    if (swp_exchange_execute(runner->plan, write_data(runner), runner->workload->recv) != SWP_SUCCESS)
       team_fail("%s", swp_error_message());
 }
 
@@ -52,18 +82,19 @@ static void exchange_by_hand(const struct runner *runner) {
   const struct lists *sends = &workload->pattern->sends, *recvs = &workload->pattern->recvs;
   const int bytes = (int)workload->payload.item_bytes;
   const MPI_Comm comm = runner->comm;
+  const unsigned char *send = write_data(runner);
   for (int i = 0; i < recvs->n; i++)
     MPI_Irecv(workload->recv + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, recvs->ranks[i], 0, comm,
               &runner->requests[i]);
   for (int i = 0; i < sends->n; i++)
-    MPI_Isend(workload->send + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, sends->ranks[i], 0, comm,
+    MPI_Isend(send + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, sends->ranks[i], 0, comm,
               &runner->requests[recvs->n + i]);
   MPI_Waitall(recvs->n + sends->n, runner->requests, MPI_STATUSES_IGNORE);
 }
 
 static void run_by_hand(void *context) {
   const struct runner *runner = context;
-  for (int i = 0; i < runner->executions; i++)
+  for (int i = 0; i < runner->mode->executions; i++)
     exchange_by_hand(runner);
 }
 
@@ -136,7 +167,7 @@ static void report(const struct workload *workload, const struct entrant *entran
     return;
   const struct runner *first = entrants->context;
   printf("exchange, %d ranks, %s, %lld B, %s%d rounds\n", workload->team->procs, pattern,
-         (long long)workload->payload.item_bytes, first->executions > 1 ? "back to back, " : "", rounds);
+         (long long)workload->payload.item_bytes, first->mode->name, rounds);
   printf("  %-32s %12s  %s\n", "", "median", "ratio to the one by hand, 95 % interval");
   for (int i = 0; i < count; i++) {
     race_print(&entrants[i], &entrants[BY_HAND], rounds);
@@ -148,10 +179,14 @@ static void report(const struct workload *workload, const struct entrant *entran
 }
 
 /* Adds an entrant by a method, or by hand where it is NULL; 0 when that cannot be. */
-static int enter(struct workload *workload, int executions, const char *method, struct runner *runner,
-                 struct entrant *entrant) {
+static int enter(struct workload *workload, const struct mode *mode, const char *method, bool lends,
+                 struct runner *runner, struct entrant *entrant) {
   const size_t nrequests = (size_t)workload->pattern->sends.n + (size_t)workload->pattern->recvs.n;
-  *runner = (struct runner){.workload = workload, .executions = executions, .comm = MPI_COMM_NULL};
+  *runner = (struct runner){.workload = workload, .mode = mode, .lends = lends, .comm = MPI_COMM_NULL};
+  snprintf(runner->name, sizeof runner->name, "%s%s", method != NULL ? method : "by hand",
+           lends ? ", in the plan's memory" : "");
+  if (mode->writes)
+    runner->data = allocate(sent_bytes(workload));
   if (method == NULL) {
     MPI_Comm_dup(workload->team->comm, &runner->comm);
     runner->requests = allocate(nrequests * sizeof(MPI_Request));
@@ -159,7 +194,7 @@ static int enter(struct workload *workload, int executions, const char *method, 
     snprintf(runner->method, sizeof runner->method, "%s", method);
   if (method != NULL && !plan(runner))
     return 0;
-  *entrant = (struct entrant){.name = method != NULL ? runner->method : "by hand",
+  *entrant = (struct entrant){.name = runner->name,
                               .context = runner,
                               .prepare = prepare,
                               .execute = method != NULL ? run_plan : run_by_hand,
@@ -168,38 +203,40 @@ static int enter(struct workload *workload, int executions, const char *method, 
 }
 
 /* All entrants, and of store-and-forward the bytes that its messages need to travel. Returns how many. */
-static int enter_all(struct workload *workload, int executions, struct runner *runners,
+static int enter_all(struct workload *workload, const struct mode *mode, struct runner *runners,
                      struct entrant *entrants, int64_t *needed_bytes) {
   const int procs = workload->team->procs;
   const bool is_power_of_two = (procs & (procs - 1)) == 0;
   int count = 0;
-  for (; count < DIRECT_AGAIN + 1; count++) {
-    needed_bytes[count] = 0;
-    enter(workload, executions, count >= DIRECT ? "direct" : NULL, &runners[count], &entrants[count]);
-  }
-  needed_bytes[count] = 0;
-  count += enter(workload, executions, "shared", &runners[count], &entrants[count]);
-  for (int n = 2; n <= DIMS_MOST && 1 << n <= procs && executions == 1; n++) {
+  memset(needed_bytes, 0, ENTRANTS_MOST * sizeof *needed_bytes);
+  for (; count < DIRECT_AGAIN + 1; count++)
+    enter(workload, mode, count >= DIRECT ? "direct" : NULL, false, &runners[count], &entrants[count]);
+  count += enter(workload, mode, "shared", false, &runners[count], &entrants[count]);
+  count += enter(workload, mode, "lent", false, &runners[count], &entrants[count]);
+  if (mode->writes)
+    count += enter(workload, mode, "lent", true, &runners[count], &entrants[count]);
+  for (int n = 2; n <= DIMS_MOST && 1 << n <= procs && mode->executions == 1; n++) {
     char method[32];
     snprintf(method, sizeof method, "stfw:dims=%d", n);
     needed_bytes[count] = is_power_of_two ? needed_hop_bytes(workload, n) : 0;
-    count += enter(workload, executions, method, &runners[count], &entrants[count]);
+    count += enter(workload, mode, method, false, &runners[count], &entrants[count]);
   }
   return count;
 }
 
-static int compare_executions(struct workload *workload, struct sync *sync, const char *pattern,
-                              double seconds, int executions) {
+static int compare_in(const struct mode *mode, struct workload *workload, struct sync *sync,
+                      const char *pattern, double seconds) {
   struct runner runners[ENTRANTS_MOST];
   struct entrant entrants[ENTRANTS_MOST];
   int64_t needed_bytes[ENTRANTS_MOST];
-  const int count = enter_all(workload, executions, runners, entrants, needed_bytes);
+  const int count = enter_all(workload, mode, runners, entrants, needed_bytes);
   const int rounds = race(workload->team, sync, entrants, count, seconds);
   if (rounds > 0)
     report(workload, entrants, count, rounds, pattern, needed_bytes);
   for (int i = 0; i < count; i++) {
     swp_plan_free(&runners[i].plan);
     free(runners[i].requests);
+    free(runners[i].data);
     if (runners[i].comm != MPI_COMM_NULL)
       MPI_Comm_free(&runners[i].comm);
   }
@@ -210,8 +247,10 @@ static int compare_executions(struct workload *workload, struct sync *sync, cons
 static int compare(struct workload *workload, const struct pattern_features *features, struct sync *sync,
                    const char *pattern, double seconds) {
   (void)features;
-  const int status = compare_executions(workload, sync, pattern, seconds, 1);
-  return status != 0 ? status : compare_executions(workload, sync, pattern, seconds, BACK_TO_BACK);
+  int status = 0;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes && status == 0; i++)
+    status = compare_in(&modes[i], workload, sync, pattern, seconds);
+  return status;
 }
 
 int main(int argc, char **argv) {
