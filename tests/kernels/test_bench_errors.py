@@ -417,7 +417,8 @@ def test_the_launcher_of_another_mpi_is_named(built, launched, kernels_of, tmp_p
     mixed = Kernels(kernels_of(launched).mpi, kernels_of(built).build)
     result = bench(mixed, tmp_path / "raw.jsonl")
     assert result.status != 0
-    assert result.complaints  # of one rank at least: its end may end the other
+    # Of one rank at least: its end may end the other. MPICH 5 refuses when it starts, and says why.
+    assert result.complaints or "unsupported PMI version" in result.stderr
     for line in result.complaints:
         assert "the launcher started 2 processes" in line
         assert "the launcher of the MPI that it was built with" in line
