@@ -3,6 +3,7 @@
 "Segments" are the samples of many cases in one array, one after the other, with their lengths.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -38,13 +39,15 @@ def sort_segments(values: NDArray[np.float32], lengths: Integers) -> NDArray[np.
     return keys.astype(np.uint32).view(np.float32)
 
 
-def segment_quantiles(ordered: NDArray[np.float32], lengths: Integers, quantile: float) -> Floats:
+def segment_quantiles(
+    ordered: NDArray[np.float32], lengths: Integers, quantiles: float | Sequence[float]
+) -> Floats:
     """Return a quantile of every sorted segment, interpolated between neighbours.
 
-    No segment may be empty.
+    Of several quantiles each has a row. No segment may be empty.
     """
     begin = np.cumsum(lengths) - lengths
-    position = (lengths - 1) * quantile
+    position = np.multiply.outer(quantiles, lengths - 1)
     lower = np.floor(position).astype(np.int64)
     upper = np.ceil(position).astype(np.int64)
     low, high = ordered[begin + lower].astype(float), ordered[begin + upper].astype(float)

@@ -232,9 +232,7 @@ def _centres(values: np.ndarray, lengths: Integers) -> tuple[Floats, Floats]:
     if not len(lengths):
         return np.empty(0), np.empty(0)
     ordered = stats.sort_segments(values, lengths)
-    low, middle, high = (
-        np.log(stats.segment_quantiles(ordered, lengths, at)) for at in (0.25, 0.5, 0.75)
-    )
+    low, middle, high = np.log(stats.segment_quantiles(ordered, lengths, (0.25, 0.5, 0.75)))
     with np.errstate(invalid="ignore", divide="ignore"):
         spreads = (high - low) / _NORMAL_IQR / (1 - 1.25 / lengths)
     return middle, np.where(lengths > 1, spreads, np.nan)

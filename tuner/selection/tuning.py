@@ -6,8 +6,8 @@ from dataclasses import fields
 
 from tuner import __version__
 from tuner.domain import off
-from tuner.domain.records import Cell, Header, System
-from tuner.domain.tables import Point, Provenance, Table
+from tuner.domain.records import Header, System
+from tuner.domain.tables import Provenance, Table
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import machines
 from tuner.rawfile import reading
@@ -50,14 +50,8 @@ def tune(
             f"{system} has no campaign {missing[0]}; available: {', '.join(measured.index)}"
         )
     names = sorted(campaigns or measured.index)
-    cells: list[Cell] = []
-    decided: dict[str, list[Point]] = {}
-    undecided = store.undecided(system)
-    for name in names:
-        of_campaign = store.contents(system, campaign=name)
-        if name in undecided:
-            decided[name] = decide(of_campaign)
-        cells += of_campaign
+    measurements = {name: store.contents(system, campaign=name) for name in names}
+    cells = [cell for its in measurements.values() for cell in its]
     description = described.loc[system].to_dict()
     required_executions = required_on(description["name"], required_executions)
     soaked = soaks.verdicts(soak.stored(store, system))
@@ -65,7 +59,8 @@ def tune(
     trust = Trust(cells, headers)
     candidates = soaks.candidates(cells, soaked)
     used_here = [cell for cell in candidates if not off.is_off_here(cell.key.method)]
-    points = soaks.withhold(decide(used_here, trust), soaked, required_executions)
+    decided = decide(used_here, trust)
+    points = soaks.withhold(decided, soaked, required_executions)
     doubts = shares(cells, trust)
     used = measured.loc[names]
     newest = used.sort_values("last_date").iloc[-1]
@@ -85,10 +80,17 @@ def tune(
         required_executions=required_executions,
     )
     table = Table(provenance, compile_rules(points, provenance.cores), points)
+    undecided = store.undecided(system)
+    whole = len(names) == 1 and len(used_here) == len(cells)
+    alone = {
+        name: decided if whole else decide(its, Trust(its, headers))
+        for name, its in measurements.items()
+        if name in undecided
+    }
     with store.transaction():
         store.put_table(table)
-        for name, alone in decided.items():
-            store.put_decisions(system, name, alone)
+        for name, its_points in alone.items():
+            store.put_decisions(system, name, its_points)
     return table
 
 
