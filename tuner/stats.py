@@ -93,15 +93,15 @@ def summarise(values: NDArray[np.float32], lengths: Integers) -> Summary:
     """Summarise segments; `low` and `high` are the order-statistic interval of the median."""
     ordered = sort_segments(values, lengths)
     begin = np.cumsum(lengths) - lengths
-    median = segment_quantiles(ordered, lengths, 0.5)
+    p10, median, p90 = segment_quantiles(ordered, lengths, (0.1, 0.5, 0.9))
     lower, upper = median_interval_ranks(lengths)
     above = ordered > np.repeat(2 * median, lengths)
     return Summary(
         median=median,
         low=ordered[begin + lower].astype(float),
         high=ordered[begin + upper].astype(float),
-        p10=segment_quantiles(ordered, lengths, 0.1),
-        p90=segment_quantiles(ordered, lengths, 0.9),
+        p10=p10,
+        p90=p90,
         above_2_medians=np.add.reduceat(above, begin, dtype=np.int64) / lengths,
     )
 

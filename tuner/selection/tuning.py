@@ -81,16 +81,17 @@ def tune(
     )
     table = Table(provenance, compile_rules(points, provenance.cores), points)
     undecided = store.undecided(system)
-    whole = len(names) == 1 and len(used_here) == len(cells)
-    alone = {
-        name: decided if whole else decide(its, Trust(its, headers))
+    # Those of the only campaign, if nothing of it is left out, are made already.
+    are_made = len(names) == 1 and len(used_here) == len(cells)
+    of_campaigns = {
+        name: decided if are_made else decide(its, Trust(its, headers))
         for name, its in measurements.items()
         if name in undecided
     }
     with store.transaction():
         store.put_table(table)
-        for name, its_points in alone.items():
-            store.put_decisions(system, name, its_points)
+        for name, of_campaign in of_campaigns.items():
+            store.put_decisions(system, name, of_campaign)
     return table
 
 
