@@ -330,6 +330,21 @@ def test_what_a_campaign_decides_holds_until_launches_come(database: Path, tmp_p
         assert store.decisions(system, campaign, "exchange") != alone
 
 
+def test_what_a_campaign_decides_in_one_allocation_waits_for_others(tmp_path: Path) -> None:
+    """Beside other campaigns, too."""
+    for name in ("20260101T000000Z", "20260102T000000Z"):
+        for path in synthetic.write(tmp_path, synthetic.Campaign(name=name, sizes=(8, 64))):
+            path.write_text(path.read_text().replace("{", '{"allocation": "job-17", ', 1))
+    database = tmp_path / "store.db"
+    ingest(database, [tmp_path])
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        tune(store, system)
+        for campaign in store.campaigns(system)["campaign"]:
+            points = store.decisions(system, campaign, "exchange")
+            assert {point.status for point in points} == {"faster in this allocation"}
+
+
 def test_a_method_that_is_off_is_in_no_rule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
