@@ -23,7 +23,7 @@ enum {
   PASSES = 2,
   PASS_LOOKS = 4,
   LOOKS = PASSES * PASS_LOOKS,
-  AGAIN = 2,
+  CONFIRMED = 2,
   SPECS_BYTES = 1 << 14
 };
 
@@ -209,20 +209,24 @@ static bool is_proved(const struct workload *workload, struct contender *contend
   return differs && same == NULL;
 }
 
-/* Takes the plan from a contender that is not proved, even after another look. */
+/* Takes the plan from a contender that is not proved. What the first look does not prove, chance may seem to
+   prove at another, so the most of three further looks decide. */
 static void judge(const struct workload *workload, struct contender *contenders, int count, int index,
                   struct sight *sights) {
   struct contender *contender = &contenders[index];
-  for (int look = 0; !is_proved(workload, contenders, count, index, sights); look++) {
-    if (look == AGAIN) {
-      swp_plan_free(&contender->plan);
-      return;
-    }
+  bool proved = is_proved(workload, contenders, count, index, sights);
+  for (int yes = 0, no = 0; !proved && no < CONFIRMED;) {
     if (observe(workload, contender->spec, contender->plan, &sights[index]) != SWP_SUCCESS) {
       refuse(contender);
       return;
     }
+    if (is_proved(workload, contenders, count, index, sights))
+      proved = ++yes == CONFIRMED;
+    else
+      no++;
   }
+  if (!proved)
+    swp_plan_free(&contender->plan);
 }
 
 /* MPICH silently runs another algorithm if one cannot do a call, unless it is set to fail. Returns the
