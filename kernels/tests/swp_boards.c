@@ -98,8 +98,10 @@ static void begin(void) {
   const struct share share = {parts[0].bytes, (int64_t)sizeof *parts, (int64_t)sizeof *parts, NULL};
   memset(parts, 0, RANKS * sizeof *parts);
   memset(ranks, 0, sizeof ranks);
-  for (int r = 0; r < RANKS; r++)
-    swp_boards_begin(&ranks[r].boards, &share, r, RANKS, ranks[r].finished);
+  for (int r = 0; r < RANKS; r++) {
+    ranks[r].boards.share = share;
+    swp_boards_begin(&ranks[r].boards, r, RANKS, ranks[r].finished);
+  }
 }
 
 /* ---- One move of a rank ---- */

@@ -24,17 +24,15 @@ static void shared_free(struct swp_plan *plan) {
 
 static int shared_plan(struct swp_plan *plan) {
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
-  struct share share;
   if (state != NULL)
     state->finished = swp_plan_allocate(plan, plan->procs, sizeof *state->finished);
   const bool allocated = state != NULL && state->finished != NULL;
   int error = allocated ? SWP_SUCCESS : swp_plan_no_memory(plan);
-  error = swp_arena_take(plan->topology->arena, plan->comm, error, BOARDS_PART_BYTES, &share);
-  if (error != SWP_SUCCESS)
-    return error;
-  swp_boards_begin(&state->boards, &share, plan->rank, plan->procs, state->finished);
-  plan->account += share.bytes;
-  return SWP_SUCCESS;
+  struct share *share = state != NULL ? &state->boards.share : NULL;
+  error = swp_sharing_take(plan, plan->topology->arena, plan->comm, error, BOARDS_PART_BYTES, share);
+  if (error == SWP_SUCCESS)
+    swp_boards_begin(&state->boards, plan->rank, plan->procs, state->finished);
+  return error;
 }
 
 static struct roles roles_of(const struct swp_plan *plan) {

@@ -76,9 +76,8 @@ static int twolevel_plan(struct swp_plan *plan) {
   if (error != SWP_SUCCESS)
     return error;
   find_nodes(plan, state);
-  const struct division nodes = {"nodes", plan->hints.ppn, plan->hints.placement};
   const struct division peers = {"peers", plan->hints.ppn, plan->hints.placement};
-  TRY(swp_part_take(plan, &nodes, state->number, state->local, &state->node));
+  TRY(swp_part_take_node(plan, &state->node));
   TRY(swp_part_take(plan, &peers, state->local, state->number, &state->peers));
   if (is_by_memory(&plan->spec))
     TRY(swp_agree(plan->comm, swp_node_plan(plan)));

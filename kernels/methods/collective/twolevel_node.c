@@ -80,15 +80,14 @@ done:
 
 int swp_node_plan(struct swp_plan *plan) {
   struct twolevel *state = plan->method_state;
-  struct share share;
   state->finished = swp_plan_allocate(plan, state->size, sizeof *state->finished);
   int error = state->finished != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
-  error = swp_arena_take(plan->topology->node_arena, state->node, error, BOARDS_PART_BYTES, &share);
+  error = swp_sharing_take(plan, plan->topology->node_arena, state->node, error, BOARDS_PART_BYTES,
+                           &state->boards.share);
   if (error != SWP_SUCCESS)
     return error;
-  swp_boards_begin(&state->boards, &share, state->local, state->size, state->finished);
+  swp_boards_begin(&state->boards, state->local, state->size, state->finished);
   state->by_memory = true;
-  plan->account += share.bytes;
   return SWP_SUCCESS;
 }
 

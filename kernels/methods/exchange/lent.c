@@ -102,15 +102,13 @@ done:
 }
 
 static int take_memory(struct swp_plan *plan, struct state *state) {
-  struct share share;
   int64_t bytes = 0;
   int error = state != NULL ? plan_local(plan, state, &bytes) : swp_plan_no_memory(plan);
-  error = swp_arena_take(plan->topology->arena, plan->comm, error, bytes, &share);
+  struct share *share = state != NULL ? &state->share : NULL;
+  error = swp_sharing_take(plan, plan->topology->arena, plan->comm, error, bytes, share);
   if (error != SWP_SUCCESS)
     return error;
-  state->share = share;
   state->call = swp_calls_begin;
-  plan->account += share.bytes;
   swp_reach(&head_of(state, plan->rank)->lent, state->call);
   swp_reach(&head_of(state, plan->rank)->completed, state->call);
   return SWP_SUCCESS;

@@ -52,10 +52,8 @@ static int begin(struct swp_plan *plan, struct schedule **schedule) {
 
 /* Takes the node's memory for the messages that go by it. As swp_slots_place. */
 static int take_memory(struct swp_plan *plan, struct schedule *schedule, int error) {
-  const struct division nodes = {"nodes", plan->hints.ppn, plan->hints.placement};
   MPI_Comm node;
-  int failed = swp_part_take(plan, &nodes, swp_topology_node(plan->topology, plan->rank),
-                             swp_topology_local(plan->topology, plan->rank), &node);
+  int failed = swp_part_take_node(plan, &node);
   if (failed != SWP_SUCCESS)
     return failed;
   error = swp_slots_place(plan, &schedule->slots, node, error);

@@ -1,10 +1,9 @@
 /* Boards of a collective in memory that all ranks share. */
 #include "boards.h"
 
-void swp_boards_begin(struct boards *boards, const struct share *share, int rank, int procs,
-                      uint64_t *finished) {
+void swp_boards_begin(struct boards *boards, int rank, int procs, uint64_t *finished) {
   *boards = (struct boards){
-      .share = *share, .rank = rank, .procs = procs, .step = swp_calls_begin, .finished = finished};
+      .share = boards->share, .rank = rank, .procs = procs, .step = swp_calls_begin, .finished = finished};
   for (int i = 0; i < procs; i++)
     finished[i] = boards->step;
   for (int turn = 0; turn < BOARDS; turn++) {

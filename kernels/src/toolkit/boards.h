@@ -74,9 +74,9 @@ static inline void swp_boards_finish(struct boards *boards) {
   swp_reach(swp_board_finished(boards, boards->rank), boards->step);
 }
 
-/* Begins with the step after swp_calls_begin. `finished` has room for procs numbers. Local. */
-void swp_boards_begin(struct boards *boards, const struct share *share, int rank, int procs,
-                      uint64_t *finished);
+/* Begins in boards->share, with the step after swp_calls_begin. `finished` has room for procs numbers. Local.
+ */
+void swp_boards_begin(struct boards *boards, int rank, int procs, uint64_t *finished);
 
 /* Waits until this rank may write its board of the step, or until another has posted its own. Errors:
  * SWP_ERR_MPI. */

@@ -100,6 +100,12 @@ int swp_part_take(struct swp_plan *plan, const struct division *division, int co
   return SWP_SUCCESS;
 }
 
+int swp_part_take_node(struct swp_plan *plan, MPI_Comm *part) {
+  const struct division nodes = {"nodes", plan->hints.ppn, plan->hints.placement};
+  return swp_part_take(plan, &nodes, swp_topology_node(plan->topology, plan->rank),
+                       swp_topology_local(plan->topology, plan->rank), part);
+}
+
 void swp_part_give(const struct swp_plan *plan, MPI_Comm *part) {
   if (*part != MPI_COMM_NULL && !plan->same_comm)
     MPI_Comm_free(part);

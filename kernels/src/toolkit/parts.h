@@ -19,6 +19,9 @@ struct division {
 int swp_part_take(struct swp_plan *plan, const struct division *division, int color, int order,
                   MPI_Comm *part);
 
+/* The ranks of this one's node, likewise. */
+int swp_part_take_node(struct swp_plan *plan, MPI_Comm *part);
+
 /* Ends the plan's use of the part. MPI_COMM_NULL is allowed. Collective on the part. */
 void swp_part_give(const struct swp_plan *plan, MPI_Comm *part);
 

@@ -14,7 +14,7 @@ struct probing {
   int failure; /* of this call: memory ran out for a message */
 };
 
-enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS };
+enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS, BULLETIN_TAG };
 
 /* Makes room for this many sends. Errors: SWP_ERR_MEMORY. */
 int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count);

@@ -16,7 +16,7 @@ enum {
   PARCEL_ALIGNMENT = 8,
   FAILURE_BYTES = 1, /* a letter of this length is the error of its sender */
   TURNS = 2,
-  FIRST_TAG = CONTROL_TAG + 1
+  FIRST_TAG = BULLETIN_TAG + 1
 };
 
 int swp_relay_plan(struct swp_plan *plan, struct relay *relay, int most_partners) {

@@ -29,6 +29,33 @@ int swp_sharing_check(const struct swp_plan *plan, int64_t bytes) {
                         plan->spec.text, (long long)bytes, MOST_BYTES);
 }
 
+struct sharers swp_sharers(const struct swp_plan *plan, bool on_node) {
+  const struct topology *topology = plan->topology;
+  const int node = swp_topology_node(topology, plan->rank);
+  if (on_node)
+    return (struct sharers){topology->node_arena, true, node, swp_topology_node_size(topology, node)};
+  return (struct sharers){topology->arena, false, node, plan->procs};
+}
+
+int swp_sharer_of(const struct swp_plan *plan, const struct sharers *sharers, int rank) {
+  return sharers->on_node ? swp_topology_local(plan->topology, rank) : rank;
+}
+
+int swp_sharer_rank(const struct swp_plan *plan, const struct sharers *sharers, int number) {
+  return sharers->on_node ? swp_topology_rank(plan->topology, sharers->node, number) : number;
+}
+
+int swp_sharing_take(struct swp_plan *plan, struct arena *arena, MPI_Comm comm, int error, int64_t bytes,
+                     struct share *share) {
+  struct share taken;
+  error = swp_arena_take(arena, comm, error, bytes, &taken);
+  if (error == SWP_SUCCESS) {
+    *share = taken;
+    plan->account += taken.bytes;
+  }
+  return error;
+}
+
 int swp_sharing_progress(struct swp_plan *plan) {
   int error = SWP_SUCCESS, found;
   swp_plan_relax(plan);

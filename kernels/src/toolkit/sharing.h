@@ -35,6 +35,23 @@ const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struc
 /* Whether a rank may take so many bytes of shared memory for a plan. Errors: SWP_ERR_NOT_APPLICABLE. */
 int swp_sharing_check(const struct swp_plan *plan, int64_t bytes);
 
+/* The ranks that share an arena: all of a plan, or those of this rank's node. */
+struct sharers {
+  struct arena *arena;
+  bool on_node;
+  int node, count;
+};
+
+struct sharers swp_sharers(const struct swp_plan *plan, bool on_node);
+
+/* The number of a rank among them, and the rank with a number. */
+int swp_sharer_of(const struct swp_plan *plan, const struct sharers *sharers, int rank);
+int swp_sharer_rank(const struct swp_plan *plan, const struct sharers *sharers, int number);
+
+/* Takes memory of an arena for a plan, as swp_arena_take. With an earlier error `share` may be NULL. */
+int swp_sharing_take(struct swp_plan *plan, struct arena *arena, MPI_Comm comm, int error, int64_t bytes,
+                     struct share *share);
+
 /* For a rank that has found nothing yet: lets MPI and other exchanges progress. Errors: SWP_ERR_MPI. */
 int swp_sharing_progress(struct swp_plan *plan);
 

@@ -11,11 +11,8 @@ struct partner {
 };
 
 int swp_slots_begin(struct swp_plan *plan, bool on_node, struct slots *slots) {
-  const int node = swp_topology_node(plan->topology, plan->rank);
-  slots->arena = on_node ? plan->topology->node_arena : plan->topology->arena;
-  slots->on_node = on_node;
-  slots->nparts = on_node ? swp_topology_node_size(plan->topology, node) : plan->procs;
-  slots->partners = swp_allocate((size_t)slots->nparts, sizeof *slots->partners, NULL);
+  slots->sharers = swp_sharers(plan, on_node);
+  slots->partners = swp_allocate((size_t)slots->sharers.count, sizeof *slots->partners, NULL);
   return slots->partners != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
@@ -23,16 +20,11 @@ void swp_slots_free(struct slots *slots) {
   swp_release(slots->partners);
   for (int direction = 0; direction < DIRECTIONS; direction++)
     swp_release(slots->channels[direction].items);
-  swp_arena_give(slots->arena, &slots->share);
-}
-
-/* The number of a rank among those of the arena. */
-static int part_of(const struct swp_plan *plan, const struct slots *slots, int rank) {
-  return slots->on_node ? swp_topology_local(plan->topology, rank) : rank;
+  swp_arena_give(slots->sharers.arena, &slots->share);
 }
 
 static struct partner *partner_of(const struct swp_plan *plan, const struct slots *slots, int rank) {
-  return &slots->partners[part_of(plan, slots, rank)];
+  return &slots->partners[swp_sharer_of(plan, &slots->sharers, rank)];
 }
 
 static int64_t slot_bytes(int64_t bytes) {
@@ -74,7 +66,7 @@ static int check_any(const struct swp_plan *plan, const struct slots *slots, int
   MPI_TRY(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, plan->comm));
   if (!any)
     error = swp_fail(SWP_ERR_NOT_APPLICABLE, "%s: no message%s is of %d bytes or less", plan->spec.text,
-                     slots->on_node ? " on a node" : "", SHARING_BYTES);
+                     slots->sharers.on_node ? " on a node" : "", SHARING_BYTES);
 done:
   return error;
 }
@@ -82,7 +74,7 @@ done:
 /* Places what this rank writes. */
 static void lay_out(const struct swp_plan *plan, struct slots *slots) {
   struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
-  char *place = swp_share_of(&slots->share, part_of(plan, slots, plan->rank));
+  char *place = swp_share_of(&slots->share, swp_sharer_of(plan, &slots->sharers, plan->rank));
   for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++) {
     out[i].slots = place;
     for (uint64_t slot = 0; slot < SLOTS; slot++)
@@ -110,9 +102,9 @@ static struct box *box_of(const struct swp_plan *plan, const struct slots *slots
 /* For each partner, where in this rank's part the slots for that one begin, or, if it only receives from it,
    what it has read. */
 static int list_places(const struct swp_plan *plan, struct slots *slots, struct mail *mail) {
-  const char *mine = swp_share_of(&slots->share, part_of(plan, slots, plan->rank));
+  const char *mine = swp_share_of(&slots->share, swp_sharer_of(plan, &slots->sharers, plan->rank));
   struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
-  swp_mail_begin(mail, slots->nparts);
+  swp_mail_begin(mail, slots->sharers.count);
   if (mail->boxes == NULL)
     return swp_plan_no_memory(plan);
   mail->nboxes = 0;
@@ -131,7 +123,8 @@ static int list_places(const struct swp_plan *plan, struct slots *slots, struct 
 /* The next place that a rank told. */
 static char *next_place(const struct swp_plan *plan, const struct slots *slots, int rank) {
   struct partner *partner = partner_of(plan, slots, rank);
-  return swp_share_of(&slots->share, part_of(plan, slots, rank)) + partner->box->in[partner->nread++];
+  return swp_share_of(&slots->share, swp_sharer_of(plan, &slots->sharers, rank)) +
+         partner->box->in[partner->nread++];
 }
 
 static void read_places(const struct swp_plan *plan, const struct slots *slots) {
@@ -155,16 +148,14 @@ done:
 }
 
 int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error) {
-  struct share share;
   const int64_t bytes = part_bytes(slots);
   TRY(check_any(plan, slots, error == SWP_SUCCESS ? swp_sharing_check(plan, bytes) : error));
   /* Agreed on the arena's ranks only. On a node without messages one byte, as nothing cannot be given back.
    */
-  error = swp_arena_take(slots->arena, comm, SWP_SUCCESS, bytes > 0 ? bytes : 1, &share);
+  error =
+      swp_sharing_take(plan, slots->sharers.arena, comm, SWP_SUCCESS, bytes > 0 ? bytes : 1, &slots->share);
   if (error == SWP_SUCCESS) {
-    slots->share = share;
     slots->call = swp_calls_begin;
-    plan->account += share.bytes;
     for (int direction = 0; direction < DIRECTIONS; direction++)
       swp_array_trim(&slots->channels[direction], sizeof(struct channel), &plan->account);
     lay_out(plan, slots);

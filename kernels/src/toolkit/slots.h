@@ -33,14 +33,12 @@ struct channel {
 
 /* The messages by slots of a plan. Zeroed: none. */
 struct slots {
-  struct arena *arena; /* NULL: there are none */
-  bool on_node;        /* it is that of the node's ranks, not of all */
+  struct sharers sharers; /* without an arena there are none */
   struct share share;
   uint64_t call;                     /* the last that was started */
   struct array channels[DIRECTIONS]; /* of struct channel */
   int64_t copied_bytes;              /* by this rank, in each call */
-  int nparts;                        /* ranks of the arena */
-  struct partner *partners;          /* while planning: what is known of each of them */
+  struct partner *partners;          /* while planning: what is known of each sharer */
 };
 
 /* Must be called before the next two. on_node: messages are those between ranks of a node, else of all.

@@ -1,5 +1,5 @@
 /*
- * The bulletins of kernels/methods/discovery/shared.c: in each of LAST calls, every one of RANKS writes its own
+ * The bulletins of kernels/src/toolkit/bulletins.c: in each of LAST calls, every one of RANKS writes its own
  * and reads all others. To be refuted: BULLETINS=1.
  */
 #ifndef BULLETINS
