@@ -302,6 +302,7 @@ def test_discovery() -> None:
         "pex": payload + min(7 * GAP + ALPHA, 3 * ALPHA + 3 * 4 * 4 * PER_BYTE),
         "pcx": payload + 3 * ALPHA + (4 + 2 + 1) * 4 * PER_BYTE,
         "rsx": payload + 2 * barrier + ALPHA,
+        "put": payload + barrier + ALPHA,
         "nbx": payload + PENALTY + barrier,
         "dense": payload + 6 * (GAP + OVERHEAD),
         "shared": ALPHA + 2 * size * COPYING,
@@ -321,6 +322,10 @@ def test_a_discovery_by_nodes_forwards_on_them_before_and_after_the_consensus() 
     off_node = 10 * (ALPHA + GAP + OVERHEAD) + parts * 2 / 3 * (10 * PER_BYTE + COPYING)
     barrier = 3 * 10 * (ALPHA + PER_BYTE)
     assert times["nap"] == pytest.approx(2 * on_node + off_node + PENALTY + barrier)
+    assert times["nap:find=dense"] == pytest.approx(2 * on_node + off_node)
+    assert times["nap:find=put"] == pytest.approx(2 * on_node + off_node + barrier)
+    by_memory = ALPHA + parts * COPYING
+    assert times["nap:find=dense,node=shared"] == pytest.approx(2 * by_memory + off_node)
     assert "shared" not in times
     one_way = 10 * ALPHA + parts / 2 * (10 * PER_BYTE + COPYING)
     assert times["stfw:radix=2"] == pytest.approx(on_node + 2 * one_way)
@@ -384,6 +389,14 @@ def test_empty_messages_of_dense_have_a_latency_if_there_are_no_others() -> None
     ]
     assert times[:2] == [ALPHA + GAP + OVERHEAD] * 2
     assert times[2] == ALPHA + GAP
+
+
+def test_short_messages_are_put_before_the_fence() -> None:
+    ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
+    predictor = predict.of_discovery(machine(), ring, 8, ["put"])
+    fenced = 3 * (ALPHA + PER_BYTE) + ALPHA
+    assert predictor.times(48) == {"put": fenced}
+    assert predictor.times(49) == {"put": fenced + ALPHA + 49 * PER_BYTE}
 
 
 def test_bruck_sends_the_blocks_whose_number_has_the_bit() -> None:

@@ -36,6 +36,7 @@ _FAMILY_COLORS = {
     # discovery
     "pcx": _GREEN,
     "rsx": _PURPLE,
+    "put": _INDIGO,
     "nbx": _ORANGE,
     "dense": _TEAL,
     "shared": _OCHRE,
@@ -66,6 +67,7 @@ _FAMILY_SYMBOLS = {
     "pcx": "triangle-up",
     "alltoallv": "cross",
     "rsx": "cross",
+    "put": "triangle-down",
     "nap": "hexagon",
     "lent": "pentagon",
     "nbx": "diamond",
@@ -137,7 +139,7 @@ def method_style(spec: str) -> MethodStyle:
         return MethodStyle(color, "solid", _FAMILY_SYMBOLS.get(family, "square"))
     # The first two factors of a process count distinguish its grids: one by marker, one by dash.
     grid = _GRID.match(parameters)
-    first, second = map(int, grid.groups()) if grid else (code, code)
+    first, second = map(int, grid.groups()) if grid else (code >> 8, code)
     return MethodStyle(
         color, _DASHES[1 + second % (len(_DASHES) - 1)], _SYMBOLS[first % len(_SYMBOLS)]
     )

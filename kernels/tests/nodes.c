@@ -3,6 +3,7 @@
 
 #include "testing.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct swp_hints oracle_hints = SWP_HINTS_DEFAULT;
@@ -20,8 +21,12 @@ bool needs_one_node(const char *method) {
   return strcmp(method, "shared") == 0 || strcmp(method, "lent") == 0;
 }
 
-bool needs_nodes(const char *method) {
+static bool needs_neighbors(const char *method) {
   return strstr(method, "node=shared") != NULL;
+}
+
+bool needs_nodes(const char *method) {
+  return needs_neighbors(method) || strstr(method, "find=") != NULL;
 }
 
 static int lowest_on_machine(MPI_Comm comm, int rank) {
@@ -46,4 +51,16 @@ int *nodes_of(MPI_Comm comm) {
   int *nodes = test_allocate((size_t)procs * sizeof *nodes);
   MPI_Allgather(&mine, 1, MPI_INT, nodes, 1, MPI_INT, comm);
   return nodes;
+}
+
+bool nodes_suffice(MPI_Comm comm, const char *method) {
+  int procs, *nodes = nodes_of(comm);
+  bool several = false, together = false;
+  MPI_Comm_size(comm, &procs);
+  for (int rank = 0; rank < procs; rank++) {
+    several = several || nodes[rank] != nodes[0];
+    together = together || nodes[rank] != rank;
+  }
+  free(nodes);
+  return !needs_nodes(method) || (several && (together || !needs_neighbors(method)));
 }

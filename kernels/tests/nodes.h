@@ -12,8 +12,10 @@ extern struct swp_hints oracle_hints;
 /* Whether all ranks are on one node of the machine. Collective. */
 bool ranks_share_memory(MPI_Comm comm);
 
-/* Whether an exchange method is only for several nodes of several ranks. */
+/* Whether a method of an exchange or discovery is only for several nodes, and whether it is applicable to
+   those that plans see. The second is collective. */
 bool needs_nodes(const char *method);
+bool nodes_suffice(MPI_Comm comm, const char *method);
 
 /* Whether a method of an exchange or discovery is only for ranks that all share memory. */
 bool needs_one_node(const char *method);

@@ -71,25 +71,19 @@ static bool any_is_small(const struct exchange_run *run, const int *nodes) {
 
 enum answer { NO, YES, MAYBE };
 
-/* What a node gathers and distributes may or may not fit into slots: that depends on how nodes are dealt. */
-static enum answer is_by_memory_of_nodes(const struct exchange_run *run) {
-  const int procs = run->traffic->procs;
-  int *nodes = nodes_of(run->comm);
-  bool several = false, together = false;
-  for (int rank = 0; rank < procs; rank++) {
-    several = several || nodes[rank] != nodes[0];
-    together = together || nodes[rank] != rank;
-  }
-  enum answer answer = !several || !together ? NO : any_is_small(run, nodes) ? YES : MAYBE;
-  free(nodes);
-  return answer;
-}
-
-/* Whether the method is applicable to the traffic. */
+/* Whether the method is applicable to the traffic. What a node gathers and distributes may or may not fit
+   into slots: that depends on how nodes are dealt. */
 static enum answer can_be_planned(const struct exchange_run *run, const char *method) {
   if (strcmp(method, "shared") == 0)
     return any_is_small(run, NULL) ? YES : NO;
-  return needs_nodes(method) ? is_by_memory_of_nodes(run) : YES;
+  if (!needs_nodes(method))
+    return YES;
+  if (!nodes_suffice(run->comm, method))
+    return NO;
+  int *nodes = nodes_of(run->comm);
+  const enum answer answer = any_is_small(run, nodes) ? YES : MAYBE;
+  free(nodes);
+  return answer;
 }
 
 static void make_buffers(struct exchange_run *run) {

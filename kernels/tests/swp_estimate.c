@@ -81,7 +81,7 @@ static bool is_applicable(const swp_plan *plan, const char *text) {
 
 static void print_one(swp_plan *plan, const swp_table *table, const char *spec) {
   double seconds;
-  if (plan->operation == SWP_EXCHANGE && !is_applicable(plan, spec))
+  if (plan->operation <= SWP_DISCOVERY && !is_applicable(plan, spec))
     return;
   const int error = swp_estimate_seconds(plan, &table->model, spec, &seconds);
   if (error == SWP_ERR_NOT_APPLICABLE)

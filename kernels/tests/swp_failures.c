@@ -399,7 +399,8 @@ static void a_discovery_goes_on_without(const char *method, int culprit) {
 static void every_discovery_goes_on_without(int culprit) {
   char *specs = all_specs(SWP_DISCOVERY, procs);
   for (char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
-    a_discovery_goes_on_without(spec, culprit);
+    if (!needs_nodes(spec))
+      a_discovery_goes_on_without(spec, culprit);
   free(specs);
 }
 

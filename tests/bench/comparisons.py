@@ -1,10 +1,10 @@
 """The library against code written by hand and against peers, under every MPI of this machine.
 
-The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks, that of fields also on
-four virtual nodes of two ranks, and counts the instructions that the preloaded library adds to a
-call, if valgrind is installed. Peers take part if they are installed: SWP_BENCH_MPI_ADVANCE and
-SWP_BENCH_PETSC name their prefixes, with {mpi} for the name of the MPI they were built with, as
-/opt/petsc-{mpi}.
+The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks, those of fields and of
+discovery also on four virtual nodes of two ranks, and counts the instructions that the preloaded
+library adds to a call, if valgrind is installed. Peers take part if they are installed:
+SWP_BENCH_MPI_ADVANCE and SWP_BENCH_PETSC name their prefixes, with {mpi} for the name of the MPI
+they were built with, as /opt/petsc-{mpi}.
 Run from the checkout: python -m tests.bench.comparisons [--seconds S] [--sync window|hca|barrier]
 """
 
@@ -31,17 +31,19 @@ from tuner.machine.nodes.launch import SYSTEM
 PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
 PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery", "swp_compare_fields")
 TIMED = re.compile(r"  (\S.*?) +[\d.]+ us +([\d.]+) \[")  # an entrant, beside the first one
-BARS = {"8 B": 0.5, "1024 B": 0.6, "65536 B": 1.0}
-"""The most of `shared`, back to back on two ranks, in times of the exchange by hand."""
-LENT_BAR = 0.65
-"""The most of `lent` where the program writes what it sends to the plan's memory, at 64 KiB."""
+SHARED = r"exchange, 2 ranks, random.*, {} B, back to back: shared$"
+LENT = r"exchange, 2 ranks, random.*, 65536 B, written.*: lent, in the plan's memory$"
+BARS = {SHARED.format(8): 0.5, SHARED.format(1024): 0.6, SHARED.format(65536): 1.0, LENT: 0.65}
+"""The most on two ranks, in times of the exchange by hand; of `lent` where the program writes what
+it sends to the plan's memory."""
 PROCS = 8
 """Ranks on four virtual nodes."""
-FIELDS_BAR = 0.45
-"""The most of three fields of 8 bytes on virtual nodes, in times of three exchanges."""
-FIELDS = re.compile(r"3 fields, \d+ ranks, random.*, 8 B: fields$")
-SHARED = re.compile(r"exchange, 2 ranks, random.*, (\d+ B), back to back: shared$")
-LENT = re.compile(r"exchange, 2 ranks, random.*, 65536 B, written.*: lent, in the plan's memory$")
+NODE_PROGRAMS = ("swp_compare_fields", "swp_compare_discovery")
+NODE_BARS = {
+    r"3 fields, \d+ ranks, random.*, 8 B: fields$": 0.45,
+    r"discovery, .* (8|1024) B: .* / known senders, the fastest of each$": 1.1,
+}
+"""The most on virtual nodes, in times of three exchanges, and of sends to known senders."""
 BEST = re.compile(r"  (\S.* / \S.*): ([\d.]+) \[")
 
 
@@ -82,7 +84,8 @@ def runs(
         with place(PROCS) as (system, starter):
             for kernels in built:
                 start = starter(kernels.mpi, kernels.build)
-                yield kernels, "swp_compare_fields", f"{system}, {PROCS} ranks", start
+                for program in NODE_PROGRAMS:
+                    yield kernels, program, f"{system}, {PROCS} ranks", start
 
 
 def compare(
@@ -99,13 +102,12 @@ def compare(
     figures = list(ratios(done.stdout))
     if done.returncode != 0 or not figures:
         raise ComparisonError(f"{title.rstrip()}: failed with exit status {done.returncode}")
+    on_nodes = where.startswith(SYSTEM)
+    bars = NODE_BARS if on_nodes else BARS
     for name, ratio, unit in figures:
-        shared = SHARED.match(name)
-        bar = BARS[shared[1]] if shared else LENT_BAR if LENT.match(name) else None
-        if where.startswith(SYSTEM):
-            bar = FIELDS_BAR if FIELDS.match(name) else None
-            name = f"{where}: {name}"
-        yield Figure(f"{kernels.mpi.name}: {name}", ratio, unit, most=bar)
+        bar = next((most for pattern, most in bars.items() if re.match(pattern, name)), None)
+        place_of = f"{where}: " if on_nodes else ""
+        yield Figure(f"{kernels.mpi.name}: {place_of}{name}", ratio, unit, most=bar)
 
 
 def ratios(text: str) -> Iterator[tuple[str, float, str]]:
@@ -133,7 +135,7 @@ def main() -> int:
         "--nodes",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="fields on virtual nodes too (%(default)s)",
+        help="fields and discovery on virtual nodes too (%(default)s)",
     )
     least = {"seconds": 0.01, "procs": [2], "nodes": False}
     options = options_of(parser, "comparisons", least)

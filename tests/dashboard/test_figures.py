@@ -22,7 +22,8 @@ from tuner.domain.tables import UNSOAKED
 METHODS = [
     *("direct", "neighbor", "alltoallv", "nap"),
     *(f"stfw:dims={dims}" for dims in range(2, 11)),
-    *("stfw:radix=2", "pex", "pcx", "rsx", "nbx", "nbx:barrier=dissemination", "dense", "shared"),
+    *("stfw:radix=2", "pex", "pcx", "rsx", "put", "nbx", "nbx:barrier=dissemination"),
+    *("dense", "shared", "nap:find=dense", "nap:find=put", "nap:find=dense,node=shared"),
 ]
 COLLECTIVES = {
     "bcast": ["vendor", "binomial", "knomial", "chain", "scatter_allgather", "bine"],

@@ -33,8 +33,10 @@ VALGRIND = (
 )
 
 BY_NODE = (
-    *("exchange:nap", "exchange:nap:sharing=no", "discovery:nap"),
+    *("exchange:nap", "exchange:nap:sharing=no"),
     *("exchange:nap:node=shared", "exchange:nap:sharing=no,node=shared"),
+    *("discovery:nap", "discovery:nap:find=dense", "discovery:nap:find=put"),
+    *("discovery:nap:node=shared", "discovery:nap:find=dense,node=shared"),
 )
 
 ORACLE_PROCS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16]

@@ -24,6 +24,7 @@ from tuner.stats import Floats
 
 _SMALL_BYTES = 8
 _HEADER_BYTES = 16  # of each part that is forwarded
+_SLIP_BYTES = 48  # the largest message that `put` puts
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ class Census:
         later_s = (partners - 1) * (each.step_s + each.receive_s)
         return each.alpha_s + later_s + moved_bytes * (each.beta_s + self.copy_s_per_byte)
 
+    def forward_by_memory_s(self) -> float:
+        """Return the time of a stage on a node by its memory: a small message's, and two copies."""
+        ppn = min(self.network.ppn, self.procs)
+        copied_bytes = 2 * self.parts_bytes * (ppn - 1) / ppn
+        return self.network.on.of(_SMALL_BYTES).alpha_s + copied_bytes * self.copy_s_per_byte
+
     def rounds_s(self, blocks: Iterable[tuple[int, int]], began_s: Floats) -> Floats:
         """Return when rounds end; in each, ranks send `size` bytes to the rank `distance` on."""
         for distance, size in blocks:
@@ -106,11 +113,23 @@ def _pcx(census: Census) -> float:
 
 
 def _rsx(census: Census) -> float:
-    each = census.network.slowest.of(_SMALL_BYTES)
-    # The process that owns a sum handles each contribution, as in most libraries.
-    counted_s = each.alpha_s + max(census.degree - 1, 0) * (each.step_s + each.receive_s)
-    fenced = census.fence_s(census.begin_s) + counted_s
+    fenced = census.fence_s(census.begin_s) + _one_sided_s(census)
     return _probed_s(census, census.fence_s(fenced))
+
+
+def _put(census: Census) -> float:
+    fenced = census.fence_s(census.begin_s + _one_sided_s(census))
+    short = census.payload.items * census.size_bytes <= _SLIP_BYTES
+    return float(fenced.max()) if short.all() else _probed_s(census, fenced)
+
+
+def _one_sided_s(census: Census) -> float:
+    """Return the time of a small one-sided operation on each receiver.
+
+    The process that owns the memory handles each, as in most libraries.
+    """
+    each = census.network.slowest.of(_SMALL_BYTES)
+    return each.alpha_s + max(census.degree - 1, 0) * (each.step_s + each.receive_s)
 
 
 def _nbx(census: Census) -> float | NotIdentified:
@@ -148,14 +167,21 @@ def _stfw(grid: Grid, census: Census) -> float:
     return sum(census.forward_s(size - 1, census.network.ppn % end == 0) for size, end in ends)
 
 
-def _nap(census: Census) -> float | NotIdentified:
+def _nap(find: str, by_memory: bool, census: Census) -> float | NotIdentified:
+    """Return the time of both steps on the nodes, and of the letters between them."""
     ppn = min(census.network.ppn, census.procs)
     nodes = -(-census.procs // ppn)
-    on_node_s = census.forward_s(ppn - 1, local=True)
+    on_node_s = census.forward_by_memory_s() if by_memory else census.forward_s(ppn - 1, local=True)
     if nodes == 1:
         return on_node_s
-    letters = min(-(-(nodes - 1) // ppn), census.degree)
-    return _consensus(census, 2 * on_node_s + census.forward_s(letters, local=False))
+    share = -(-(nodes - 1) // ppn)
+    letters = share if find == "dense" else min(share, census.degree)
+    crossed_s = 2 * on_node_s + census.forward_s(letters, local=False)
+    if find == "dense":
+        return crossed_s
+    if find == "put":
+        return crossed_s + float(census.fence_s(census.begin_s).max())
+    return _consensus(census, crossed_s)
 
 
 def _probed_s(census: Census, began_s: Floats) -> float:
@@ -169,12 +195,15 @@ FORMULAS: dict[str, Formula] = {
     "pex": _pex,
     "pcx": _pcx,
     "rsx": _rsx,
+    "put": _put,
     "nbx": _nbx,
     "dense": _dense,
     "shared": _shared,
-    "nap": _nap,
+    "nap": partial(_nap, "consensus", False),
 }
-"""Formulas by method; that of `stfw` depends on its grid."""
+"""Formulas by method; that of `stfw` depends on its grid, others of `nap` on its parameters."""
+
+_NAP_ON_NODES = ("nap:find=dense", "nap:find=put", "nap:find=dense,node=shared")
 
 
 def formula(spec: str, procs: int) -> Formula | None:
@@ -182,11 +211,17 @@ def formula(spec: str, procs: int) -> Formula | None:
 
     Raises MethodError for a grid that there is not on so many ranks.
     """
-    name = spec.partition(":")[0]
-    return partial(_stfw, stfw_grid(spec, procs)) if name == "stfw" else FORMULAS.get(name)
+    name, _, parameters = spec.partition(":")
+    if name == "stfw":
+        return partial(_stfw, stfw_grid(spec, procs))
+    if name == "nap":
+        given = dict(parameter.partition("=")[::2] for parameter in parameters.split(","))
+        return partial(_nap, given.get("find", "consensus"), given.get("node") == "shared")
+    return FORMULAS.get(name)
 
 
 def methods(procs: int, ppn: int) -> list[str]:
     """Return the specs that the library would try, with either barrier as one."""
     names = [name for name in FORMULAS if name != "shared" or procs <= ppn]
-    return [*names, *stfw_specs(procs)]
+    more = [spec for spec in _NAP_ON_NODES if ppn > 1 or "shared" not in spec]
+    return [*names, *more * (2 < procs > ppn), *stfw_specs(procs)]

@@ -1,32 +1,85 @@
 /*
  * nap: node-aware discovery, after the node-aware exchange of Bienz, Gropp and Olson (2019). Ranks of a node
- * combine messages to the same other node in one letter, nodes find their senders by nonblocking consensus,
- * and received letters are distributed on the node. Messages on the node are sent in the first of these
- * steps.
+ * combine messages to the same other node in one letter, nodes find their senders, and received letters are
+ * distributed on the node. Messages on the node are sent in the first of these steps. Nodes find their
+ * senders by nonblocking consensus, by sending every node a letter, or by one-sided communication (as in
+ * Geyko, Collom, Schafer, Bridges, Bienz, arXiv 2308.13869); letters on the node are sent by MPI or written
+ * in its memory.
  *
  * As no rank knows the volumes, destination nodes are dealt in turn: on node M, local rank N mod (ranks on M)
  * sends to node N, where local rank M mod (ranks on N) receives.
  */
-#include "formulas.h"
+#include "bulletins.h"
 #include "consensus.h"
+#include "formulas.h"
+#include "parts.h"
+#include "puts.h"
 #include "relay.h"
-#include "topology.h"
 
 #include <stdio.h>
 
-enum { GATHER, DISTRIBUTE }; /* the stages on the node */
+enum { BARRIER, FIND, NODE };
+enum { FIND_CONSENSUS, FIND_DENSE, FIND_PUT };
+enum { NODE_MPI, NODE_SHARED };
+static const char *const find_choices[] = {
+    [FIND_CONSENSUS] = "consensus", [FIND_DENSE] = "dense", [FIND_PUT] = "put", NULL};
+static const char *const node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
+
+/* The second is between nodes. */
+enum { GATHER, CROSS, DISTRIBUTE, STAGES };
+
+/* Those that this rank exchanges letters with on the node, or between nodes. */
+struct partners {
+  int count;
+  int *ranks;
+};
 
 struct state {
   struct relay relay;
   struct consensus consensus;
-  struct inbox *arrived; /* letters from other nodes */
-  int node, local, size; /* this rank's node, its place there, and the ranks there */
-  int ndealt;            /* nodes dealt to this rank: local, local + size, …; its own may be among them */
-  int *neighbors;        /* the other ranks of the node, increasing */
-  int *ranks;            /* of the letters to other nodes, with */
+  struct puts puts;
+  struct bulletins bulletins;
+  struct inbox *arrived[STAGES]; /* letters of stages that the relay does not send itself */
+  int node, local, size;         /* this rank's node, its place there, and the ranks there */
+  struct partners neighbors;     /* the other ranks of the node, increasing */
+  struct partners dealt; /* of nodes local, local + size, … but its own, the rank that receives there */
+  int *ranks;            /* of the letters of a stage, with */
   int64_t *bytes;
   const void **data;
 };
+
+static long find_of(const struct spec *spec) {
+  return spec->arguments[FIND].given ? spec->arguments[FIND].value : FIND_CONSENSUS;
+}
+
+static bool is_by_memory(const struct spec *spec) {
+  return spec->arguments[NODE].given && spec->arguments[NODE].value == NODE_SHARED;
+}
+
+static const char *nap_applicable(const struct spec *spec, const struct features *features) {
+  const char *why = NULL;
+  if (features->nodes == 1 && (spec->arguments[FIND].given || is_by_memory(spec)))
+    return "all ranks are on one node";
+  if (find_of(spec) == FIND_CONSENSUS)
+    why = swp_consensus_applicable(spec, features);
+  else if (spec->arguments[BARRIER].given)
+    why = "barrier= is of find=consensus";
+  else if (find_of(spec) == FIND_PUT)
+    why = swp_window_applicable(spec, features);
+  if (why == NULL && is_by_memory(spec))
+    why = features->ppn == 1 ? "each rank is on a node of its own"
+                             : swp_sharing_applicable_on_nodes(spec, features);
+  return why;
+}
+
+static bool nap_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
+  static const char *const specs[] = {"nap", "nap:find=dense", "nap:find=put", "nap:find=dense,node=shared"};
+  (void)operation;
+  if (index >= (procs > 2 ? 4 : 1))
+    return false;
+  snprintf(text, length, "%s", specs[index]);
+  return true;
+}
 
 static void nap_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
@@ -34,119 +87,171 @@ static void nap_free(struct swp_plan *plan) {
     return;
   swp_relay_free(&state->relay);
   swp_probing_free(&state->consensus.probing);
-  swp_inbox_destroy(state->arrived);
-  swp_release(state->neighbors);
+  swp_puts_free(&state->puts);
+  swp_bulletins_give(&state->bulletins);
+  for (int stage = 0; stage < STAGES; stage++)
+    swp_inbox_destroy(state->arrived[stage]);
+  swp_release(state->neighbors.ranks);
+  swp_release(state->dealt.ranks);
   swp_release(state->ranks);
   swp_release(state->bytes);
   swp_release(state->data);
 }
 
-static int allocate(struct swp_plan *plan, struct state *state) {
+/* ---- Planning ---- */
+
+/* The rank of another node that exchanges letters with this rank's node. */
+static int counterpart(const struct swp_plan *plan, const struct state *state, int node) {
+  const int size = swp_topology_node_size(plan->topology, node);
+  return swp_topology_rank(plan->topology, node, state->node % size);
+}
+
+static void find_partners(const struct swp_plan *plan, struct state *state) {
+  struct partners *neighbors = &state->neighbors, *dealt = &state->dealt;
+  for (int local = 0; local < state->size; local++)
+    if (local != state->local)
+      neighbors->ranks[neighbors->count++] = swp_topology_rank(plan->topology, state->node, local);
+  for (int64_t node = state->local; node < plan->topology->nodes; node += state->size)
+    if (node != state->node)
+      dealt->ranks[dealt->count++] = counterpart(plan, state, (int)node);
+}
+
+static int plan_local(struct swp_plan *plan, struct state *state) {
+  const struct topology *topology = plan->topology;
+  bool allocated = true;
   int error = SWP_SUCCESS;
-  int partners = state->size - 1 > state->ndealt ? state->size - 1 : state->ndealt;
-  TRY(swp_relay_plan(plan, &state->relay, partners));
-  TRY(swp_probing_reserve(plan, &state->consensus.probing, state->ndealt));
-  state->arrived = swp_inbox_create();
-  state->neighbors = swp_plan_allocate(plan, state->size, sizeof *state->neighbors);
-  state->ranks = swp_plan_allocate(plan, state->ndealt, sizeof *state->ranks);
-  state->bytes = swp_plan_allocate(plan, state->ndealt, sizeof *state->bytes);
-  state->data = swp_plan_allocate(plan, state->ndealt, sizeof *state->data);
-  if (state->arrived == NULL || state->neighbors == NULL || state->ranks == NULL || state->bytes == NULL ||
-      state->data == NULL)
+  state->node = swp_topology_node(topology, plan->rank);
+  state->local = swp_topology_local(topology, plan->rank);
+  state->size = swp_topology_node_size(topology, state->node);
+  const int nodes = topology->nodes / state->size + 1, most = state->size > nodes ? state->size : nodes;
+  TRY(swp_relay_plan(plan, &state->relay, most));
+  TRY(swp_probing_reserve(plan, &state->consensus.probing, nodes));
+  for (int stage = 0; stage < STAGES; stage++) {
+    state->arrived[stage] = swp_inbox_create();
+    allocated = allocated && state->arrived[stage] != NULL;
+  }
+  state->neighbors.ranks = swp_plan_allocate(plan, state->size, sizeof *state->neighbors.ranks);
+  state->dealt.ranks = swp_plan_allocate(plan, nodes, sizeof *state->dealt.ranks);
+  state->ranks = swp_plan_allocate(plan, most, sizeof *state->ranks);
+  state->bytes = swp_plan_allocate(plan, most, sizeof *state->bytes);
+  state->data = swp_plan_allocate(plan, most, sizeof *state->data);
+  if (!allocated || state->neighbors.ranks == NULL || state->dealt.ranks == NULL || state->ranks == NULL ||
+      state->bytes == NULL || state->data == NULL)
     error = swp_plan_no_memory(plan);
+  else
+    find_partners(plan, state);
 done:
   return error;
 }
 
-static int nap_plan(struct swp_plan *plan) {
-  const struct topology *topology = plan->topology;
-  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
-  if (state == NULL)
-    return swp_plan_no_memory(plan);
-  swp_consensus_plan(plan, &state->consensus);
-  state->node = swp_topology_node(topology, plan->rank);
-  state->local = swp_topology_local(topology, plan->rank);
-  state->size = swp_topology_node_size(topology, state->node);
-  state->ndealt = state->local < topology->nodes ? (topology->nodes - 1 - state->local) / state->size + 1 : 0;
-  int error = allocate(plan, state);
-  for (int local = 0, i = 0; error == SWP_SUCCESS && local < state->size; local++)
-    if (local != state->local)
-      state->neighbors[i++] = swp_topology_rank(topology, state->node, local);
-  snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", topology->nodes, topology->ppn);
+static int take_memory(struct swp_plan *plan, struct state *state) {
+  MPI_Comm node;
+  int error = swp_part_take_node(plan, &node);
+  if (error != SWP_SUCCESS)
+    return error;
+  error = swp_bulletins_take(plan, true, node, SWP_SUCCESS, &state->bulletins);
+  swp_part_give(plan, &node);
   return error;
 }
+
+static int nap_plan(struct swp_plan *plan) {
+  struct state *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
+  int error = state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
+  if (state != NULL) {
+    state->puts.window = MPI_WIN_NULL;
+    swp_consensus_plan(plan, &state->consensus);
+    error = plan_local(plan, state);
+  }
+  TRY(swp_agree(plan->comm, error));
+  snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->topology->nodes,
+           plan->topology->ppn);
+  if (find_of(&plan->spec) == FIND_PUT)
+    TRY(swp_agree(plan->comm, swp_puts_plan(plan, SWP_SUCCESS, &state->puts)));
+  if (is_by_memory(&plan->spec))
+    TRY(take_memory(plan, state));
+done:
+  return error;
+}
+
+/* ---- Execution ---- */
 
 /* The index among the neighbours of the rank with a local number. */
 static int neighbor_at(const struct state *state, int local) {
   return local == state->local ? STAYS : local < state->local ? local : local - 1;
 }
 
-/* Sends messages on the node to their receivers, and others to the rank that has their destination node. */
-static int gather(struct swp_plan *plan, struct state *state) {
-  for (int64_t i = 0; i < state->relay.nheld; i++) {
-    struct parcel *parcel = &state->relay.held[i];
-    int node = swp_topology_node(plan->topology, parcel->destination);
-    int local =
-        node == state->node ? swp_topology_local(plan->topology, parcel->destination) : node % state->size;
-    parcel->next = neighbor_at(state, local);
-  }
-  return swp_relay_stage(plan, &state->relay, GATHER, state->size - 1, state->neighbors);
+/* The index among those dealt to this rank of another node. */
+static int dealt_at(const struct state *state, int node) {
+  const bool own_before = state->node < node && state->node % state->size == state->local;
+  return node / state->size - own_before;
 }
 
-/* Packs for the nodes dealt to this rank; returns what there is to send. */
-static struct outbox pack_for_nodes(struct swp_plan *plan, struct state *state) {
-  const struct topology *topology = plan->topology;
+/* Packs the letters; returns those that are not empty. */
+static struct outbox pack(struct swp_plan *plan, struct state *state, const struct partners *partners) {
   struct outbox outbox = {0, state->ranks, state->bytes, state->data};
-  for (int64_t i = 0; i < state->relay.nheld; i++) {
-    struct parcel *parcel = &state->relay.held[i];
-    int node = swp_topology_node(topology, parcel->destination);
-    parcel->next = node == state->node ? STAYS : node / state->size;
-  }
-  swp_relay_pack(plan, &state->relay, state->ndealt);
-  for (int i = 0; i < state->ndealt; i++) {
+  swp_relay_pack(plan, &state->relay, partners->count);
+  for (int i = 0; i < partners->count; i++) {
     const struct letter *letter = &state->relay.letters[i];
-    int node = state->local + i * state->size;
-    if (node == state->node || letter->bytes == 0)
+    if (letter->bytes == 0)
       continue;
-    int leader = state->node % swp_topology_node_size(topology, node);
-    state->ranks[outbox.nsends] = swp_topology_rank(topology, node, leader);
+    state->ranks[outbox.nsends] = partners->ranks[i];
     state->bytes[outbox.nsends] = letter->bytes;
     state->data[outbox.nsends++] = letter->data;
   }
   return outbox;
 }
 
-static int cross(struct swp_plan *plan, struct state *state) {
-  struct outbox outbox = pack_for_nodes(plan, state);
-  swp_inbox_empty(state->arrived);
-  int error = swp_consensus(plan, &state->consensus, &outbox, state->arrived);
+static int carry(struct swp_plan *plan, struct state *state, int stage, const struct outbox *outbox) {
+  struct inbox *arrived = state->arrived[stage];
+  if (stage != CROSS)
+    return swp_bulletins_exchange(plan, &state->bulletins, outbox, arrived);
+  if (find_of(&plan->spec) == FIND_PUT)
+    return swp_puts_exchange(plan, &state->puts, outbox, arrived);
+  return swp_consensus(plan, &state->consensus, outbox, arrived);
+}
+
+/* Sends the letters of a stage, and holds the parcels of those that arrive. */
+static int exchange(struct swp_plan *plan, struct state *state, int stage) {
+  const struct partners *partners = stage == CROSS ? &state->dealt : &state->neighbors;
+  if (stage == CROSS ? find_of(&plan->spec) == FIND_DENSE : !is_by_memory(&plan->spec))
+    return swp_relay_stage(plan, &state->relay, stage, partners->count, partners->ranks);
+  const struct outbox outbox = pack(plan, state, partners);
+  swp_inbox_empty(state->arrived[stage]);
+  const int error = carry(plan, state, stage, &outbox);
   if (error == SWP_ERR_MEMORY)
     state->relay.failure = error; /* to be reported on the node, too */
   else if (error != SWP_SUCCESS)
     return error;
-  swp_inbox_finish(state->arrived);
-  const swp_inbox *letters = swp_inbox_seen(state->arrived);
+  swp_inbox_finish(state->arrived[stage]);
+  const swp_inbox *letters = swp_inbox_seen(state->arrived[stage]);
   for (int i = 0; i < letters->nsources; i++)
     swp_relay_open(plan, &state->relay, letters->sources[i], letters->data[i], letters->bytes[i]);
   return SWP_SUCCESS;
 }
 
-static int distribute(struct swp_plan *plan, struct state *state) {
+/* Decides where what this rank holds goes in a stage: on the node to its receiver or, to be gathered, to the
+   rank that has its destination's node; then to that node. */
+static void address(const struct swp_plan *plan, struct state *state, int stage) {
   for (int64_t i = 0; i < state->relay.nheld; i++) {
     struct parcel *parcel = &state->relay.held[i];
-    parcel->next = neighbor_at(state, swp_topology_local(plan->topology, parcel->destination));
+    const int node = swp_topology_node(plan->topology, parcel->destination);
+    if (stage == CROSS)
+      parcel->next = node == state->node ? STAYS : dealt_at(state, node);
+    else if (node == state->node)
+      parcel->next = neighbor_at(state, swp_topology_local(plan->topology, parcel->destination));
+    else
+      parcel->next = neighbor_at(state, node % state->size);
   }
-  return swp_relay_stage(plan, &state->relay, DISTRIBUTE, state->size - 1, state->neighbors);
 }
 
 static int nap_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
   struct state *state = plan->method_state;
+  const int stages = plan->topology->nodes > 1 ? STAGES : 1;
   int error = SWP_SUCCESS;
   swp_relay_begin(plan, &state->relay, outbox);
-  TRY(gather(plan, state));
-  if (plan->topology->nodes > 1) {
-    TRY(cross(plan, state));
-    TRY(distribute(plan, state));
+  for (int stage = 0; stage < stages; stage++) {
+    address(plan, state, stage);
+    TRY(exchange(plan, state, stage));
   }
   TRY(swp_relay_deliver(plan, &state->relay, inbox));
 done:
@@ -155,11 +260,18 @@ done:
 
 static int nap_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct census census = swp_census(plan, estimate);
-  const int ppn = census.ppn, share = (census.nodes - 2 + ppn) / ppn;
-  const int letters = census.degree < share ? (census.degree > 0 ? (int)census.degree : 0) : share;
-  const double on_node_s = swp_forward_s(&census, ppn - 1, true), consensus_s = swp_consensus_s(&census);
+  const int ppn = census.ppn, share = (census.nodes - 2 + ppn) / ppn,
+            degree = census.degree > 0 ? (int)census.degree : 0;
+  const int letters = degree < share ? degree : share;
+  const double on_node_s =
+      is_by_memory(estimate->spec) ? swp_forward_by_memory_s(&census) : swp_forward_s(&census, ppn - 1, true);
+  const double consensus_s = swp_consensus_s(&census);
   if (census.nodes == 1)
     *seconds = on_node_s;
+  else if (find_of(estimate->spec) == FIND_DENSE)
+    *seconds = 2 * on_node_s + swp_forward_s(&census, share, false);
+  else if (find_of(estimate->spec) == FIND_PUT)
+    *seconds = 2 * on_node_s + swp_forward_s(&census, letters, false) + swp_fence_s(&census);
   else if (consensus_s >= 0)
     *seconds = 2 * on_node_s + swp_forward_s(&census, letters, false) + consensus_s;
   return SWP_SUCCESS;
@@ -167,11 +279,15 @@ static int nap_estimate(const struct swp_plan *plan, const struct estimate *esti
 
 const struct method swp_discovery_nap = {
     .name = "nap",
-    .summary = "one message for each pair of nodes, whose senders a nonblocking consensus finds",
-    .source = "node-aware communication, Bienz, Gropp, Olson 2019; NBX, Hoefler et al., PPoPP'10",
-    .usage = CONSENSUS_USAGE,
-    .parameters = {CONSENSUS_PARAMETER},
-    .applicable = swp_consensus_applicable,
+    .summary = "one letter for each pair of nodes, gathered and distributed on them",
+    .source =
+        "node-aware communication, Bienz, Gropp, Olson 2019; locality-aware discovery, arXiv 2308.13869",
+    .usage = CONSENSUS_USAGE ", find=consensus|dense|put, node=mpi|shared (consensus and mpi when not given)",
+    .parameters = {[BARRIER] = CONSENSUS_PARAMETER,
+                   [FIND] = {"find", PARAMETER_CHOICE, 0, 0, find_choices},
+                   [NODE] = {"node", PARAMETER_CHOICE, 0, 0, node_choices}},
+    .applicable = nap_applicable,
+    .variant = nap_variant,
     .plan = nap_plan,
     .free = nap_free,
     .execute = nap_execute,

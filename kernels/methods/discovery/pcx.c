@@ -40,7 +40,7 @@ done:
 static int pcx_execute(struct swp_plan *plan, const struct outbox *outbox, struct inbox *inbox) {
   struct state *state = plan->method_state;
   int error = SWP_SUCCESS, expected = 0;
-  TRY(swp_probing_send(plan, &state->probing, outbox, false));
+  TRY(swp_probing_send(plan, &state->probing, outbox, ANY_BYTES, false));
   TRY(census(plan, state, outbox, &expected));
   TRY(swp_probing_finish(plan, &state->probing, inbox, expected));
 done:

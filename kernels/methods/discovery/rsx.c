@@ -4,9 +4,7 @@
  */
 #include "formulas.h"
 #include "probing.h"
-
-/* Some libraries corrupt windows whose size is not a multiple of 16 bytes. */
-enum { WINDOW_BYTES = 64 };
+#include "window.h"
 
 struct state {
   struct probing probing;
@@ -15,43 +13,13 @@ struct state {
   int *previous; /* the unused results of the additions; room for as many as probing has */
 };
 
-/* Open MPI 4 gives the files behind windows of two disjoint communicators the same names, which corrupts both
-   if they are made at the same time. Shared-memory windows are not affected. */
-static const char *rsx_applicable(const struct spec *spec, const struct features *features) {
-  (void)spec;
-#if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION < 5
-  if (!features->shared_memory && !features->alone)
-    return "on some of the job's ranks, on several nodes, Open MPI 4 may confuse its windows with those of "
-           "other ranks";
-#else
-  (void)features;
-#endif
-  return NULL;
-}
-
 static void rsx_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   if (state == NULL)
     return;
   swp_probing_free(&state->probing);
   swp_release(state->previous);
-  if (state->window != MPI_WIN_NULL)
-    MPI_Win_free(&state->window);
-}
-
-/* In windows of shared memory of SimGrid 3.32 all ranks are rank 0 to others. */
-static int make_window(struct swp_plan *plan, struct state *state) {
-  int error = SWP_SUCCESS;
-  if (plan->features.shared_memory && !SWP_SIMULATED)
-    MPI_TRY(MPI_Win_allocate_shared(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
-                                    &state->window));
-  else
-    MPI_TRY(MPI_Win_allocate(WINDOW_BYTES, sizeof(int), MPI_INFO_NULL, plan->comm, &state->counter,
-                             &state->window));
-  MPI_TRY(MPI_Win_set_errhandler(state->window, MPI_ERRORS_RETURN));
-  *state->counter = 0;
-done:
-  return error;
+  swp_window_free(&state->window);
 }
 
 static int rsx_plan(struct swp_plan *plan) {
@@ -60,7 +28,7 @@ static int rsx_plan(struct swp_plan *plan) {
   if (state != NULL)
     state->window = MPI_WIN_NULL;
   TRY(swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan)));
-  TRY(make_window(plan, state));
+  TRY(swp_window_make(plan, sizeof *state->counter, sizeof *state->counter, &state->counter, &state->window));
 done:
   return error;
 }
@@ -104,7 +72,7 @@ static int rsx_execute(struct swp_plan *plan, const struct outbox *outbox, struc
   struct state *state = plan->method_state;
   int error = SWP_SUCCESS, expected = 0;
   TRY(reserve(plan, state, outbox->nsends));
-  TRY(swp_probing_send(plan, &state->probing, outbox, false));
+  TRY(swp_probing_send(plan, &state->probing, outbox, ANY_BYTES, false));
   TRY(count_senders(plan, state, outbox, &expected));
   TRY(swp_probing_finish(plan, &state->probing, inbox, expected));
 done:
@@ -115,10 +83,7 @@ static int rsx_estimate(const struct swp_plan *plan, const struct estimate *esti
   const struct census census = swp_census(plan, estimate);
   if (census.degree < 0)
     return SWP_SUCCESS;
-  double barriers = census.model->fence_barriers > 0 ? census.model->fence_barriers : 1;
-  double more = census.degree > 1 ? (double)census.degree - 1 : 0;
-  *seconds = 2 * barriers * swp_barrier_s(&census) + census.small->alpha_s +
-             more * (census.small->step_s + census.small->receive_s) + swp_probed_s(plan, estimate->model);
+  *seconds = 2 * swp_fence_s(&census) + swp_one_sided_s(&census) + swp_probed_s(plan, estimate->model);
   return SWP_SUCCESS;
 }
 
@@ -126,7 +91,7 @@ const struct method swp_discovery_rsx = {
     .name = "rsx",
     .summary = "counts by MPI_Fetch_and_op between fences, then probe and receive",
     .source = "remote summation; Hoefler, Siebert, Lumsdaine, PPoPP'10",
-    .applicable = rsx_applicable,
+    .applicable = swp_window_applicable,
     .plan = rsx_plan,
     .free = rsx_free,
     .execute = rsx_execute,

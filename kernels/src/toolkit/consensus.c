@@ -94,7 +94,7 @@ int swp_consensus(struct swp_plan *plan, struct consensus *consensus, const stru
   int error = SWP_SUCCESS;
   bool received, sent, complete = false;
   consensus->entered = false;
-  TRY(swp_probing_send(plan, &consensus->probing, outbox, true));
+  TRY(swp_probing_send(plan, &consensus->probing, outbox, ANY_BYTES, true));
   while (!complete) {
     TRY(swp_probing_receive(plan, &consensus->probing, inbox, false, &received));
     if (received)

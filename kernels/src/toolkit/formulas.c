@@ -144,6 +144,12 @@ double swp_forward_s(const struct census *c, int partners, bool local) {
          moved_bytes * (cost->beta_s + c->model->copy_s_per_byte);
 }
 
+double swp_forward_by_memory_s(const struct census *c) {
+  const double moved_bytes = c->parts_bytes * (c->ppn - 1) / c->ppn;
+  return swp_cost_of(&c->model->pairs[PAIR_ON_NODE], SMALL_BYTES)->alpha_s +
+         2 * moved_bytes * c->model->copy_s_per_byte;
+}
+
 double swp_consensus_s(const struct census *c) {
   return c->pair->has_penalty ? c->pair->penalty_s + swp_barrier_s(c) : -1;
 }
@@ -154,6 +160,16 @@ double swp_barrier_s(const struct census *c) {
   for (int distance = 1; distance < c->procs; distance *= 2)
     seconds += swp_round_s(c, distance, 1);
   return seconds;
+}
+
+double swp_fence_s(const struct census *c) {
+  return (c->model->fence_barriers > 0 ? c->model->fence_barriers : 1) * swp_barrier_s(c);
+}
+
+/* The process that owns the memory handles each, as in most libraries. */
+double swp_one_sided_s(const struct census *c) {
+  const double later = c->degree > 1 ? (double)c->degree - 1 : 0;
+  return c->small->alpha_s + later * (c->small->step_s + c->small->receive_s);
 }
 
 /* X, as far as the hints specify it: every rank sends and receives as many messages of the mean bytes. */

@@ -46,11 +46,18 @@ int swp_with_bit(int bit, int below);
 /* A stage that forwards parts to so many partners, found one by one; local: they are on the same node. */
 double swp_forward_s(const struct census *census, int partners, bool local);
 
+/* The same on a node by its memory: as a small message is seen, with two copies. */
+double swp_forward_by_memory_s(const struct census *census);
+
 /* The penalty of a synchronous send and a barrier. Negative: unknown. */
 double swp_consensus_s(const struct census *census);
 
 /* By dissemination. */
 double swp_barrier_s(const struct census *census);
+
+/* A fence, and before it a small one-sided operation on each receiver. */
+double swp_fence_s(const struct census *census);
+double swp_one_sided_s(const struct census *census);
 
 /* X, as far as the hints specify it: every rank sends and receives as many messages of the mean bytes. */
 double swp_payload_s(const struct swp_plan *plan, const struct model *model);

@@ -14,13 +14,13 @@ int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int coun
 }
 
 int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
-                     bool synchronous) {
+                     int64_t above_bytes, bool synchronous) {
   int error = swp_probing_reserve(plan, probing, outbox->nsends);
   if (error != SWP_SUCCESS)
     return error;
   probing->count = 0;
   for (int i = 0; i < outbox->nsends; i++) {
-    if (outbox->ranks[i] == plan->rank)
+    if (outbox->ranks[i] == plan->rank || outbox->bytes[i] <= above_bytes)
       continue;
     int bytes = (int)outbox->bytes[i];
     MPI_Request *request = &probing->requests[probing->count];
