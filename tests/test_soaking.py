@@ -111,6 +111,7 @@ site_configuration = site(
 """
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("required", by_day([500], [5000]))
 def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
     results: Path, tmp_path: Path, required: int

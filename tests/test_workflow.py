@@ -184,6 +184,7 @@ exec '{program}' "$@"
     return {"swpbench": str(bench)}
 
 
+@pytest.mark.check
 def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(results, tmp_path):
     mpi = find_mpis()[0]
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange|allreduce"]
@@ -245,6 +246,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     assert told in switchpoint("show")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("options", "kills"),
     by_day(
