@@ -13,11 +13,9 @@
 #include <string.h>
 
 enum { NODE };
-enum { NODE_MPI, NODE_SHARED };
-static const char *const node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
 
 static bool is_by_memory(const struct spec *spec) {
-  return spec->arguments[NODE].given && spec->arguments[NODE].value == NODE_SHARED;
+  return swp_is_by_memory(&spec->arguments[NODE]);
 }
 
 static bool twolevel_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
@@ -30,11 +28,7 @@ static bool twolevel_variant(enum swp_operation operation, int index, int procs,
 }
 
 static const char *twolevel_applicable(const struct spec *spec, const struct features *features) {
-  if (features->nodes == 1)
-    return "all ranks are on one node";
-  if (features->ppn == 1)
-    return "each rank is on a node of its own";
-  return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(spec, features) : NULL;
+  return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : swp_nodes_applicable(features);
 }
 
 /* ---- Planning ---- */
@@ -430,8 +424,8 @@ const struct method swp_collective_twolevel = {
     .name = "twolevel",
     .summary = "by the MPI library or memory within nodes, and between their leaders",
     .source = "Karonis et al., Exploiting hierarchy in parallel computer networks, IPDPS 2000",
-    .usage = "node=mpi|shared (mpi when not given)",
-    .parameters = {[NODE] = {"node", PARAMETER_CHOICE, 0, 0, node_choices}},
+    .usage = NODE_USAGE " (mpi when not given)",
+    .parameters = {[NODE] = NODE_PARAMETER},
     .variant = twolevel_variant,
     .applicable = twolevel_applicable,
     .plan = twolevel_plan,

@@ -20,10 +20,8 @@
 
 enum { BARRIER, FIND, NODE };
 enum { FIND_CONSENSUS, FIND_DENSE, FIND_PUT };
-enum { NODE_MPI, NODE_SHARED };
 static const char *const find_choices[] = {
     [FIND_CONSENSUS] = "consensus", [FIND_DENSE] = "dense", [FIND_PUT] = "put", NULL};
-static const char *const node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
 
 /* The second is between nodes. */
 enum { GATHER, CROSS, DISTRIBUTE, STAGES };
@@ -53,23 +51,20 @@ static long find_of(const struct spec *spec) {
 }
 
 static bool is_by_memory(const struct spec *spec) {
-  return spec->arguments[NODE].given && spec->arguments[NODE].value == NODE_SHARED;
+  return swp_is_by_memory(&spec->arguments[NODE]);
 }
 
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
-  const char *why = NULL;
-  if (features->nodes == 1 && (spec->arguments[FIND].given || is_by_memory(spec)))
+  const char *why = is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
+  if (why != NULL)
+    return why;
+  if (features->nodes == 1 && spec->arguments[FIND].given)
     return "all ranks are on one node";
   if (find_of(spec) == FIND_CONSENSUS)
-    why = swp_consensus_applicable(spec, features);
-  else if (spec->arguments[BARRIER].given)
-    why = "barrier= is of find=consensus";
-  else if (find_of(spec) == FIND_PUT)
-    why = swp_window_applicable(spec, features);
-  if (why == NULL && is_by_memory(spec))
-    why = features->ppn == 1 ? "each rank is on a node of its own"
-                             : swp_sharing_applicable_on_nodes(spec, features);
-  return why;
+    return swp_consensus_applicable(spec, features);
+  if (spec->arguments[BARRIER].given)
+    return "barrier= is of find=consensus";
+  return find_of(spec) == FIND_PUT ? swp_window_applicable(spec, features) : NULL;
 }
 
 static bool nap_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
@@ -282,10 +277,10 @@ const struct method swp_discovery_nap = {
     .summary = "one letter for each pair of nodes, gathered and distributed on them",
     .source =
         "node-aware communication, Bienz, Gropp, Olson 2019; locality-aware discovery, arXiv 2308.13869",
-    .usage = CONSENSUS_USAGE ", find=consensus|dense|put, node=mpi|shared (consensus and mpi when not given)",
+    .usage = CONSENSUS_USAGE ", find=consensus|dense|put, " NODE_USAGE " (consensus and mpi when not given)",
     .parameters = {[BARRIER] = CONSENSUS_PARAMETER,
                    [FIND] = {"find", PARAMETER_CHOICE, 0, 0, find_choices},
-                   [NODE] = {"node", PARAMETER_CHOICE, 0, 0, node_choices}},
+                   [NODE] = NODE_PARAMETER},
     .applicable = nap_applicable,
     .variant = nap_variant,
     .plan = nap_plan,

@@ -13,12 +13,10 @@
 
 enum { SHARING, NODE };
 enum { SHARING_YES, SHARING_NO };
-enum { NODE_MPI, NODE_SHARED };
 static const char *const sharing_choices[] = {[SHARING_YES] = "yes", [SHARING_NO] = "no", NULL};
-static const char *const node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
 
 static bool is_by_memory(const struct spec *spec) {
-  return spec->arguments[NODE].given && spec->arguments[NODE].value == NODE_SHARED;
+  return swp_is_by_memory(&spec->arguments[NODE]);
 }
 
 /* With two processes no node has fewer others to send to than it has ranks, or a rank that gathers. */
@@ -34,13 +32,7 @@ static bool nap_variant(enum swp_operation operation, int index, int procs, char
 /* With node=shared, for several nodes of several ranks: `shared` is for one, and between single ranks nothing
    is different. */
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
-  if (!is_by_memory(spec))
-    return NULL;
-  if (features->nodes == 1)
-    return "all ranks are on one node";
-  if (features->ppn == 1)
-    return "each rank is on a node of its own";
-  return swp_sharing_applicable_on_nodes(spec, features);
+  return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
 }
 
 static int begin(struct swp_plan *plan, struct schedule **schedule) {
@@ -98,9 +90,8 @@ const struct method swp_exchange_nap = {
     .name = "nap",
     .summary = "one message per pair of nodes, gathered and distributed on them",
     .source = "Bienz, Gropp, Olson, Node aware sparse matrix-vector multiplication, 2019",
-    .usage = "sharing=yes|no, node=mpi|shared (yes and mpi when not given)",
-    .parameters = {[SHARING] = {"sharing", PARAMETER_CHOICE, 0, 0, sharing_choices},
-                   [NODE] = {"node", PARAMETER_CHOICE, 0, 0, node_choices}},
+    .usage = "sharing=yes|no, " NODE_USAGE " (yes and mpi when not given)",
+    .parameters = {[SHARING] = {"sharing", PARAMETER_CHOICE, 0, 0, sharing_choices}, [NODE] = NODE_PARAMETER},
     .applicable = nap_applicable,
     .variant = nap_variant,
     .plan = nap_plan,

@@ -10,16 +10,32 @@ enum { MOST_BYTES = 1 << 26 };
 
 uint64_t swp_calls_begin;
 
-const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struct features *features) {
-  (void)spec, (void)features;
+enum { NODE_MPI, NODE_SHARED };
+const char *const swp_node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
+
+bool swp_is_by_memory(const struct argument *node) {
+  return node->given && node->value == NODE_SHARED;
+}
+
+static const char *polling_applicable(void) {
   return SWP_SIMULATED ? "it polls memory, during which simulated time stands still" : NULL;
 }
 
 const char *swp_sharing_applicable(const struct spec *spec, const struct features *features) {
-  const char *why = swp_sharing_applicable_on_nodes(spec, features);
-  if (why != NULL)
-    return why;
-  return features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
+  (void)spec;
+  const char *why = features->shared_memory ? NULL : "the ranks are on several nodes, which share no memory";
+  return why != NULL ? why : polling_applicable();
+}
+
+const char *swp_nodes_applicable(const struct features *features) {
+  if (features->nodes == 1)
+    return "all ranks are on one node";
+  return features->ppn == 1 ? "each rank is on a node of its own" : NULL;
+}
+
+const char *swp_sharing_applicable_on_nodes(const struct features *features) {
+  const char *why = swp_nodes_applicable(features);
+  return why != NULL ? why : polling_applicable();
 }
 
 int swp_sharing_check(const struct swp_plan *plan, int64_t bytes) {

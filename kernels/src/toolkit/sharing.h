@@ -26,11 +26,17 @@ static inline void swp_reach(call_number *number, uint64_t call) {
   atomic_store_explicit(number, call, memory_order_release);
 }
 
-/* NULL where all ranks share memory, or those of each node, otherwise why methods that need it cannot be
- * used.
- */
+/* NULL where all ranks share memory, on several nodes of several ranks, and where the latter share memory;
+   otherwise why methods that need it cannot be used. */
 const char *swp_sharing_applicable(const struct spec *spec, const struct features *features);
-const char *swp_sharing_applicable_on_nodes(const struct spec *spec, const struct features *features);
+const char *swp_nodes_applicable(const struct features *features);
+const char *swp_sharing_applicable_on_nodes(const struct features *features);
+
+/* node=mpi|shared, mpi when not given: how ranks of a node communicate. */
+#define NODE_USAGE "node=mpi|shared"
+#define NODE_PARAMETER {"node", PARAMETER_CHOICE, 0, 0, swp_node_choices}
+extern const char *const swp_node_choices[];
+bool swp_is_by_memory(const struct argument *node);
 
 /* Whether a rank may take so many bytes of shared memory for a plan. Errors: SWP_ERR_NOT_APPLICABLE. */
 int swp_sharing_check(const struct swp_plan *plan, int64_t bytes);

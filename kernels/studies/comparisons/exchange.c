@@ -1,7 +1,8 @@
 /*
- * `direct`, `shared` and `lent` against a hand-written exchange: once, back to back, and back to back with
- * data that are written before each; and the costs of store-and-forward: planning, break-even, memory,
- * copies. Usage: swp_compare_exchange [SECONDS [window|hca|barrier]]     (seconds for each size; 2)
+ * `direct`, `shared` and `lent` against a hand-written exchange, also with persistent requests: once, back to
+ * back, and back to back with data that are written before each; and the costs of store-and-forward:
+ * planning, break-even, memory, copies. Usage: swp_compare_exchange [SECONDS [window|hca|barrier]] (seconds
+ * for each size; 2)
  */
 #include "race.h"
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 7, BACK_TO_BACK = 100 };
+enum { DIMS_MOST = 30, ENTRANTS_MOST = DIMS_MOST + 8, BACK_TO_BACK = 100 };
 /* The first entrants. Both run twice a round: this shows the precision, and code that runs more often is more
    often in the cache. */
 enum { BY_HAND, BY_HAND_AGAIN, DIRECT, DIRECT_AGAIN };
@@ -39,6 +40,7 @@ struct runner {
   double plan_s;
   MPI_Comm comm; /* of the hand-written one: its own, like a plan's; the bench's is always in the cache */
   MPI_Request *requests;
+  int nrequests;
 };
 
 static size_t sent_bytes(const struct workload *workload) {
@@ -96,6 +98,34 @@ static void run_by_hand(void *context) {
   const struct runner *runner = context;
   for (int i = 0; i < runner->mode->executions; i++)
     exchange_by_hand(runner);
+}
+
+/* The same with persistent requests, as buffers stay. */
+static void make_persistent(const struct runner *runner) {
+  const struct workload *workload = runner->workload;
+  const struct lists *sends = &workload->pattern->sends, *recvs = &workload->pattern->recvs;
+  const int bytes = (int)workload->payload.item_bytes;
+  for (int i = 0; i < recvs->n; i++)
+    MPI_Recv_init(workload->recv + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, recvs->ranks[i], 0,
+                  runner->comm, &runner->requests[i]);
+  for (int i = 0; i < sends->n; i++)
+    MPI_Send_init(workload->send + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, sends->ranks[i], 0,
+                  runner->comm, &runner->requests[recvs->n + i]);
+}
+
+static void run_persistent(void *context) {
+  const struct runner *runner = context;
+  for (int i = 0; i < runner->mode->executions; i++) {
+    write_data(runner);
+    MPI_Startall(runner->nrequests, runner->requests);
+    MPI_Waitall(runner->nrequests, runner->requests, MPI_STATUSES_IGNORE);
+  }
+}
+
+static void enter_persistent(struct runner *runner, struct entrant *entrant) {
+  make_persistent(runner);
+  snprintf(runner->name, sizeof runner->name, "by hand, persistent");
+  entrant->execute = run_persistent;
 }
 
 /* Plans by the given method, timed over all ranks. False when it is not applicable; other errors end the job.
@@ -171,7 +201,7 @@ static void report(const struct workload *workload, const struct entrant *entran
   printf("  %-32s %12s  %s\n", "", "median", "ratio to the one by hand, 95 % interval");
   for (int i = 0; i < count; i++) {
     race_print(&entrants[i], &entrants[BY_HAND], rounds);
-    if (i >= DIRECT)
+    if (((const struct runner *)entrants[i].context)->plan != NULL)
       print_plan(&entrants[i], &entrants[DIRECT], rounds, needed_bytes[i]);
     printf("\n");
   }
@@ -181,15 +211,18 @@ static void report(const struct workload *workload, const struct entrant *entran
 /* Adds an entrant by a method, or by hand where it is NULL; 0 when that cannot be. */
 static int enter(struct workload *workload, const struct mode *mode, const char *method, bool lends,
                  struct runner *runner, struct entrant *entrant) {
-  const size_t nrequests = (size_t)workload->pattern->sends.n + (size_t)workload->pattern->recvs.n;
-  *runner = (struct runner){.workload = workload, .mode = mode, .lends = lends, .comm = MPI_COMM_NULL};
+  *runner = (struct runner){.workload = workload,
+                            .mode = mode,
+                            .lends = lends,
+                            .comm = MPI_COMM_NULL,
+                            .nrequests = workload->pattern->sends.n + workload->pattern->recvs.n};
   snprintf(runner->name, sizeof runner->name, "%s%s", method != NULL ? method : "by hand",
            lends ? ", in the plan's memory" : "");
   if (mode->writes)
     runner->data = allocate(sent_bytes(workload));
   if (method == NULL) {
     MPI_Comm_dup(workload->team->comm, &runner->comm);
-    runner->requests = allocate(nrequests * sizeof(MPI_Request));
+    runner->requests = allocate((size_t)runner->nrequests * sizeof(MPI_Request));
   } else
     snprintf(runner->method, sizeof runner->method, "%s", method);
   if (method != NULL && !plan(runner))
@@ -211,6 +244,9 @@ static int enter_all(struct workload *workload, const struct mode *mode, struct 
   memset(needed_bytes, 0, ENTRANTS_MOST * sizeof *needed_bytes);
   for (; count < DIRECT_AGAIN + 1; count++)
     enter(workload, mode, count >= DIRECT ? "direct" : NULL, false, &runners[count], &entrants[count]);
+  enter(workload, mode, NULL, false, &runners[count], &entrants[count]);
+  enter_persistent(&runners[count], &entrants[count]);
+  count++;
   count += enter(workload, mode, "shared", false, &runners[count], &entrants[count]);
   count += enter(workload, mode, "lent", false, &runners[count], &entrants[count]);
   if (mode->writes)
@@ -235,6 +271,9 @@ static int compare_in(const struct mode *mode, struct workload *workload, struct
     report(workload, entrants, count, rounds, pattern, needed_bytes);
   for (int i = 0; i < count; i++) {
     swp_plan_free(&runners[i].plan);
+    if (entrants[i].execute == run_persistent)
+      for (int j = 0; j < runners[i].nrequests; j++)
+        MPI_Request_free(&runners[i].requests[j]);
     free(runners[i].requests);
     free(runners[i].data);
     if (runners[i].comm != MPI_COMM_NULL)
