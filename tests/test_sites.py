@@ -18,7 +18,7 @@ from tests.conftest import TIMEOUT_S
 from tuner.campaign.examine import ConfigurationError, examine
 from tuner.cli import main
 from tuner.machine.mpi import available_cores, find_mpis
-from tuner.machine.sites import environments, schedulers
+from tuner.machine.sites import environments, jobs, schedulers
 from tuner.machine.sites.configuration import reframe_name
 from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors, SchedulerError
@@ -258,6 +258,12 @@ LIMITS = {
     "pbs": "=>> PBS: job killed: walltime 181 exceeded limit 180\n",
     "lsf": "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited.",
 }
+
+
+def test_a_job_of_slurm_ends_when_its_processes_have(monkeypatch):
+    states = iter(["COMPLETING Reason=None", "COMPLETING Reason=None", "NODE_FAIL Reason=None"])
+    monkeypatch.setattr(jobs, "ask", lambda *_: f"JobId=2 JobState={next(states)} Dependency=x")
+    assert ending("slurm", "2", "") == "job 2 lost a node"
 
 
 def test_jobs_of_pbs_and_lsf_say_why_they_wait_and_how_they_ended(answering, monkeypatch):

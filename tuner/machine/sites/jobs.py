@@ -3,6 +3,7 @@
 import getpass
 import json
 import re
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ _WRITTEN = (
     r"^=>> PBS: (job killed: .*)$",
     r"^(TERM_\w+: .*)$",  # LSF
 )
+_COMPLETING_S = 10.0
+_POLL_S = 0.3
 _SIGNALS = 256  # PBS adds it to the number of the signal that ended a job
 
 
@@ -89,13 +92,18 @@ def _lsf_pending() -> list[PendingJob]:
 
 
 def _slurm_ending(job: str) -> tuple[str, str]:
-    said = ask("scontrol", "show", "job", job)
-    match = re.search(r"JobState=(\w+) Reason=(\S+)", said)
-    if match is None:
-        return "", ""
-    state, reason = match.groups()
+    # How a job ended shows when its processes have.
+    latest_s = time.monotonic() + _COMPLETING_S
+    state = "COMPLETING"
+    while state == "COMPLETING" and time.monotonic() < latest_s:
+        said = ask("scontrol", "show", "job", job)
+        match = re.search(r"JobState=(\w+) Reason=(\S+)", said)
+        if match is None:
+            return "", ""
+        state, reason = match.groups()
+        time.sleep(_POLL_S * (state == "COMPLETING"))
     # The reason of a job that was cancelled is that for which it was pending.
-    return _SLURM_STATES.get(state, ""), "" if state == "CANCELLED" else reason
+    return _SLURM_STATES.get(state, ""), "" if state == "CANCELLED" or reason == "None" else reason
 
 
 def _pbs_ending(job: str) -> tuple[str, str]:
