@@ -225,6 +225,13 @@ def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
         ]
 
 
+def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
+    kernels = BuiltKernels(Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec"), Path(), Path())
+    its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
+    (case,) = measuring.cases_of(its.to_measure, kernels)
+    assert (case.operation, case.sizes) == ("barrier", [1])
+
+
 LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
 
 

@@ -17,6 +17,7 @@ from tuner.campaign.plans import Plan, PlannedCase
 from tuner.campaign.racing import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, Call
 from tuner.campaign.soaking import SoakSite
+from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import python_path, scratch_directory
@@ -47,7 +48,8 @@ def cases_of(wanted: Sequence[Said], kernels: BuiltKernels) -> list[PlannedCase]
     for said in wanted:
         shape = said.calls.shape
         its = sizes[shape.operation, shape.procs]
-        size = max(round(shape.bytes / ITEM), 1) * ITEM
+        items = max(round(shape.bytes / ITEM), 1)
+        size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM
         if shape.nodes == 1 and size not in its and len(its) < SIZES:
             its.append(size)
             arrivals_s.setdefault((shape.operation, shape.procs), _arrival_s(said.calls))
