@@ -11,7 +11,7 @@ test: .venv/ready-test      # what a bare machine can test; the rest is skipped,
 check: .venv/ready-check    # formatters, linters, types, warnings as errors, sanitizers
 	.ci/check
 
-bench: .venv/ready-test     # how fast it all is, beside its bars; figures in build/bench
+bench: .venv/ready-test     # how fast it all is, beside its bars: build/bench; goes on where it ended
 	python -m tests.bench
 
 nightly: .venv/ready-check  # the long runs, three hours at most; goes on where it ended

@@ -1,7 +1,9 @@
 """All benches in turn, and one table of their figures beside their bars.
 
 Each part prints more, and writes all of its figures to build/bench/PART.json; each also runs alone,
-as `python -m tests.bench.planning`. The exit status is 1 if a bar is missed or a part failed.
+as `python -m tests.bench.planning`. A second start at the same commit continues where the first one
+ended: parts that have their figures are not run again, unless they are named. The exit status is 1
+if a bar is missed or a part failed.
 Run from the checkout: python -m tests.bench [--least] [PART...]
 """
 
@@ -13,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench.report import kept_at, print_table
+from tests.bench.report import commit, kept_at, print_table
 from tests.limited import Ended, run_limited
 
 PARTS = (
@@ -23,26 +25,45 @@ PARTS = (
 LIMIT_S = 2 * 3600.0  # far beyond the time of a part: one that reaches it hangs
 
 
+def kept(part: str, directory: Path) -> list[list[str]]:
+    """Return the rows of a part that was run at this commit before; none if it was not."""
+    path = directory / f"{part}.json"
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError:
+        return []
+    whole = document["command"] == ["--json", str(path)]  # with the options that it has here
+    if not whole or document["dirty"] or not document.items() >= commit().items():
+        return []
+    return [*figure_rows(part, document["figures"], False), [part, "", "", "", "kept"]]
+
+
 def run(part: str, directory: Path, least: bool) -> list[list[str]]:
     """Run a part; return its rows of the table."""
-    kept = directory / f"{part}.json"
-    kept.unlink(missing_ok=True)
+    path = directory / f"{part}.json"
+    path.unlink(missing_ok=True)
     print(f"==== {part}", flush=True)
-    command = [sys.executable, "-m", f"tests.bench.{part}", "--json", str(kept)]
+    command = [sys.executable, "-m", f"tests.bench.{part}", "--json", str(path)]
     ended = run_limited([*command, *["--least"] * least], LIMIT_S)
-    figures = json.loads(kept.read_text())["figures"] if kept.exists() else []
+    figures = json.loads(path.read_text())["figures"] if path.exists() else []
     return rows_of(part, figures, ended, least)
+
+
+def figure_rows(part: str, figures: list[dict[str, Any]], least: bool) -> list[list[str]]:
+    """Return a row for each figure with a bar."""
+    rows = []
+    for figure in figures:
+        if figure["bar"]:
+            verdict = "" if least else "ok" if figure["met"] else "MISSED"
+            value = "none" if figure["figure"] is None else f"{figure['figure']:.4g}"
+            rows.append([part, figure["name"], f"{value} {figure['unit']}", figure["bar"], verdict])
+    return rows
 
 
 def rows_of(part: str, figures: list[dict[str, Any]], ended: Ended, least: bool) -> list[list[str]]:
     """Return the rows of a part: one for each bar, and one for how the part ended."""
-    rows, missed = [], False
-    for figure in figures:
-        if figure["bar"]:
-            missed |= not figure["met"]
-            verdict = "" if least else "ok" if figure["met"] else "MISSED"
-            value = "none" if figure["figure"] is None else f"{figure['figure']:.4g}"
-            rows.append([part, figure["name"], f"{value} {figure['unit']}", figure["bar"], verdict])
+    rows = figure_rows(part, figures, least)
+    missed = any(figure["bar"] and not figure["met"] for figure in figures)
     if not ended.in_time:
         reason = f"over its limit of {LIMIT_S / 60:g} min"
     elif ended.status != 0 and (least or not missed):
@@ -58,11 +79,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--least", action="store_true", help="the smallest case of each part")
     parser.add_argument("--directory", type=Path, default=kept_at("x").parent, help="of the JSON")
-    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="PART")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="to run, done or not; else all")
     options = parser.parse_args()
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"no part {unknown[0]}; there are {', '.join(PARTS)}")
-    rows = [row for part in options.parts for row in run(part, options.directory, options.least)]
+    rows = []
+    for part in options.parts or PARTS:
+        done = [] if options.parts or options.least else kept(part, options.directory)
+        rows += done or run(part, options.directory, options.least)
     print("====", flush=True)
     print_table([["part", "figure", "", "bar", "verdict"], *rows])
     return int(any(row[-1].startswith(("MISSED", "FAILED")) for row in rows))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.__main__ import rows_of
+from tests.bench.__main__ import kept, rows_of
 from tests.bench.comparisons import ratios
 from tests.bench.report import Figure, conclude
 from tests.limited import Ended
@@ -81,6 +81,27 @@ def test_the_table_tells_missed_bars_from_failures(
     figures = [] if figure is None else [figure.as_json()]
     rows = rows_of("part", figures, Ended(status, 3.0, in_time), least=False)
     assert [row[-1] for row in rows] == verdicts
+
+
+def test_a_part_is_kept_until_the_commit_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {"commit": "a" * 40, "dirty": False}
+    monkeypatch.setattr("tests.bench.__main__.commit", lambda: now)
+    path = tmp_path / "part.json"
+    whole = ["--json", str(path)]
+    monkeypatch.setattr("sys.argv", ["part", *whole])
+    assert kept("part", tmp_path) == []
+    conclude("part", [MET, MISSED], Namespace(least=False, json=path))
+    document = json.loads(path.read_text())
+    for changed, verdicts in (
+        ({}, ["ok", "MISSED", "kept"]),
+        ({"commit": "b" * 40}, []),
+        ({"dirty": True}, []),
+        ({"command": ["--seconds=1", *whole]}, []),
+    ):
+        path.write_text(json.dumps(document | now | changed))
+        assert [row[-1] for row in kept("part", tmp_path)] == verdicts
 
 
 def test_ratios_are_read_from_what_comparisons_print() -> None:
