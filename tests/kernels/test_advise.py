@@ -179,7 +179,10 @@ def test_the_pairs_of_a_killed_comparison_are_continued(
     any_kernels: Kernels, tabled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10")
+    with Store.open(tabled / "switchpoint.db") as store:
+        system = str(store.systems()["system"].iloc[0])
+    options = ["--system", system]  # a start that measures adds the one of this machine
+    words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10", options=options)
     code, said = end(words, tabled, signal.SIGKILL, lambda: any(its.pairs for its in kept(tabled)))
     assert code == -signal.SIGKILL, said
     (killed,) = kept(tabled)
