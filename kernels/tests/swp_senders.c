@@ -18,7 +18,6 @@ enum { MOST_EVENTS = 256, MOST_REQUESTS = 64, MOST_RANKS = 64, BLOCK = 8 /* item
 struct event {
   char what[24];
   int peer, tag;
-  int64_t bytes;
   uint64_t members;
 };
 
@@ -45,42 +44,38 @@ static int in_world(int peer, MPI_Comm comm) {
   return there;
 }
 
-static void note(const char *what, int peer, int tag, int64_t bytes, uint64_t members) {
+static void note(const char *what, int peer, int tag, uint64_t members) {
   if (!recording)
     return;
   EXPECT(nevents < MOST_EVENTS, "too many events");
   if (nevents == MOST_EVENTS)
     return;
   struct event *event = &events[nevents++];
-  *event = (struct event){.peer = peer, .tag = tag, .bytes = bytes, .members = members};
+  *event = (struct event){.peer = peer, .tag = tag, .members = members};
   snprintf(event->what, sizeof event->what, "%s", what);
 }
 
 /* ---- Messages ---- */
 
-static void note_send(int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm) {
-  int size;
-  MPI_Type_size(type, &size);
-  note("send", in_world(destination, comm), tag, (int64_t)count * size, 0);
+static void note_send(int destination, int tag, MPI_Comm comm) {
+  note("send", in_world(destination, comm), tag, 0);
 }
 
 int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,
               MPI_Request *request) {
-  note_send(count, type, destination, tag, comm);
+  note_send(destination, tag, comm);
   return PMPI_Isend(buffer, count, type, destination, tag, comm, request);
 }
 
 int MPI_Issend(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,
                MPI_Request *request) {
-  note_send(count, type, destination, tag, comm);
+  note_send(destination, tag, comm);
   return PMPI_Issend(buffer, count, type, destination, tag, comm, request);
 }
 
 int MPI_Put(const void *buffer, int count, MPI_Datatype type, int target, MPI_Aint place, int target_count,
             MPI_Datatype target_type, MPI_Win window) {
-  int size;
-  MPI_Type_size(type, &size);
-  note("put", target, 0, (int64_t)count * size, 0); /* windows are of the plan's ranks */
+  note("put", target, 0, 0); /* windows are of the plan's ranks */
   return PMPI_Put(buffer, count, type, target, place, target_count, target_type, window);
 }
 
@@ -100,7 +95,7 @@ int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, M
 
 int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
              MPI_Status *status) {
-  note("receive", in_world(source, comm), tag, 0, 0);
+  note("receive", in_world(source, comm), tag, 0);
   return PMPI_Recv(buffer, count, type, source, tag, comm, status);
 }
 
@@ -109,7 +104,7 @@ static void note_complete(int count, const MPI_Request *requests) {
   for (int i = 0; i < count; i++)
     for (int k = 0; k < nposted; k++)
       if (posted[k].request == requests[i]) {
-        note("receive", posted[k].source, posted[k].tag, 0, 0);
+        note("receive", posted[k].source, posted[k].tag, 0);
         posted[k] = posted[--nposted];
         break;
       }
@@ -158,7 +153,7 @@ static void note_collective(const char *what, MPI_Comm comm, int root) {
   MPI_Comm_size(comm, &size);
   for (int i = 0; i < size; i++)
     members |= UINT64_C(1) << in_world(i, comm);
-  note(what, root < 0 ? root : in_world(root, comm), 0, 0, members);
+  note(what, root < 0 ? root : in_world(root, comm), 0, members);
 }
 
 #define WRAP(name, parameters, arguments, comm, root)                                                        \
@@ -259,8 +254,8 @@ static void print_events(const char *method) {
   for (int r = 0; rank == 0 && r < procs; r++)
     for (int i = 0; i < each[r]; i++) {
       const struct event *event = &all[r * MOST_EVENTS + i];
-      printf("%s %d %s %d %d %lld %llu\n", method, r, event->what, event->peer, event->tag,
-             (long long)event->bytes, (unsigned long long)event->members);
+      printf("%s %d %s %d %d %llu\n", method, r, event->what, event->peer, event->tag,
+             (unsigned long long)event->members);
     }
   free(all);
   free(each);

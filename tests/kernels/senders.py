@@ -66,7 +66,7 @@ def pictures(kernels: Kernels, operation: str) -> dict[str, Picture]:
     for line in done.stdout.splitlines():
         if line.startswith("swp_senders: "):
             continue
-        method, rank, what, peer, tag, _bytes, members = line.split()
+        method, rank, what, peer, tag, members = line.split()
         ranks = tuple(each for each in range(PROCS) if int(members) >> each & 1)
         event = Event(what, int(peer), int(tag), ranks)
         events.setdefault(method, [[] for _ in range(PROCS)])[int(rank)].append(event)
