@@ -36,7 +36,7 @@ BY_NODE = (
     *("exchange:nap", "exchange:nap:sharing=no"),
     *("exchange:nap:node=shared", "exchange:nap:sharing=no,node=shared"),
     *("discovery:nap", "discovery:nap:find=dense", "discovery:nap:find=put"),
-    *("discovery:nap:node=shared", "discovery:nap:find=dense,node=shared"),
+    *(f"discovery:nap:{find}node=shared" for find in ("", "find=dense,", "find=put,")),
 )
 
 ORACLE_PROCS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16]

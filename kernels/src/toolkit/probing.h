@@ -19,9 +19,10 @@ enum { PROBING_TAGS = 2, CONTROL_TAG = PROBING_TAGS, BULLETIN_TAG };
 /* Makes room for this many sends. Errors: SWP_ERR_MEMORY. */
 int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count);
 
+enum { ANY_BYTES = -1 };
+
 /* Starts a send of each message of more than `above_bytes` but one to oneself; with synchronous, it completes
    when it is received. */
-enum { ANY_BYTES = -1 };
 int swp_probing_send(struct swp_plan *plan, struct probing *probing, const struct outbox *outbox,
                      int64_t above_bytes, bool synchronous);
 
