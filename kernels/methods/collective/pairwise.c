@@ -1,4 +1,4 @@
-/* pairwise: in each of procs - 1 steps a rank exchanges blocks with one other rank. */
+/* pairwise: a rank exchanges blocks with one other rank at a time. */
 #include "blocks.h"
 #include "textbook.h"
 
@@ -29,7 +29,8 @@ static int swap(struct swp_plan *plan, int peer, const void *own, int own_count,
   return receives ? swp_receive(plan, block, count, to->type, peer) : SWP_SUCCESS;
 }
 
-/* Both of a pair in the same step, so that a block can be replaced by its counterpart. */
+/* Both of a pair in the same step, so that a block can be replaced by its counterpart; a rank rests in the
+   step in which it would be its own. */
 static int pairwise_alltoall(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *to = &call_of(plan)->recv;
   const struct blocks all = swp_blocks_of_ranks(plan, recv), sent = swp_blocks_sent(plan, send, recv);
