@@ -181,7 +181,7 @@ def test_the_pairs_of_a_killed_comparison_are_continued(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     with Store.open(tabled / "switchpoint.db") as store:
         system = str(store.systems()["system"].iloc[0])
-    options = ["--system", system]  # a start that measures adds the one of this machine
+    options = ["--system", system, "--budget", "40s"]  # too little to measure, which takes long
     words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10", options=options)
     code, said = end(words, tabled, signal.SIGKILL, lambda: any(its.pairs for its in kept(tabled)))
     assert code == -signal.SIGKILL, said
@@ -317,6 +317,24 @@ def test_another_system_that_is_asked_for_is_not_replaced(
         options=["--system", "box", "--budget", "60s"],
     )
     assert "not measured, as --system box-cpu-" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.check
+def test_what_is_measured_here_does_not_replace_a_system_of_the_same_name(
+    any_kernels: Kernels, tabled: Path
+) -> None:
+    with Store.open(tabled / "switchpoint.db") as store:
+        (system,) = store.systems()["system"]  # of another processor
+    done = advised(
+        any_kernels,
+        tabled,
+        any_kernels.build / "tests/swp_mix",
+        *("2000", "4096", "0"),
+        options=["--system", system, "--budget", "60s"],
+    )
+    assert done.returncode == 0, done.stderr
+    assert f", not --system {system}, whose table stays" in done.stdout
+    assert "with what was measured:" not in done.stdout
 
 
 def test_a_program_in_python_is_advised_on(

@@ -107,8 +107,8 @@ def advise(
         words = _words(launcher)
         app, kernels = _application(command, procs or 1, words, environment)
         its_system = system_of(system, kernels.mpi.name)
-        elsewhere = system is not None and not _is_here(its_system, kernels.mpi.name)
-        advice = _Advice(app, kernels, its_system, elsewhere, required_executions, end_s, out)
+        asked = system is not None
+        advice = _Advice(app, kernels, its_system, asked, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
         say_json(msgspec.to_builtins(document))
@@ -201,7 +201,7 @@ class _Advice:
         app: Application,
         kernels: BuiltKernels,
         system: str | None,
-        elsewhere: bool,
+        asked: bool,
         required: int | None,
         end_s: float,
         out: Console,
@@ -209,7 +209,7 @@ class _Advice:
         self._app = app
         self._kernels = kernels
         self._system = system
-        self._elsewhere = elsewhere  # measurements here are not of that system
+        self._asked = asked  # for that system, which no other may replace
         self._required = required
         self._end_s = end_s
         self._begun_ns = 0  # of the clock of files
@@ -320,7 +320,7 @@ class _Advice:
         if self._app.launcher:
             self._say("not measured, as only mpiexec of this machine starts measurements here")
             return None
-        if self._elsewhere:
+        if self._asked and not _is_here(self._system, self._kernels.mpi.name):
             self._say(f"not measured, as --system {self._system} is not this machine with its MPI")
             return None
         left_s = self._end_s - time.monotonic()
@@ -335,6 +335,9 @@ class _Advice:
         if failure:
             self._say(f"measured only in part; continuing with what was kept: {failure}")
         if not systems:
+            return None
+        if self._asked and self._system not in systems:
+            self._say(f"measured {systems[0]}, not --system {self._system}, whose table stays")
             return None
         required = tuning.required(self._required)
         site = measuring.soak_site(cases, required, max(end_s - time.monotonic(), 1.0))
