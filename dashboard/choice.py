@@ -1,14 +1,15 @@
 """Choices: a link or filters completed to one case, and the options of each filter."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.snapshot import kept
 from dashboard.widgets import Option
 from tuner.domain.cases import STAGGERED, Layout
 from tuner.domain.records import NAME, PATTERN_SPEC
@@ -98,10 +99,10 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
     systems = explorable(store)
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems))
-    campaigns = store.campaigns_with_cells(system)
-    asked = store.campaigns_with_cells(system, query.operation) if query.operation else campaigns
+    campaigns = campaigns_of(store, system)
+    asked = campaigns_of(store, system, query.operation) if query.operation else campaigns
     campaign = filters.choose("campaign", named(campaigns), default=next(iter(asked), ""))
-    cases = store.cases(system, campaign)
+    cases = cases_of(store, system, campaign)
     operation = filters.choose("operation", named(operations_of(cases)))
     cases = cases[cases["operation"] == operation]
     pattern = filters.choose("pattern", named(_patterns(cases)))
@@ -151,25 +152,29 @@ def newest_first(systems: pd.DataFrame) -> pd.DataFrame:
     return order.drop(columns="unreal")
 
 
+@kept(4)
 def systems_of(store: Store) -> pd.DataFrame:
-    """Return the systems of a store, `newest_first`: one frame, which no caller may change."""
-    return _systems(snapshot(store))
+    """Return the systems of a store, `newest_first`."""
+    return newest_first(store.systems())
 
 
-@lru_cache(maxsize=4)
-def _systems(now: Snapshot) -> pd.DataFrame:
-    return newest_first(now.store.systems())
-
-
+@kept(4)
 def explorable(store: Store) -> pd.DataFrame:
     """Return the systems with measured methods, `newest_first`; the others have only probes."""
-    return _explorable(snapshot(store))
+    systems = systems_of(store)
+    return systems[systems["system"].isin(store.systems_with("cell"))]
 
 
-@lru_cache(maxsize=4)
-def _explorable(now: Snapshot) -> pd.DataFrame:
-    systems = _systems(now)
-    return systems[systems["system"].isin(now.store.systems_with("cell"))]
+@kept(256)
+def campaigns_of(store: Store, system: str, operation: str | None = None) -> list[str]:
+    """Return a system's campaigns that measured an operation, or any methods, newest first."""
+    return store.campaigns_with_cells(system, operation)
+
+
+@kept(256)
+def cases_of(store: Store, system: str, campaign: str) -> pd.DataFrame:
+    """Return one row for each case of a campaign, as `Store.cases` does."""
+    return store.cases(system, campaign)
 
 
 def system_options(systems: pd.DataFrame) -> list[Option]:
@@ -177,18 +182,28 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
 
     Equal labels are extended by the version of MPI, then by the cores, and finally by the id.
     """
-    names = systems["name"] + ", " + systems["environment"]
-    alike = names.duplicated(keep=False)
-    versions = systems["mpi_library"].str.extract(_VERSION, expand=False).fillna("")
-    names = names.mask(alike & (versions != ""), names + " " + versions)
-    kinds = map(unreal, systems["name"], systems["cpu_model"])
-    names += pd.Series([f" ({kind})" if kind else "" for kind in kinds], names.index, dtype=object)
-    for more in (", " + systems["cores"].astype(str) + " cores", " (" + systems["system"] + ")"):
-        names = names.mask(names.duplicated(keep=False), names + more)
-    return list(zip(systems["system"], names, strict=True))
+    rows = systems.to_dict("records")
+    versions = [_VERSION.search(row["mpi_library"]) for row in rows]
+    labels = _told_apart(
+        [f"{row['name']}, {row['environment']}" for row in rows],
+        [f" {version[0]}" if version else "" for version in versions],
+    )
+    kinds = (unreal(row["name"], row["cpu_model"]) for row in rows)
+    pairs = zip(labels, kinds, strict=True)
+    labels = [f"{label} ({kind})" if kind else label for label, kind in pairs]
+    labels = _told_apart(labels, [f", {row['cores']} cores" for row in rows])
+    labels = _told_apart(labels, [f" ({row['system']})" for row in rows])
+    return list(zip(systems["system"], labels, strict=True))
 
 
-_VERSION = r"(\d+(?:\.\d+)+)"
+def _told_apart(labels: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Return the labels, equal ones extended by `more`."""
+    count = Counter(labels)
+    pairs = zip(labels, more, strict=True)
+    return [label + its if count[label] > 1 else label for label, its in pairs]
+
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
 _VERSION_OF_NAME = r"[-_/@.]?\d+(?:\.\d+)*"
 
 
@@ -197,9 +212,10 @@ def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
 
     Machines may have one name, as `local` has on each: they differ in their processors.
     """
-    families = systems["environment"].str.replace(_VERSION_OF_NAME, "", regex=True)
-    machines = systems[["name", "cpu_model", "cores"]].assign(family=families)
-    return systems[(machines == machines[systems["system"] == system].iloc[0]).all(axis="columns")]
+    families = [re.sub(_VERSION_OF_NAME, "", name) for name in systems["environment"]]
+    described = (systems[name] for name in ("name", "cpu_model", "cores"))
+    machines = dict(zip(systems["system"], zip(*described, families, strict=True), strict=True))
+    return systems[[its == machines[system] for its in machines.values()]]
 
 
 def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:
@@ -211,8 +227,8 @@ def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:
 
 def newest_operations(store: Store, system: str) -> tuple[str, list[str]]:
     """Return a system's newest campaign that measured methods, or "", and its operations."""
-    campaign = next(iter(store.campaigns_with_cells(system)), "")
-    return campaign, operations_of(store.cases(system, campaign))
+    campaign = next(iter(campaigns_of(store, system)), "")
+    return campaign, operations_of(cases_of(store, system, campaign))
 
 
 def operations_of(rows: pd.DataFrame) -> list[str]:

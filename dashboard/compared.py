@@ -6,10 +6,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from dashboard.choice import systems_of, upgrades
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard import soaked
+from dashboard.choice import campaigns_of, systems_of, upgrades
+from dashboard.snapshot import Snapshot, kept, snapshot
 from tuner.domain.tables import Point
-from tuner.rawfile.kinds import soak
 from tuner.selection import changes, comparison, soaks, tuning
 from tuner.selection.changes import Medians, Shift, Where
 from tuner.selection.comparison import Comparison, MeasuredSide, Subject
@@ -22,16 +22,17 @@ Side = tuple[str, str]
 _NOTABLE = 0.01  # change of an operation's mean time that is called slower or faster
 
 
+@kept(16)
 def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
     """Return the differences of an operation, or of all; each campaign is decided alone."""
-    return _compared(snapshot(store), a, b, operation)
+    return comparison.compare(*(_side(store, *side).of(operation) for side in (a, b)))
 
 
 def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
     """Return the same as JSON; `measured` and `deployable` are null until both are decided."""
     libraries = store.systems().set_index("system")["mpi_library"]
     first, second = (
-        Subject.of("/".join(side), libraries[side[0]], _side(snapshot(store), *side, operation))
+        Subject.of("/".join(side), libraries[side[0]], _side(store, *side).of(operation))
         for side in (a, b)
     )
     found = comparison.document(first, second, compare(store, a, b, operation))
@@ -44,26 +45,20 @@ def undecided(store: Store, *sides: Side) -> str:
     return next((campaign for system, campaign in sides if campaign in store.undecided(system)), "")
 
 
-@lru_cache(maxsize=16)
-def _compared(now: Snapshot, a: Side, b: Side, operation: str) -> Comparison:
-    return comparison.compare(_side(now, *a, operation), _side(now, *b, operation))
-
-
-@lru_cache(maxsize=16)
-def _side(now: Snapshot, system: str, campaign: str, operation: str) -> MeasuredSide:
+@kept(32)
+def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
     """Return a campaign; the result is cached, as reading it takes longer than comparing it."""
-    store = now.store
-    cells = store.contents(system, campaign=campaign, operation=operation or None, samples=False)
-    soaked = soaks.verdicts(soak.stored(store, system))
-    passed = Counter(cell.key.case.operation for cell in soaks.candidates(cells, soaked))
+    cells = store.contents(system, campaign=campaign, samples=False)
+    verdicts = soaked.verdicts(store, system)
+    passed = Counter(cell.key.case.operation for cell in soaks.candidates(cells, verdicts))
     points: list[Point] = []
     for name, measured in Counter(cell.key.case.operation for cell in cells).items():
         if passed[name] == measured:
             points += store.decisions(system, campaign, name)
         else:  # the stored decisions include a method that failed its soak
             of_operation = store.contents(system, campaign=campaign, operation=name)
-            points += decide(soaks.candidates(of_operation, soaked))
-    return comparison.measured(cells, points, soaked, tuning.required_by(store, system))
+            points += decide(soaks.candidates(of_operation, verdicts))
+    return comparison.measured(cells, points, verdicts, tuning.required_by(store, system))
 
 
 @dataclass(frozen=True)
@@ -121,28 +116,19 @@ def newest_step(store: Store, system: str) -> Step | None:
     return _step(own[-1]) if own else None
 
 
+@kept(64)
 def steps(store: Store, system: str) -> list[Step]:
     """Return how each campaign of a machine differs from those before it, the newest first."""
-    return _steps(snapshot(store), system)
-
-
-@lru_cache(maxsize=64)
-def _steps(now: Snapshot, system: str) -> list[Step]:
-    found = map(_step, reversed(_so_far(now.store, system)))
+    found = map(_step, reversed(_so_far(store, system)))
     return [step for step in found if step is not None]
 
 
+@kept(64)
 def campaigns(store: Store, system: str) -> list[MachineCampaign]:
     """Return the campaigns of a machine that measured methods, in order of date."""
-    return _campaigns(snapshot(store), system)
-
-
-@lru_cache(maxsize=64)
-def _campaigns(now: Snapshot, system: str) -> list[MachineCampaign]:
-    store = now.store
     alike = upgrades(systems_of(store), system)
     libraries = dict(zip(alike["system"], alike["mpi_library"], strict=True))
-    having = {name: set(store.campaigns_with_cells(name)) for name in libraries}
+    having = {name: set(campaigns_of(store, name)) for name in libraries}
     measured = store.campaigns()
     measured = measured[measured["system"].isin(libraries)].sort_values(["last_date", "campaign"])
     return [
@@ -169,13 +155,14 @@ def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
 @lru_cache(maxsize=1024)
 def _step(measured: _CampaignsSoFar) -> Step | None:
     *before, newest = measured.campaigns
-    medians, exact = _read(measured.now, newest)
+    store = measured.now.store
+    medians, exact = _read(store, newest)
     last: Medians = {}
     measured_in: dict[Where, MachineCampaign] = {}
     for campaign in reversed(before):
         if len(last) == len(medians):
             break
-        for where, launches in _read(measured.now, campaign)[0].items():
+        for where, launches in _read(store, campaign)[0].items():
             if where in medians and where not in last:
                 last[where], measured_in[where] = launches, campaign
     if not last:
@@ -188,8 +175,8 @@ def _step(measured: _CampaignsSoFar) -> Step | None:
     return Step(newest, shifts, held_against)
 
 
-@lru_cache(maxsize=4)
-def _read(now: Snapshot, campaign: MachineCampaign) -> tuple[Medians, bool]:
+@kept(4)
+def _read(store: Store, campaign: MachineCampaign) -> tuple[Medians, bool]:
     """Return the medians of a campaign, and whether they are exact; cached, as two steps use it."""
-    cells = now.store.contents(campaign.system, campaign=campaign.name, samples=False)
+    cells = store.contents(campaign.system, campaign=campaign.name, samples=False)
     return changes.medians_of(cells), changes.exact_in(cells)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.snapshot import kept
 from tuner.domain.cases import Case, Place
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import place_of
-
-if TYPE_CHECKING:
-    from tuner.store.store import Store
+from tuner.store.store import Store
 
 _Points = dict[tuple[Place, int], Point]
 
@@ -29,7 +24,7 @@ def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
     if cells.empty:
         return []
     first = cells.iloc[0]
-    points = _decided(snapshot(store), first["system"], first["campaign"], first["operation"])
+    points = _decided(store, first["system"], first["campaign"], first["operation"])
     found = []
     for row in cells.to_dict("records"):
         case = take(Case, (row[name] for name in columns(Case)))
@@ -59,17 +54,17 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(**pd.DataFrame(figures, cells.index, names, dtype=float))
 
 
-@lru_cache(maxsize=32)
-def _decided(now: Snapshot, system: str, campaign: str, operation: str) -> _Points:
-    if campaign in now.store.undecided(system):
-        of_campaign = _anew(now, system, campaign)
+@kept(32)
+def _decided(store: Store, system: str, campaign: str, operation: str) -> _Points:
+    if campaign in store.undecided(system):
+        of_campaign = _anew(store, system, campaign)
         points = [point for point in of_campaign if point.case.operation == operation]
     else:
-        points = now.store.decisions(system, campaign, operation)
+        points = store.decisions(system, campaign, operation)
     return {(place_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
 
 
-@lru_cache(maxsize=4)
-def _anew(now: Snapshot, system: str, campaign: str) -> list[Point]:
+@kept(4)
+def _anew(store: Store, system: str, campaign: str) -> list[Point]:
     """Return the decisions that the store lacks until the next `switchpoint tune`."""
-    return decide(now.store.contents(system, campaign=campaign))
+    return decide(store.contents(system, campaign=campaign))

@@ -1,9 +1,7 @@
 """A system's table in the forms of `switchpoint export`, byte for byte."""
 
-from functools import lru_cache
-
 from dashboard.query import UnknownError
-from dashboard.snapshot import Snapshot, snapshot, table_of
+from dashboard.snapshot import kept, table_of
 from tuner.export import forms
 from tuner.export.choices import VendorError
 from tuner.models.fitting import last_fitted
@@ -15,20 +13,20 @@ _KEPT = 16  # files for MPI libraries
 def exported(store: Store, system: str, form: str) -> str:
     """Return the text that `switchpoint export` writes. Raise UnknownError if there is none."""
     compute = _for_library if forms.FORMS[form].is_of_mpi else _text
-    return compute(snapshot(store), system, form)
+    return compute(store, system, form)
 
 
-@lru_cache(maxsize=_KEPT)
-def _for_library(now: Snapshot, system: str, form: str) -> str:
+@kept(_KEPT)
+def _for_library(store: Store, system: str, form: str) -> str:
     """Return the text of a form that queries the MPI library; the result is cached."""
-    return _text(now, system, form)
+    return _text(store, system, form)
 
 
-def _text(now: Snapshot, system: str, form: str) -> str:
-    table = table_of(now.store, system)
+def _text(store: Store, system: str, form: str) -> str:
+    table = table_of(store, system)
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:
-        return forms.export(table, form, last_fitted(now.store, system))
+        return forms.export(table, form, last_fitted(store, system))
     except (forms.ExportError, VendorError) as error:
         raise UnknownError(str(error)) from error

@@ -1,10 +1,15 @@
 """A store in the current state of its file: results may be cached until the file changes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from tuner.domain.tables import Table
 from tuner.store.store import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,29 @@ def snapshot(store: Store) -> Snapshot:
     return Snapshot(state, store)
 
 
+def kept(
+    most: int,
+) -> Callable[[Callable[Concatenate[Store, P], R]], Callable[Concatenate[Store, P], R]]:
+    """Return a decorator that caches the `most` last results until the store's file changes.
+
+    All callers share the results, and may not change them.
+    """
+
+    def decorate(compute: Callable[Concatenate[Store, P], R]) -> Callable[Concatenate[Store, P], R]:
+        @lru_cache(maxsize=most)
+        def of_snapshot(now: Snapshot, *args: P.args, **kwargs: P.kwargs) -> R:
+            return compute(now.store, *args, **kwargs)
+
+        @wraps(compute)
+        def of_store(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            return of_snapshot(snapshot(store), *args, **kwargs)
+
+        return of_store
+
+    return decorate
+
+
+@kept(32)
 def table_of(store: Store, system: str) -> Table | None:
     """Return the table of a system, None when it has none; cached, as most pages show it."""
-    return _table(snapshot(store), system)
-
-
-@lru_cache(maxsize=32)
-def _table(now: Snapshot, system: str) -> Table | None:
-    return now.store.table(system)
+    return store.table(system)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from dashboard.snapshot import kept
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Soaked
 from tuner.machine.simulation import machines
@@ -36,4 +37,10 @@ def of_table(store: Store, system: str) -> Standing:
 
 def of_now(store: Store, system: str) -> Standing:
     """Return the soaks known now."""
-    return Standing(system, soaks.verdicts(soak.stored(store, system)))
+    return Standing(system, verdicts(store, system))
+
+
+@kept(32)
+def verdicts(store: Store, system: str) -> list[Soaked]:
+    """Return the verdicts on a system's soaked methods; cached, as many views show them."""
+    return soaks.verdicts(soak.stored(store, system))

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
 from hashlib import sha256
 
 from dashboard.query import Query
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.snapshot import kept
 from tuner.store.store import Store
 
 _STAMPED = re.compile(r"(?P<link>.*)[?&]v=(?P<stamp>[0-9]{1,9}-[0-9a-f]{8})")
@@ -37,16 +36,16 @@ def change_text(store: Store, query: Query, made: str) -> str:
 
 def _now(store: Store, query: Query) -> str:
     names = ("system", "other_system")
-    return _stamp(snapshot(store), frozenset(getattr(query, name, "") for name in names))
+    return _stamp(store, frozenset(getattr(query, name, "") for name in names))
 
 
-@lru_cache(maxsize=64)
-def _stamp(now: Snapshot, systems: Collection[str]) -> str:
+@kept(64)
+def _stamp(store: Store, systems: Collection[str]) -> str:
     """Return the number of launches, and a digest of these and of the tables' origins."""
-    launches = [each for each in now.store.launches().values() if each.system in systems]
+    launches = [each for each in store.launches().values() if each.system in systems]
     held = sorted(each.content for each in launches)
     for system in sorted(systems):
-        if its := now.store.provenance(system):  # as few fields as say which table it is
+        if its := store.provenance(system):  # as few fields as say which table it is
             origin = (its.system, its.date, its.commit, its.campaigns, its.required_executions)
             held.append(repr(origin))
     return f"{len(launches)}-{sha256(repr(held).encode()).hexdigest()[:8]}"

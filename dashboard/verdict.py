@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from dashboard.choice import SIMULATED, explorable, unreal, upgrades
+from dashboard.choice import SIMULATED, campaigns_of, explorable, unreal, upgrades
 from dashboard.compared import Step
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
@@ -173,7 +173,7 @@ def _advice(
         sides = f"{quote(name)} {quote(newer['system'])}"
         yield NextStep("See what the upgrade changed.", [f"switchpoint compare {sides}"])
     campaigns = store.campaigns(name).set_index("campaign")
-    newest = store.campaigns_with_cells(name)[0]
+    newest = campaigns_of(store, name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
         resume = [f"switchpoint run --resume {newest}"] if is_resumable(newest) else again
         yield NextStep(f"Complete {_count(missing, 'launch', 'launches')}.", resume)

@@ -123,13 +123,16 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
     return ends[..., 0], ends[..., 1]
 
 
-def of_launches(medians: Floats) -> tuple[float, float, float]:
-    """Return the median of launches' positive medians, and its interval, which contains it."""
-    middle = float(np.median(medians))
-    if len(medians) == 1:
+def of_launches(medians: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the median of positive medians over the last axis: launches, and its interval.
+
+    The interval contains it.
+    """
+    middle = np.median(medians, axis=-1)
+    if medians.shape[-1] == 1:
         return middle, middle, middle
     low, high = np.exp(mean_interval(np.log(medians)))
-    return middle, min(float(low), middle), max(float(high), middle)
+    return middle, np.minimum(low, middle), np.maximum(high, middle)
 
 
 def _bootstrap(values: Floats, level: float) -> tuple[float, float]:

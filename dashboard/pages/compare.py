@@ -14,6 +14,8 @@ from dashboard import compared, ids, soaked
 from dashboard.choice import (
     Filters,
     before_upgrade,
+    campaigns_of,
+    cases_of,
     explorable,
     layout_text,
     named,
@@ -86,9 +88,9 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     offered = system_options(systems)
     filters = Filters(query, strict=strict)
     system = filters.choose("system", offered)
-    measured = store.campaigns_with_cells(system)
+    measured = campaigns_of(store, system)
     campaign = filters.choose("campaign", named(measured))
-    operations = operations_of(store.cases(system, campaign))
+    operations = operations_of(cases_of(store, system, campaign))
     described = systems.set_index("system", drop=False).loc
     machines = systems[_MACHINE].apply(tuple, axis=1)
     here = systems[machines == tuple(described[system][_MACHINE])]
@@ -97,12 +99,12 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     before = [*before_upgrade(here, system), *others, system][0]
     other_system = filters.choose("other_system", offered, default=before)
     wanted = operations if query.operation in ("", ALL) else [query.operation]
-    campaigns = store.campaigns_with_cells(other_system)
+    campaigns = campaigns_of(store, other_system)
     if other_system == system:  # earlier campaigns first
         campaigns = [*(name for name in campaigns if name != campaign), campaign]
     most_alike = _most_alike(store, other_system, (system, campaign), wanted)
     other_campaign = filters.choose("other_campaign", named(campaigns), default=most_alike)
-    others_operations = set(operations_of(store.cases(other_system, other_campaign)))
+    others_operations = set(operations_of(cases_of(store, other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
     operation = filters.choose("operation", [(ALL, "all, largest effect first"), *named(common)])
     a, b = (other_system, other_campaign), (system, campaign)
@@ -120,9 +122,9 @@ def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]
     """
     count: Counter[str] = Counter()
     for operation in operations:
-        having = store.campaigns_with_cells(system, operation)
+        having = campaigns_of(store, system, operation)
         count.update(name for name in having if (system, name) != than)
-    newest = [name for name in store.campaigns_with_cells(system) if name in count]
+    newest = [name for name in campaigns_of(store, system) if name in count]
     return max(newest, key=lambda name: count[name], default="")
 
 

@@ -1,10 +1,11 @@
 """History: changes between the campaigns of a machine, and one case in all of them."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from dash import html
 from dash.development.base_component import Component
@@ -26,7 +27,7 @@ from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, parameter
-from dashboard.snapshot import Snapshot, snapshot
+from dashboard.snapshot import kept
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name, prose
 from tuner import stats
@@ -51,7 +52,7 @@ class HistoryChoice(CaseChoice):
     """The case, in the newest campaign, and all campaigns of the machine in order of date."""
 
     query: HistoryQuery
-    measured: list[tuple[MachineCampaign, list[Cell]]]  # of the case; cells have no samples
+    measured: list[tuple[MachineCampaign, list[Cell]]]  # of the size; cells have no samples
     steps: list[Step]  # of all operations
 
 
@@ -68,8 +69,8 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
         query = replace(filters.query, **changed)
         strict = strict and not changed  # the newest campaign may not have measured it
     chosen = choose_case(store, replace(query, campaign=""), strict=strict)
-    campaigns = _measured(store, chosen)
-    sizes = sorted({cell.key.case.size_bytes for cell in campaigns[-1][1]})
+    which = chosen.query.system, frozenset(chosen.case.items())
+    sizes = _sizes(store, *which)
     middle = str(sizes[len(sizes) // 2])
     size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
     return HistoryChoice(
@@ -77,7 +78,7 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
         options=chosen.options | {"size": [(str(size), size_text(size)) for size in sizes]},
         system=chosen.system,
         case=chosen.case,
-        measured=campaigns,
+        measured=_of_case(store, *which, int(size)),
         steps=steps,
     )
 
@@ -101,42 +102,57 @@ def _parameters(where: Where) -> dict[str, str]:
     }
 
 
-def _measured(store: Store, chosen: CaseChoice) -> list[tuple[MachineCampaign, list[Cell]]]:
-    return _of_case(snapshot(store), chosen.query.system, frozenset(chosen.case.items()))
+@kept(64)
+def _sizes(store: Store, system: str, case: Collection[tuple[str, Any]]) -> list[int]:
+    """Return the sizes of a case in the newest campaign that measured it."""
+    for campaign in reversed(compared.campaigns(store, system)):
+        sizes = store.cells(**_where(campaign, case))["size_bytes"]
+        if len(sizes):
+            return sorted(map(int, sizes.unique()))
+    return []
 
 
-@lru_cache(maxsize=32)
+@kept(32)
 def _of_case(
-    now: Snapshot, system: str, case: Collection[tuple[str, Any]]
+    store: Store, system: str, case: Collection[tuple[str, Any]], size_bytes: int | None
 ) -> list[tuple[MachineCampaign, list[Cell]]]:
-    """Return the cells of a case in all campaigns; cached, as all its sizes are read at once."""
-    found = []
-    for campaign in compared.campaigns(now.store, system):
-        where = dict(case) | {"system": campaign.system, "campaign": campaign.name}
-        found.append((campaign, now.store.contents(**where, samples=False)))
+    """Return the cells of a case at a size, or at all sizes, in the campaigns that have any."""
+    campaigns = compared.campaigns(store, system)
+    found = [
+        (each, store.contents(**_where(each, case), size_bytes=size_bytes, samples=False))
+        for each in campaigns
+    ]
     return [(campaign, cells) for campaign, cells in found if cells]
 
 
-def _medians(store: Store, choice: HistoryChoice) -> pd.DataFrame:
+def _where(campaign: MachineCampaign, case: Collection[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(case) | {"system": campaign.system, "campaign": campaign.name}
+
+
+def _at_all_sizes(store: Store, choice: HistoryChoice) -> pd.DataFrame:
+    case = frozenset(choice.case.items())
+    return _medians(_of_case(store, choice.query.system, case, None))
+
+
+def _medians(measured: list[tuple[MachineCampaign, list[Cell]]]) -> pd.DataFrame:
     """Return one row for each campaign, size and method: its median and interval over launches."""
     rows = []
-    for campaign, cells in choice.measured:
+    alike: dict[int, dict[int, Any]] = defaultdict(dict)  # medians of cells by number of launches
+    for campaign, cells in measured:
         for cell in cells:
-            middle, low, high = stats.of_launches(cell.parts["median_s"])
+            alike[len(cell.parts)][len(rows)] = cell.parts["median_s"]
             which = cell.key.case.size_bytes, cell.key.method
-            rows.append((campaign.name, campaign.mpi_library, *which, middle, low, high))
-    names = ["campaign", "mpi_library", "size_bytes", "method", "median_s", "low_s", "high_s"]
-    return pd.DataFrame(rows, columns=names)
+            rows.append((campaign.name, campaign.mpi_library, *which))
+    figures = np.empty((len(rows), 3))
+    for of_rows in alike.values():
+        figures[[*of_rows]] = np.transpose(stats.of_launches(np.array([*of_rows.values()])))
+    frame = pd.DataFrame(rows, columns=["campaign", "mpi_library", "size_bytes", "method"])
+    return frame.assign(**dict(zip(("median_s", "low_s", "high_s"), figures.T, strict=True)))
 
 
 def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
-    size = int(choice.query.size)
-    here = [
-        (campaign, [cell for cell in cells if cell.key.case.size_bytes == size])
-        for campaign, cells in choice.measured
-    ]
-    frame = _medians(store, replace(choice, measured=here))
-    return {"history": history(frame, size), "changes": _changes(choice)}
+    frame = _medians(choice.measured)
+    return {"history": history(frame, int(choice.query.size)), "changes": _changes(choice)}
 
 
 def _changes(choice: HistoryChoice) -> Component:
@@ -220,6 +236,6 @@ PAGE = FilteredPage(
     choose=_choose,
     draw=_draw,
     body=_body,
-    data={"history": _medians},
+    data={"history": _at_all_sizes},
     reported=_reported,
 )

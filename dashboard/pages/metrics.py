@@ -11,6 +11,8 @@ from dash.development.base_component import Component
 
 from dashboard.choice import (
     Filters,
+    campaigns_of,
+    cases_of,
     explorable,
     layout_keys,
     named,
@@ -60,10 +62,10 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(explorable(store)))
     wanted = [query.operation] if query.operation else _COUNTING
-    having = [name for each in wanted for name in store.campaigns_with_cells(system, each)]
-    measured = named(store.campaigns_with_cells(system))
+    having = [name for each in wanted for name in campaigns_of(store, system, each)]
+    measured = named(campaigns_of(store, system))
     campaign = filters.choose("campaign", measured, default=next(iter(having), ""))
-    operations = operations_of(store.cases(system, campaign))
+    operations = operations_of(cases_of(store, system, campaign))
     counting = next((name for name in _COUNTING if name in operations), "")
     operation = filters.choose("operation", named(operations), default=counting)
     cells = store.cells(system, campaign=campaign, operation=operation)
@@ -119,7 +121,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 def _reported(store: Store, system: str) -> list[Query]:
     """Return the default of a system whose plans count."""
-    counts = any(store.campaigns_with_cells(system, operation) for operation in _COUNTING)
+    counts = any(campaigns_of(store, system, operation) for operation in _COUNTING)
     return [MetricsQuery(system)] if counts else []
 
 

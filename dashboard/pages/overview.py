@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -11,13 +10,13 @@ from dash import Dash, html
 from dash.development.base_component import Component
 
 from dashboard import compared
-from dashboard.choice import SIMULATED, VIRTUAL, system_options, systems_of, unreal
+from dashboard.choice import SIMULATED, VIRTUAL, campaigns_of, system_options, systems_of, unreal
 from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
-from dashboard.snapshot import Snapshot, snapshot, table_of
+from dashboard.snapshot import kept, table_of
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
 from dashboard.verdict import CARE, GOOD, OperationGain, SystemVerdict, judge, mean_gain
@@ -103,13 +102,12 @@ class _Found(NamedTuple):
     loads: dict[str, str]
 
 
-@lru_cache(maxsize=64)
-def _found(now: Snapshot, system: str, label: str) -> _Found:
+@kept(64)
+def _found(store: Store, system: str, label: str) -> _Found:
     """Return what the store says; cached, as many visitors look at one store."""
-    store = now.store
     systems = systems_of(store)
     (row,) = systems[systems["system"] == system].to_dict("records")
-    measured = store.campaigns_with_cells(system)
+    measured = campaigns_of(store, system)
     tuned = table_of(store, system)
     steadiness = Steadiness.of(store, system, measured[0], {}) if measured else None
     step = compared.newest_step(store, system) if measured else None
@@ -127,7 +125,7 @@ def _found(now: Snapshot, system: str, label: str) -> _Found:
 
 def _system(store: Store, system: dict[str, Any], label: str) -> Component:
     name = system["system"]
-    found = _found(snapshot(store), name, label)
+    found = _found(store, name, label)
     facts = (
         system["mpi_library"],
         system["cpu_model"],

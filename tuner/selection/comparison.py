@@ -3,11 +3,14 @@
 No input or output; docs/explanation/statistics.md explains the tests.
 """
 
+from __future__ import annotations
+
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -31,6 +34,8 @@ from tuner.selection.decisions import decide
 from tuner.selection.intervals import place_of, whole_intervals
 from tuner.selection.ratios import mean, paired
 from tuner.selection.rules import compile_rules
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,49 @@ class Comparison:
         )
 
 
-@dataclass(frozen=True)
+class Chosen:
+    """Decisions, and the methods that their rules choose, kept as compiling rules takes long."""
+
+    def __init__(self, points: list[Point]) -> None:
+        """Keep the decisions, of any operations and layouts."""
+        self._points = points
+        self._rules: dict[Place, list[Rule]] = {}
+        self._methods: dict[tuple[Place, int], str | None] = {}
+
+    @cached_property
+    def classes(self) -> Mapping[Place, Mapping[int, Point]]:
+        """Return the decisions of each degree class by size."""
+        found: dict[Place, dict[int, Point]] = defaultdict(dict)
+        for point in self._points:
+            found[place_of(point.case, point.mmax, point.mavg)][point.case.bytes] = point
+        return found
+
+    def method(self, where: Where, features: Features) -> str | None:
+        """Return the method for a cell's case, None without a rule for it."""
+        place = where.case.place._replace(mmax=features.mmax, mavg=features.mavg)
+        key = place, where.case.bytes
+        if key not in self._methods:
+            rule = match.first(self._rules_of(where.case.place), *key)
+            self._methods[key] = rule.method if rule else None
+        return self._methods[key]
+
+    @cached_property
+    def _measured(self) -> Mapping[Place, list[Point]]:
+        found: dict[Place, list[Point]] = defaultdict(list)
+        for point in self._points:
+            found[point.case.place].append(point)
+        return {**found}
+
+    def _rules_of(self, layout: Place) -> list[Rule]:
+        """Return the rules of a layout; those between measured ones take longest."""
+        if layout not in self._rules:
+            alike = [of for its, of in self._measured.items() if its.operation == layout.operation]
+            of_layout = self._measured.get(layout) or [point for of in alike for point in of]
+            self._rules[layout] = compile_rules(of_layout)
+        return self._rules[layout]
+
+
+@dataclass(frozen=True, slots=True)
 class MeasuredSide:
     """The compared side of a campaign or system: a small part of its cells, and its own decisions.
 
@@ -114,13 +161,28 @@ class MeasuredSide:
     executions.
     """
 
-    cells: int
+    cells: Mapping[str, int]  # by operation
     medians: Medians
     exact: bool
     features: dict[Where, Features]  # of the default's cells
-    points: list[Point]
+    chosen: Chosen
     required_executions: int
-    deployable: list[Point]
+    deployable: Chosen
+
+    def of(self, operation: str) -> MeasuredSide:
+        """Return the part of an operation that is compared, or all if it is ""."""
+        if not operation:
+            return self
+        return replace(
+            self,
+            cells={operation: self.cells.get(operation, 0)},
+            medians=_only(operation, self.medians),
+            features=_only(operation, self.features),
+        )
+
+
+def _only(operation: str, cells: Mapping[Where, T]) -> dict[Where, T]:
+    return {where: its for where, its in cells.items() if where.case.operation == operation}
 
 
 def measured(
@@ -141,14 +203,16 @@ def measured(
         if cell.key.case.operation in RULED_OPERATIONS
         and cell.key.method == DEFAULT_METHODS[cell.key.case.operation]
     }
+    deployable = soaks.withhold(points, soaked, required_executions)
+    chosen = Chosen(points)
     return MeasuredSide(
-        cells=len(cells),
+        cells=Counter(cell.key.case.operation for cell in cells),
         medians=medians_of(cells),
         exact=exact_in(cells),
         features=features,
-        points=points,
+        chosen=chosen,
         required_executions=required_executions,
-        deployable=soaks.withhold(points, soaked, required_executions),
+        deployable=chosen if deployable == points else Chosen(deployable),
     )
 
 
@@ -164,7 +228,7 @@ class Subject:
     @classmethod
     def of(cls, name: str, mpi_library: str, side: MeasuredSide) -> Self:
         """Return the subject that is shown for a side."""
-        return cls(name, mpi_library, side.cells, side.required_executions)
+        return cls(name, mpi_library, sum(side.cells.values()), side.required_executions)
 
 
 def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
@@ -204,8 +268,8 @@ def compare(a: MeasuredSide, b: MeasuredSide) -> Comparison:
     operations = shifts(a.medians, b.medians, exact=a.exact and b.exact)
     compared = sum(shift.compared for shift in operations)
     logs = sum(shift.compared * math.log(shift.ratio) for shift in operations)
-    of_measured = _replaced(a, a.points, b.points)
-    alike = (a.deployable, b.deployable) == (a.points, b.points)
+    of_measured = _replaced(a, a.chosen, b.chosen)
+    alike = (a.deployable, b.deployable) == (a.chosen, b.chosen)
     return Comparison(
         compared=compared,
         common_ratio=math.exp(logs / compared) if compared else None,
@@ -215,19 +279,14 @@ def compare(a: MeasuredSide, b: MeasuredSide) -> Comparison:
     )
 
 
-def _replaced(a: MeasuredSide, own: list[Point], others: list[Point]) -> Replaced:
-    return Replaced(list(_moved(own, others)), _loss(a, own, others))
+def _replaced(a: MeasuredSide, own: Chosen, others: Chosen) -> Replaced:
+    operations = {where.case.operation for where in a.features}
+    moved = (each for each in _moved(own, others) if each.operation in operations)
+    return Replaced(list(moved), _loss(a, own, others))
 
 
-def _classes(points: Iterable[Point]) -> dict[Place, dict[int, Point]]:
-    found: dict[Place, dict[int, Point]] = defaultdict(dict)
-    for point in points:
-        found[place_of(point.case, point.mmax, point.mavg)][point.case.bytes] = point
-    return found
-
-
-def _moved(a: Iterable[Point], b: Iterable[Point]) -> Iterator[Moved]:
-    of_a, of_b = _classes(a), _classes(b)
+def _moved(a: Chosen, b: Chosen) -> Iterator[Moved]:
+    of_a, of_b = a.classes, b.classes
     for place in sorted(of_a.keys() & of_b.keys()):
         sizes = sorted(of_a[place].keys() & of_b[place].keys())
         pairs = [(of_a[place][size], of_b[place][size]) for size in sizes]
@@ -250,13 +309,11 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
     return choices
 
 
-def _loss(a: MeasuredSide, own_points: list[Point], points: list[Point]) -> Loss:
-    layouts = {where.case.place for where in a.features}
-    own_rules, other_rules = _rules(own_points, layouts), _rules(points, layouts)
+def _loss(a: MeasuredSide, own_chosen: Chosen, others: Chosen) -> Loss:
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():
-        own, other = (_of_rules(each, where, features) for each in (own_rules, other_rules))
+        own, other = (chosen.method(where, features) for chosen in (own_chosen, others))
         without_rule += other is None
         mine = a.medians.get(where._replace(method=own or where.method), {})
         theirs = a.medians.get(where._replace(method=other or where.method), {})
@@ -278,22 +335,3 @@ def _loss(a: MeasuredSide, own_points: list[Point], points: list[Point]) -> Loss
         without_rule=without_rule,
         not_measured=not_measured,
     )
-
-
-def _rules(points: Iterable[Point], layouts: set[Place]) -> dict[Place, list[Rule]]:
-    """Return the rules by layout; those between measured ones, which take long, only if needed."""
-    measured: dict[Place, list[Point]] = defaultdict(list)
-    for point in points:
-        measured[point.case.place].append(point)
-    found = {layout: compile_rules(measured[layout]) for layout in layouts & measured.keys()}
-    for layout in layouts - found.keys():
-        of_operation = [of for where, of in measured.items() if where.operation == layout.operation]
-        found[layout] = compile_rules(point for of in of_operation for point in of)
-    return found
-
-
-def _of_rules(rules: dict[Place, list[Rule]], where: Where, features: Features) -> str | None:
-    layout = where.case.place
-    place = layout._replace(mmax=features.mmax, mavg=features.mavg)
-    rule = match.first(rules[layout], place, where.case.bytes)
-    return rule.method if rule else None

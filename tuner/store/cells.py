@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 KEY = columns(CellKey)
 """The columns of a cell's key."""
 
-_ROW = (*KEY, *Features._fields, *CellSummary._fields)
+_CONTENT = (*KEY, *Features._fields)
+_ROW = (*_CONTENT, *CellSummary._fields)
 _BLOBS = ("parts", "rounds", "samples")
 _CASE = ", ".join(columns(LaunchKey))
 _IN_ORDER = f"ORDER BY {', '.join(KEY)}"
@@ -119,7 +120,7 @@ class Cells(Database):
         where, given = equal_to(system=system, **equal)
         blobs = _BLOBS if samples else ("parts", "x''", "x''")
         rows = self._query(
-            f"SELECT {', '.join((*_ROW, *blobs))} FROM cell WHERE {where} {_IN_ORDER}",  # noqa: S608
+            f"SELECT {', '.join((*_CONTENT, *blobs))} FROM cell WHERE {where} {_IN_ORDER}",  # noqa: S608
             given,
         )
         return [cell_of(row) for row in rows]
