@@ -130,10 +130,10 @@ class Chosen:
 
     def method(self, where: Where, features: Features) -> str | None:
         """Return the method for a cell's case, None without a rule for it."""
-        place = where.case.place._replace(mmax=features.mmax, mavg=features.mavg)
-        key = place, where.case.bytes
+        layout = where.case.place
+        key = layout._replace(mmax=features.mmax, mavg=features.mavg), where.case.bytes
         if key not in self._methods:
-            rule = match.first(self._rules_of(where.case.place), *key)
+            rule = match.first(self._rules_of(layout), *key)
             self._methods[key] = rule.method if rule else None
         return self._methods[key]
 
