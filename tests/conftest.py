@@ -99,8 +99,12 @@ PARTS = {
 
 
 def by_day(day: Sequence[Any], every: Iterable[Any]) -> list[Any]:
-    """Return cases for parametrize: `day` runs by day, the others of `every` by night."""
-    others = [each if isinstance(each, tuple) else (each,) for each in every if each not in day]
+    """Return cases for parametrize: `day` runs by day, the others of `every` by night.
+
+    Cases of `day` may be marked.
+    """
+    known = [getattr(case, "values", case) for case in day]
+    others = [each if isinstance(each, tuple) else (each,) for each in every if each not in known]
     return [*day, *(pytest.param(*each, marks=pytest.mark.nightly) for each in others)]
 
 

@@ -124,7 +124,9 @@ def test_messages_between_nodes_cross_tcp_and_those_on_a_node_do_not(
 
 
 @pytest.mark.parametrize(
-    ("kernels", "procs"), by_day([("openmpi", 4)], product(MPIS, [4, 8])), indirect=["kernels"]
+    ("kernels", "procs"),
+    by_day([pytest.param("openmpi", 4, marks=pytest.mark.check)], product(MPIS, [4, 8])),
+    indirect=["kernels"],
 )
 def test_every_method_delivers_on_nodes_with_two_ranks(nodes, kernels, procs):
     for oracle in ("swp_oracle", "swp_collectives"):
