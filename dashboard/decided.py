@@ -13,6 +13,8 @@ from tuner.selection.decisions import decide
 from tuner.selection.intervals import place_of
 from tuner.store.store import Store
 
+SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
+
 _Points = dict[tuple[Place, int], Point]
 
 
@@ -26,9 +28,10 @@ def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
     first = cells.iloc[0]
     points = _decided(store, first["system"], first["campaign"], first["operation"])
     found = []
-    for row in cells.to_dict("records"):
-        case = take(Case, (row[name] for name in columns(Case)))
-        point = points.get((place_of(case, row["mmax"], row["mavg"]), case.bytes))
+    names = ("mmax", "mavg", *columns(Case))
+    for mmax, mavg, *row in zip(*(cells[name].tolist() for name in names), strict=True):
+        case = take(Case, iter(row))
+        point = points.get((place_of(case, mmax, mavg), case.bytes))
         # Only one scheme of a layout is decided on.
         found.append(point if point and point.case.sync == case.sync else None)
     return found
@@ -50,8 +53,7 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
             figures.append(tuple(1 / end if end else None for end in ends))
         else:
             figures.append((None, None, None))
-    names = ["speedup", "speedup_low", "speedup_high"]
-    return cells.assign(**pd.DataFrame(figures, cells.index, names, dtype=float))
+    return cells.assign(**pd.DataFrame(figures, cells.index, SPEEDUPS, dtype=float))
 
 
 @kept(32)

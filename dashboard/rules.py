@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dashboard.snapshot import table_of
+from dashboard.snapshot import kept, table_of
 from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.tables import Rule
@@ -18,8 +18,9 @@ from tuner.units import degree_text, span_text
 _INTERVALS = ("mmax", "mavg", "bytes")
 
 
+@kept(32)
 def of_table(store: Store, system: str) -> pd.DataFrame:
-    """Return a system's rules, with speed-ups, and the verdict on each in words."""
+    """Return a system's rules, with speed-ups, and the verdict on each in words; cached."""
     table = table_of(store, system)
     verdicts = []
     if table is not None:
@@ -54,15 +55,20 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     """
     rules = rules[rules["operation"] == case["operation"]]
     rules = rules[~rules["method"].map(off.is_off_here).astype(bool)]
-    ends = rules[[name for name in Rule._fields if name != "evidence"]].astype(object)
-    ends = ends.where(~ends.isin([-math.inf, math.inf]), None)
+    fields = (rules[name].tolist() for name in Rule._fields if name != "evidence")
     place = Place(*(case[name] for name in Place._fields))
-    steps = match.by_size([Rule(*row, None) for row in ends.itertuples(index=False)], place)
+    steps = match.by_size(
+        [Rule(*map(_finite, row), None) for row in zip(*fields, strict=True)], place
+    )
     selected = rules.iloc[[step.rule for step in steps]].reset_index(drop=True)
     return selected.assign(
         bytes_low=np.array([step.low for step in steps], float),
         bytes_high=np.array([step.high for step in steps], float),
     )
+
+
+def _finite(value: Any) -> Any:
+    return None if value in (-math.inf, math.inf) else value
 
 
 def size_range(rules: pd.DataFrame) -> tuple[float, float]:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
 from dashboard.choice import layout_text
+from dashboard.snapshot import kept
 from dashboard.units import ratio_text, share_text, time_text
 from tuner.domain.cases import STAGGERED
 from tuner.store.store import Store
@@ -35,11 +37,9 @@ class Steadiness:
     @classmethod
     def of(cls, store: Store, system: str, campaign: str, case: Mapping[str, Any]) -> Self:
         """Return that of the campaign's cells with these columns; {} takes all. At least one."""
-        cells = store.steadiness(system, campaign, case.get("operation"))
+        cells = _slowdowns(store, system, campaign, case.get("operation"))
         if "sync" not in case:  # ranks that arrive apart are late by intention
             cells = cells[~cells["sync"].str.endswith(STAGGERED)]
-        usual_s = cells.groupby(_PLACE)["canary_median_s"].transform("median")
-        cells = cells.assign(slowdown=(cells["canary_median_s"] / usual_s).where(usual_s > 0, 0.0))
         for name in (*_PLACE, "pattern"):
             if name in case:
                 cells = cells[cells[name] == case[name]]
@@ -68,3 +68,11 @@ class Steadiness:
             f"{canary}{share_text(self.above_2_medians)} of the samples exceed twice their median, "
             f"{share_text(self.late)} have a late rank"
         )
+
+
+@kept(64)
+def _slowdowns(store: Store, system: str, campaign: str, operation: str | None) -> pd.DataFrame:
+    """Return `Store.steadiness`, with each canary's `slowdown` from the usual one; cached."""
+    cells = store.steadiness(system, campaign, operation)
+    usual_s = cells.groupby(_PLACE)["canary_median_s"].transform("median")
+    return cells.assign(slowdown=(cells["canary_median_s"] / usual_s).where(usual_s > 0, 0.0))

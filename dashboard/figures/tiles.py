@@ -106,12 +106,13 @@ def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:
     """Return the method's marker in its tiles and the legend, with its speed-up below."""
     method = tiles_of_method["method"].iloc[0]
     style = method_style(method)
+    shown = tiles_of_method[["method", "default", "speedup"]].to_dict("records")
     return {
         "type": "scatter",
         "mode": "markers+text",
         "x": [size_text(size) for size in tiles_of_method["size_bytes"]],
         "y": tiles_of_method["row"].tolist(),
-        "text": [_text(tile) for tile in tiles_of_method.to_dict("records")],
+        "text": [_text(tile) for tile in shown],
         "textposition": "bottom center",
         "textfont": {"size": 11},
         "name": short_name(method),

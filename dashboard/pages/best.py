@@ -33,6 +33,7 @@ from dashboard.widgets import card, data_table, href
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.selection.evidence import verdict
+from tuner.store.cells import KEY
 from tuner.store.store import Store
 from tuner.units import size_text
 
@@ -77,17 +78,19 @@ def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
     """Return one row for each layout and size, the largest layouts first."""
     operation = chosen.query.operation
     cells = store.cells(**chosen.where)
-    cells = cells.assign(layout=layout_keys(cells))
-    frames = []
-    for layout, text in layout_options(chosen.cases):
-        rows = cells[cells["layout"] == layout]
-        if operation in RULED_OPERATIONS:
-            of_layout = _decided(store, rows)
-        else:
-            of_layout = _fastest(store.contents(**chosen.where, samples=False), rows, layout)
-        frames.append(of_layout.assign(row=text))
-    best = pd.concat(frames, ignore_index=True)
-    return best.assign(default=DEFAULT_METHODS[operation])
+    cells = cells[[*KEY, "mmax", "mavg", "median_s"]].assign(layout=layout_keys(cells))
+    layouts = dict(layout_options(chosen.cases))
+    if operation in RULED_OPERATIONS:
+        best = _decided(store, cells)
+    else:
+        contents = store.contents(**chosen.where, samples=False)
+        best = pd.concat(
+            _fastest(contents, of, str(layout)) for layout, of in cells.groupby("layout")
+        )
+    order = {layout: place for place, layout in enumerate(layouts)}
+    best = best.sort_values("layout", key=lambda keys: keys.map(order), kind="stable")
+    texts = best["layout"].map(layouts)
+    return best.assign(row=texts, default=DEFAULT_METHODS[operation]).reset_index(drop=True)
 
 
 def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:

@@ -125,7 +125,8 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     if choice.query.operation in RULED_OPERATIONS:
         of_decisions = decided.speedups(store, cells)
         # Nothing is decided on `auto`, nor on schemes beside the best.
-        cells = of_decisions.where(of_decisions["speedup"].notna(), cells)
+        known = of_decisions["speedup"].notna()
+        cells.loc[known, decided.SPEEDUPS] = of_decisions.loc[known, decided.SPEEDUPS]
     cells = cells.sort_values(["size_bytes", "median_s"], ignore_index=True)
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
     surest = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
