@@ -105,7 +105,8 @@ def _choose(
         missing = int(left[row])
         if 0 < missing < len(later):
             away = np.abs(points[later] - points[row])
-            sides = 2 * np.minimum(away, 1 - away).max(axis=1)
+            # The maximum of each row of two takes many times as long as that of two columns.
+            sides = 2 * np.maximum(*np.minimum(away, 1 - away).T)
             beyond = np.maximum(sides**2 / areas[row], 1)
             # The least of exponential times with these rates are a weighted draw.
             times = rng.standard_exponential(len(later)) * beyond ** (1 + tail) / left[later]
