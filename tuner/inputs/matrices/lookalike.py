@@ -93,7 +93,8 @@ def coarsened(target: Target, entries: int) -> Target:
     """Return the target of a matrix whose rows stand for several of the original's each.
 
     Rows and the entries of each become fewer alike, so that a row still meets the same share of
-    all, and parts as many others as those of the original do. A matrix is not made larger.
+    all. Parts meet fewer others than those of the original, the fewer the less entries are left;
+    the constants of the distances were calibrated with 400 000. A matrix is not made larger.
     """
     scale = min(math.sqrt(entries / target.nnz), 1)
     nnz = min(entries, target.nnz)
