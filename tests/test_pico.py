@@ -17,7 +17,8 @@ from tuner.export.mpi_library import openmpi_algorithms
 from tuner.machine.mpi import find_mpis
 from tuner.rawfile import pico, reading
 from tuner.store.store import Store
-from tuner.studies.regret import RegretProblem, rivals
+from tuner.studies.regret.measuring import rivals
+from tuner.studies.regret.problems import RegretProblem
 
 SAMPLE = Path(__file__).parent / "data" / "pico"
 RUN = Path("local") / "2026_11_24___16_19_43"

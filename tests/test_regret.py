@@ -18,16 +18,9 @@ from tuner.export import forms
 from tuner.machine.mpi import find_mpis
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
-from tuner.studies.regret import (
-    RegretError,
-    RegretOutcome,
-    RegretProblem,
-    RegretRequest,
-    judge,
-    known,
-    lines,
-    problems,
-)
+from tuner.studies.regret.judging import RegretOutcome, judge, lines
+from tuner.studies.regret.measuring import RegretRequest, known
+from tuner.studies.regret.problems import RegretError, RegretProblem, problems
 
 
 def outcome(

@@ -29,7 +29,7 @@ from tuner.domain.tables import FASTER, Table
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.systems import kernels, launch_on
 from tuner.store.store import Store
-from tuner.studies.regret import medians
+from tuner.studies.regret.measuring import medians
 
 SLOWER, MOST_SLOWER = 0.02, 1.02
 """The most winners that may be slower than the default, and the most time of one over it."""

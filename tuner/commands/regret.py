@@ -27,7 +27,7 @@ from tuner.errors import SwitchpointError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner.studies.regret import LimitedFigure, RegretOutcome, RegretVerdict
+    from tuner.studies.regret.judging import LimitedFigure, RegretOutcome, RegretVerdict
 
 
 @click.command()
@@ -85,7 +85,8 @@ def regret(
     from tuner.models.fitting import last_fitted
     from tuner.paths import results_directory
     from tuner.store.store import Store
-    from tuner.studies import regret as regretting
+    from tuner.studies.regret import judging, measuring
+    from tuner.studies.regret.problems import problems
 
     with Store.open(database, readonly=True) as store:
         name = one_system(store, system)
@@ -102,17 +103,17 @@ def regret(
         path = Path(scratch) / "switchpoint.table"
         forms.write(table, "table", path, model)
         system = provenance.name.partition("+")[0]
-        request = regretting.RegretRequest(
+        request = measuring.RegretRequest(
             table, path, system, provenance.environment, launches, budget_s, other
         )
-        for problem in regretting.problems(table, count, seed, procs, patterns):
-            found = list(regretting.outcomes(problem, request))
+        for problem in problems(table, count, seed, procs, patterns):
+            found = list(measuring.outcomes(problem, request))
             outcomes += found
             _show_outcomes(found, out)
     if not outcomes:
         raise SwitchpointError("no problem was measured in every launch; give a larger --budget")
-    verdict = regretting.judge(outcomes)
-    lines = regretting.lines(verdict, planned.cost_share(provenance.campaigns))
+    verdict = judging.judge(outcomes)
+    lines = judging.lines(verdict, planned.cost_share(provenance.campaigns))
     settings = {
         "problems": count,
         "launches": launches,
@@ -154,7 +155,7 @@ def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
 
 def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Console) -> None:
     from tuner.commands.printing.grids import Columns
-    from tuner.studies.regret import RULES
+    from tuner.studies.regret.measuring import RULES
 
     out.print()
     grid = Columns("regret of", "cases", "mean", "95th percentile")

@@ -1,0 +1,165 @@
+"""What outcomes say of a table, and what their launches could show."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuner import stats
+from tuner.studies.regret.problems import RegretProblem
+
+WORSE = 0.02
+"""The excess over the default's time above which a choice counts as slower."""
+
+ERROR_LEVEL, POWER = 0.05, 0.8
+"""Probabilities that a difference is found where there is none, and where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegretOutcome:
+    """One problem at one size: the chosen, best and other methods, and their seconds.
+
+    `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
+    "best", "default", and those of RULES. `chosen_by` is the basis of the table's choice.
+    `variance` is that of the logarithms of contenders' times over the table's between launches, and
+    `oracle` the regret of the best of one half of the launches in the other.
+    """
+
+    problem: RegretProblem
+    size_bytes: int
+    chosen_by: str
+    methods: dict[str, str]
+    times_s: dict[str, float]
+    launches: int
+    variance: float
+    oracle: float
+
+    def regret(self, chooser: str = "table") -> float:
+        """Return time / least time of all that were measured again - 1."""
+        return self.times_s[chooser] / min(self.times_s.values()) - 1
+
+    @property
+    def over_default(self) -> float:
+        """Return the table's time / time of the default."""
+        return self.times_s["table"] / self.times_s["default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Regret of one chooser over all its problems."""
+
+    cases: int
+    mean: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What the launches of one operation could show at one size of one problem.
+
+    `finds` is the smallest regret that they would have found with the probability POWER, and
+    `oracle` the mean regret of an oracle: what noise alone costs.
+    """
+
+    cases: int
+    launches: float
+    table: float
+    finds: float
+    oracle: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegretVerdict:
+    """The summary of the outcomes; `gain` is the geometric mean of default / table.
+
+    `causes` are the table's regret by the basis of its choices, the largest part first.
+    """
+
+    choosers: dict[str, Judgement]
+    operations: dict[str, Resolution]
+    causes: dict[str, Judgement]
+    worse: float
+    gain: float
+    unseen: Judgement | None
+
+
+def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
+    """Summarise outcomes; there is at least one."""
+    names = dict.fromkeys(name for outcome in outcomes for name in outcome.times_s)
+    del names["best"]
+    unseen = [outcome for outcome in outcomes if not outcome.problem.seen]
+    ratios = np.array([outcome.over_default for outcome in outcomes])
+    causes: dict[str, list[RegretOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        causes[outcome.chosen_by].append(outcome)
+    judged = {cause: _judgement(of_cause, "table") for cause, of_cause in causes.items()}
+    operations = sorted({outcome.problem.operation for outcome in outcomes})
+    return RegretVerdict(
+        choosers={name: _judgement(outcomes, name) for name in names},
+        operations={
+            name: _resolution([each for each in outcomes if each.problem.operation == name])
+            for name in operations
+        },
+        causes=dict(sorted(judged.items(), key=lambda of: -of[1].mean * of[1].cases)),
+        worse=float(np.mean(ratios > 1 + WORSE)),
+        gain=float(np.exp(-np.log(ratios).mean())),
+        unseen=_judgement(unseen, "table") if unseen else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedFigure:
+    """A figure, and its upper limit; None where the figure is unknown."""
+
+    what: str
+    achieved: float | None
+    target: float
+
+    @property
+    def met(self) -> bool:
+        """Return whether the figure is known and not above the target."""
+        return self.achieved is not None and self.achieved <= self.target
+
+
+def lines(verdict: RegretVerdict, cost: float | None) -> list[LimitedFigure]:
+    """Return every target with the figure achieved; `cost` is a share of measuring everything."""
+    table = verdict.choosers["table"]
+    found = [
+        LimitedFigure("mean regret", table.mean, 0.02),
+        LimitedFigure("regret, 95th percentile", table.p95, 0.08),
+        LimitedFigure("share more than 2 % slower than the default", verdict.worse, 0.01),
+        LimitedFigure("cost as a share of measuring everything", cost, 0.15),
+    ]
+    if verdict.unseen:
+        found.insert(
+            2, LimitedFigure("mean regret, processes never measured", verdict.unseen.mean, 0.05)
+        )
+    return found
+
+
+def _judgement(outcomes: Sequence[RegretOutcome], chooser: str) -> Judgement:
+    regrets = [outcome.regret(chooser) for outcome in outcomes if chooser in outcome.times_s]
+    return Judgement(len(regrets), float(np.mean(regrets)), float(np.quantile(regrets, 0.95)))
+
+
+def _resolution(outcomes: Sequence[RegretOutcome]) -> Resolution:
+    launches = np.array([outcome.launches for outcome in outcomes])
+    variances = np.array([outcome.variance for outcome in outcomes])
+    # The sizes of a problem share launches, and so their effects.
+    freedom = sum({outcome.problem: outcome.launches - 1 for outcome in outcomes}.values())
+    variance = float(np.average(variances, weights=launches - 1) * np.mean(1 / launches))
+    return Resolution(
+        cases=len(outcomes),
+        launches=float(launches.mean()),
+        table=float(np.mean([outcome.regret() for outcome in outcomes])),
+        finds=least_found(math.sqrt(variance), freedom),
+        oracle=float(np.mean([outcome.oracle for outcome in outcomes])),
+    )
+
+
+def least_found(error: float, freedom: int) -> float:
+    """Return the least difference that is found with the probability POWER."""
+    quantiles = (stats.student(freedom, level) for level in (1 - ERROR_LEVEL, POWER))
+    return math.expm1(sum(quantiles) * error)

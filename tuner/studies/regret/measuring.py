@@ -1,0 +1,236 @@
+"""Problems measured anew: first by all methods, then by the few that may be the best."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tuner.campaign.launches import measure
+from tuner.domain.cases import Place
+from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, alone
+from tuner.domain.tables import Table
+from tuner.machine.simulation import machines
+from tuner.machine.systems import kernels, launch_on
+from tuner.rawfile.reading import BenchFile
+from tuner.selection import match
+from tuner.stats import Floats
+from tuner.studies.regret.judging import RegretOutcome, least_found
+from tuner.studies.regret.problems import RegretError, RegretProblem
+
+CHOOSING_LAUNCHES = 2
+"""Launches of all methods, which name the contenders."""
+
+CONTENDERS, CONTENDING = 4, 1.5
+"""Most contenders at a size, and the most time of one over that of the fastest."""
+
+RESOLVED = 0.05
+"""The difference to be found before the launches of a problem end."""
+
+LEAST_LAUNCHES = 4
+"""Launches of a problem that count, two for each half; exact times need one for each."""
+
+RULES: dict[str, Callable[[int], str]] = {
+    "PETSc": lambda procs: "pcx" if procs <= 1024 else "nbx",
+    "deal.II": lambda procs: "pex" if procs <= 99 else "nbx",
+}
+"""The methods that other libraries choose for a discovery, by our names."""
+
+Logs = dict[tuple[str, int], list[float]]
+"""Logarithms of the medians of launches in seconds, by method and size."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegretRequest:
+    """The settings of measurements. `path` has the table as the library reads it.
+
+    `rival` is another table, whose choices for collectives are measured as well.
+    """
+
+    table: Table
+    path: Path
+    system: str  # ReFrame's name, such as local:cpu
+    environment: str
+    launches: int
+    budget_s: float
+    rival: Table | None = None
+
+
+def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretOutcome]:
+    """Measure a problem: first launches to name the contenders, then those that count.
+
+    Raises LaunchError, NodesError, KernelsError, RegretError.
+    """
+    built = kernels(request.system, request.environment)
+    start = launch_on(
+        request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation
+    )
+    tables = {"SWITCHPOINT_TABLE": str(request.path), "SWITCHPOINT_USER_TABLE": ""}
+    start = replace(start, env=start.env | tables)
+
+    def launch(number: int, methods: Sequence[str]) -> BenchFile:
+        return measure(start, built.swpbench, _options(problem, request, methods, number))
+
+    exact = machines.is_simulated(request.system)
+    choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)
+    first = [launch(number, ["all", AUTO]) for number in range(choosing)]
+    logs = _logs(first)
+    chosen = {
+        size: _choices(problem, first[0], logs, size, request.rival) for size in problem.sizes
+    }
+    chosen = {size: choices for size, choices in chosen.items() if choices.methods}
+    if not chosen:
+        raise RegretError(
+            f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing could be "
+            "measured in the launch's time; give a larger --budget"
+        )
+    racing = sorted({name for choices in chosen.values() for name in choices.racing})
+    files: list[BenchFile] = []
+    while len(files) < request.launches:
+        files += [launch(choosing + len(files), [*map(alone, racing)])]
+        if len(files) >= least and _resolved(chosen, _logs(files), len(files)):
+            break
+    logs = _logs(files)
+    for size, choices in chosen.items():
+        times = choices.times(logs, size, len(files))
+        if times is not None:
+            described = first[0].selected[size].described
+            yield _outcome(problem, size, known(described, request), choices, times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """The methods at one size: by chooser, and all that race there."""
+
+    methods: dict[str, str]
+    racing: list[str]
+
+    def times(self, logs: Logs, size: int, launches: int) -> Floats | None:
+        """Return the logarithms of seconds by method and launch, None if any is missing."""
+        its = [logs.get((name, size), []) for name in self.racing]
+        return np.array(its) if all(len(each) == launches for each in its) else None
+
+    def variance(self, times: Floats) -> float:
+        """Return the mean variance between launches of the others' logarithms over the table's."""
+        over = np.delete(times, own := self.racing.index(self.methods["table"]), 0) - times[own]
+        return float(over.var(axis=1, ddof=1).mean()) if len(over) else 0.0
+
+
+def _resolved(chosen: Mapping[int, _Choices], logs: Logs, launches: int) -> bool:
+    """Return whether the launches would show a difference of RESOLVED, in the mean over sizes."""
+    variances = [
+        choices.variance(times)
+        for size, choices in chosen.items()
+        if (times := choices.times(logs, size, launches)) is not None
+    ]
+    if not variances:
+        return False
+    return least_found(math.sqrt(float(np.mean(variances)) / launches), launches - 1) <= RESOLVED
+
+
+def _outcome(
+    problem: RegretProblem, size: int, chosen_by: str, choices: _Choices, times: Floats
+) -> RegretOutcome:
+    means = dict(zip(choices.racing, times.mean(axis=1).tolist(), strict=True))
+    methods = choices.methods | {"best": min(means, key=lambda name: means[name])}
+    halves = times[:, 0::2].mean(axis=1), times[:, 1::2].mean(axis=1)
+    lost = [
+        math.expm1(judge[int(np.argmin(mine))] - judge.min())
+        for mine, judge in (halves, halves[::-1])
+    ]
+    return RegretOutcome(
+        *(problem, size, chosen_by, methods),
+        {chooser: math.exp(means[method]) for chooser, method in methods.items()},
+        launches=times.shape[1],
+        variance=choices.variance(times),
+        oracle=float(np.mean(lost)),
+    )
+
+
+def known(described: str, request: RegretRequest) -> str:
+    """Return the basis of the table's choice, from the library's description of the choice.
+
+    It is the status of the rule that was used, "inferred", or why none was.
+    """
+    if not described:  # built by an earlier version of the kernels
+        return "not stated"
+    used = re.search(rf", chosen by rule {re.escape(str(request.path))}:(\d+)", described)
+    if used is None:
+        if ", chosen by the model " in described:
+            return "no rule, estimated"
+        return "not applicable" if " is passed over: " in described else "no rule"
+    above = request.path.read_text().splitlines()[: int(used[1])]
+    rule = request.table.rules[sum(line.startswith("rule ") for line in above) - 1]
+    return "inferred" if rule.inferred else rule.evidence.status
+
+
+def _options(
+    problem: RegretProblem, request: RegretRequest, methods: Sequence[str], number: int
+) -> list[str]:
+    return [
+        *("--op", problem.operation, "--pattern", problem.pattern, "--quiet"),
+        *("--sizes", ",".join(map(str, problem.sizes)), "--methods", ";".join(methods)),
+        *("--budget", str(request.budget_s), "--launch", str(number), "--seed", str(number + 1)),
+        *("--system", request.system, "--environment", request.environment),
+    ]
+
+
+def rivals(rival: Table, problem: RegretProblem, size_bytes: int) -> dict[str, str]:
+    """Return what a rival table chooses for a collective: by its rules, and by its means alone.
+
+    These are at the nearest size that it measured on this layout; nothing where it has none.
+    """
+    place = Place(problem.operation, problem.nodes, problem.ppn)
+    default = DEFAULT_METHODS[problem.operation]
+    rule = match.first(rival.rules, place, size_bytes)
+    found = {"rival": rule.method if rule else default}
+    here = [point for point in rival.points if point.case.place == place]
+    if here:
+        nearest = min(here, key=lambda point: abs(math.log(max(point.case.bytes, 1) / size_bytes)))
+        least = min(nearest.ratios, key=lambda its: its.ratio, default=None)
+        fastest = least.method if least and least.ratio < 1 else default
+        found["rival's least mean"] = fastest
+    return found
+
+
+def _choices(
+    problem: RegretProblem, file: BenchFile, logs: Logs, size: int, rival: Table | None
+) -> _Choices:
+    """Return the methods at a size; none where not all of them were measured."""
+    measured = {method: float(np.mean(its)) for (method, of), its in logs.items() if of == size}
+    measured.pop(AUTO, None)
+    default = DEFAULT_METHODS[problem.operation]
+    selected = file.selected.get(size)
+    if default not in measured or selected is None or selected.method not in measured:
+        return _Choices({}, [])
+    methods = {"table": selected.method, "default": default}
+    if problem.operation == "discovery":
+        methods |= {name: rule(problem.procs) for name, rule in RULES.items()}
+    if rival and problem.operation in COLLECTIVES:
+        asked = rivals(rival, problem, size).items()
+        methods |= {name: method if method in measured else default for name, method in asked}
+    fastest = sorted(measured, key=lambda method: measured[method])[:CONTENDERS]
+    near = measured[fastest[0]] + math.log(CONTENDING)
+    contenders = {method for method in fastest if measured[method] <= near}
+    return _Choices(methods, sorted(contenders.union(methods.values())))
+
+
+def _logs(files: Iterable[BenchFile]) -> Logs:
+    found: Logs = defaultdict(list)
+    for file in files:
+        for case, median_s in medians(file).items():
+            found[case].append(math.log(median_s))
+    return found
+
+
+def medians(file: BenchFile) -> dict[tuple[str, int], float]:
+    """Return the median seconds of each case, by method and size."""
+    ends = np.cumsum([case.samples for case in file.cases])[:-1]
+    samples = np.split(file.samples_s, ends)
+    return {
+        (case.method, case.size_bytes): float(np.median(each))
+        for case, each in zip(file.cases, samples, strict=True)
+    }
