@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests import probes
+from tests.round_machine import machine
 from tests.synthetic_plan import SyntheticMachine
 from tests.test_catalogue import lender
-from tests.test_predict import machine
 from tests.test_rules import on, point
 from tuner.campaign import looks
 from tuner.campaign.plans import Plan

@@ -1,81 +1,46 @@
-"""Predictions: the formulas on machines with round numbers, and what the stages make of them."""
+"""Predictions: the formulas on machines with round numbers, and what the stages make of them.
+
+Those of discoveries and collectives have files of their own.
+"""
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.round_machine import (
+    ALPHA,
+    COPYING,
+    GAP,
+    LAYOUT,
+    OVERHEAD,
+    PER_BYTE,
+    UNKNOWN,
+    everybody,
+    exactly,
+    machine,
+    pair,
+    pair_with,
+)
 from tests.test_structure import halo_of
 from tests.test_structure_nap import example
 from tuner.commands.printing.models import show_prediction
 from tuner.commands.printing.results import console
 from tuner.export.model_lines import model_lines
-from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern
 from tuner.inputs.structure.stages import MessageStage, stages
-from tuner.models import closed_forms, collectives, predict
-from tuner.models.algorithms import Group
-from tuner.models.costs import costs
+from tuner.models import closed_forms, predict
 from tuner.models.delivery import RankNetwork
-from tuner.models.loggp import LogGP
 from tuner.models.loggp import LogGPProtocol as LogGPProtocol
-from tuner.models.maxrate import MaxRate, Rates
-from tuner.models.maxrate import RateProtocol as MaxRateProtocol
-from tuner.models.parameter import Estimate, ModelError, NotIdentified, Parameter
-from tuner.models.system import Links, PairModel, ProbedLayout, SystemModel, decode, encode
-
-LAYOUT = ProbedLayout(nodes=1, ppn=16, oversubscribed=False, launches=1)
-UNKNOWN = NotIdentified("not measured")
-LATENCY, OVERHEAD, GAP, PER_BYTE = 3.0, 1.0, 2.0, 0.125
-ALPHA = LATENCY + 2 * OVERHEAD
-COPYING, REDUCING, PENALTY = 0.25, 0.5, 7.0
-HEADER = 16  # bytes of a part that a discovery forwards
-
-
-def exactly(value: float) -> Parameter:
-    return Estimate(value, value, value)
-
-
-def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()) -> PairModel:
-    """A network whose times are `factor` as long, of protocols that each double alpha."""
-    bounds = [0, *ends]
-    protocols = [
-        LogGPProtocol(
-            from_bytes=begin + 1,
-            up_to_bytes=end,
-            alpha=exactly(factor * ALPHA * 2**number),
-            beta=exactly(factor * PER_BYTE),
-            latency=exactly(factor * LATENCY),
-            overhead_send=exactly(factor * OVERHEAD),
-            overhead_receive=exactly(factor * OVERHEAD),
-            gap=exactly(factor * GAP),
-            gap_per_byte=exactly(factor * PER_BYTE),
-            alpha_s=factor * ALPHA * 2**number,
-            beta_s=factor * PER_BYTE,
-        )
-        for number, (begin, end) in enumerate(zip(bounds, [*ends, None], strict=True))
-    ]
-    swept: MaxRate | NotIdentified = UNKNOWN
-    if rates:
-        swept = MaxRate([MaxRateProtocol(1, None, *(UNKNOWN,) * 4, rates)], 0.01)
-    return PairModel(LAYOUT, LogGP(protocols, 0.01), swept, exactly(PENALTY))
-
-
-def machine(**pairs: PairModel) -> SystemModel:
-    pairs = pairs or {"on_node": pair()}
-    return SystemModel(*("a-system", "a-campaign"), 1, pairs, exactly(COPYING), exactly(REDUCING))
+from tuner.models.maxrate import Rates
+from tuner.models.parameter import ModelError, NotIdentified
+from tuner.models.system import Links, PairModel, decode, encode
 
 
 def delivery_s(network: RankNetwork, stage: MessageStage, item_bytes: float) -> float:
     return float(network.ended_s(stage, item_bytes, np.zeros(network.procs)).max())
-
-
-def everybody(procs: int) -> Halo:
-    pairs = ((a, b) for a in range(procs) for b in range(procs) if a != b)
-    return halo_of({(a, b): {b} for a, b in pairs}, procs)
 
 
 def test_direct_is_the_delivery_of_its_messages() -> None:
@@ -117,15 +82,12 @@ def test_on_and_off_the_node_have_their_own_parameters() -> None:
 def test_on_a_node_messages_cost_what_they_do_while_all_ranks_communicate() -> None:
     """A loaded gap is of a message sent and one received, a loaded G of the bytes of both."""
     ring = halo_of({(a, (a + by) % 4): {0} for a in range(4) for by in (1, 2, 3)}, 4)
-    its = pair()
-    assert isinstance(its.loggp, LogGP)
-    (protocol,) = its.loggp.protocols
-    loaded = replace(protocol, loaded_gap=exactly(5), loaded_gap_per_byte=exactly(0.5))
-    model = machine(on_node=replace(its, loggp=LogGP([loaded], 0.01)))
+    loaded = {"loaded_gap": exactly(5), "loaded_gap_per_byte": exactly(0.5)}
+    model = machine(on_node=pair_with(**loaded))
     (time_s,) = predict.of_exchange(model, ring, 4, ["direct"]).times(16).values()
     assert time_s == ALPHA + 2 * 5 + 0.5 * 3 * 16
-    crossing = replace(loaded, loaded_alpha=exactly(9), loaded_beta=exactly(0.75))
-    model = machine(on_node=replace(its, loggp=LogGP([crossing], 0.01)))
+    crossing = loaded | {"loaded_alpha": exactly(9), "loaded_beta": exactly(0.75)}
+    model = machine(on_node=pair_with(**crossing))
     (time_s,) = predict.of_exchange(model, ring, 4, ["direct"]).times(16).values()
     assert time_s == 9 + 0.25 * 16 + 2 * 5 + 0.5 * 3 * 16
     star = predict.of_collective(model, "gather", 4, 4, ["star"]).times(16)
@@ -134,10 +96,7 @@ def test_on_a_node_messages_cost_what_they_do_while_all_ranks_communicate() -> N
 
 def test_a_message_alone_takes_half_a_round_trip() -> None:
     """Its bytes may take longer than those of a flood, in which messages overlap."""
-    its = pair()
-    assert isinstance(its.loggp, LogGP)
-    (protocol,) = its.loggp.protocols
-    model = machine(on_node=replace(its, loggp=LogGP([replace(protocol, beta_s=0.5)], 0.01)))
+    model = machine(on_node=pair_with(beta_s=0.5))
     for halo, messages in ((halo_of({(0, 1): {0}}, 2), 1), (everybody(3), 2)):
         (time_s,) = predict.of_exchange(model, halo, halo.procs, ["direct"]).times(16).values()
         more = (messages - 1) * (GAP + OVERHEAD + PER_BYTE * 16)
@@ -287,50 +246,6 @@ def test_stages_are_those_that_statistics_count() -> None:
         assert sum(int(stage.items.sum()) for stage in planned) == statistics.hop_bytes
 
 
-def test_discovery() -> None:
-    ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
-    size = 64
-    payload = ALPHA + size * PER_BYTE
-    times = predict.of_discovery(machine(), ring, 8).times(size)
-    barrier = 3 * (ALPHA + PER_BYTE)
-
-    def forwarded(partners: int) -> float:
-        moved = (size + HEADER) * partners / (partners + 1) * (PER_BYTE + COPYING)
-        return ALPHA + (partners - 1) * (GAP + OVERHEAD) + moved
-
-    assert times == {
-        "pex": payload + min(7 * GAP + ALPHA, 3 * ALPHA + 3 * 4 * 4 * PER_BYTE),
-        "pcx": payload + 3 * ALPHA + (4 + 2 + 1) * 4 * PER_BYTE,
-        "rsx": payload + 2 * barrier + ALPHA,
-        "put": payload + barrier + ALPHA,
-        "nbx": payload + PENALTY + barrier,
-        "dense": payload + 6 * (GAP + OVERHEAD),
-        "shared": ALPHA + 2 * size * COPYING,
-        "nap": forwarded(7),
-        "stfw:dims=2": forwarded(3) + forwarded(1),
-        "stfw:radix=2": 3 * forwarded(1),
-    }
-
-
-def test_a_discovery_by_nodes_forwards_on_them_before_and_after_the_consensus() -> None:
-    """Rank 0 sends to one rank of each of the other three nodes, which it has to deal with two."""
-    halo = halo_of({(0, rank): {0} for rank in (2, 4, 6)}, 8)
-    model = machine(on_node=pair(), off_node=pair(10))
-    times = predict.of_discovery(model, halo, 2).times(16)
-    parts = 3 * (16 + HEADER)
-    on_node = ALPHA + parts / 2 * (PER_BYTE + COPYING)
-    off_node = 10 * (ALPHA + GAP + OVERHEAD) + parts * 2 / 3 * (10 * PER_BYTE + COPYING)
-    barrier = 3 * 10 * (ALPHA + PER_BYTE)
-    assert times["nap"] == pytest.approx(2 * on_node + off_node + PENALTY + barrier)
-    assert times["nap:find=dense"] == pytest.approx(2 * on_node + off_node)
-    assert times["nap:find=put"] == pytest.approx(2 * on_node + off_node + barrier)
-    by_memory = ALPHA + parts * COPYING
-    assert times["nap:find=dense,node=shared"] == pytest.approx(2 * by_memory + off_node)
-    assert "shared" not in times
-    one_way = 10 * ALPHA + parts / 2 * (10 * PER_BYTE + COPYING)
-    assert times["stfw:radix=2"] == pytest.approx(on_node + 2 * one_way)
-
-
 def test_large_messages_of_shared_are_sent() -> None:
     both = halo_of({(0, 1): {0}, (1, 0): {0}}, 2)
     (small,) = predict.of_discovery(machine(), both, 2, ["shared"]).times(8192).values()
@@ -382,40 +297,6 @@ def test_nap_by_memory_is_for_several_nodes_of_several_ranks() -> None:
     assert of_mpi == predict.of_exchange(model, everybody(4), 2, ["nap"]).times(8)["nap"]
 
 
-def test_empty_messages_of_dense_have_a_latency_if_there_are_no_others() -> None:
-    times = [
-        predict.of_discovery(machine(), halo_of(messages, 3), 3, ["dense"]).times(0)["dense"]
-        for messages in ({}, {(0, 1): {0}}, {(0, 1): {0}, (0, 2): {0}})
-    ]
-    assert times[:2] == [ALPHA + GAP + OVERHEAD] * 2
-    assert times[2] == ALPHA + GAP
-
-
-def test_short_messages_are_put_before_the_fence() -> None:
-    ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
-    predictor = predict.of_discovery(machine(), ring, 8, ["put"])
-    fenced = 3 * (ALPHA + PER_BYTE) + ALPHA
-    assert predictor.times(48) == {"put": fenced}
-    assert predictor.times(49) == {"put": fenced + ALPHA + 49 * PER_BYTE}
-
-
-def test_bruck_sends_the_blocks_whose_number_has_the_bit() -> None:
-    silent = halo_of({}, 48)
-    blocks = sum(number.bit_count() for number in range(48))
-    assert predict.of_discovery(machine(), silent, 48, ["pex"]).times(8) == {
-        "pex": 6 * ALPHA + blocks * 4 * PER_BYTE
-    }
-
-
-def test_fences_take_as_many_barriers_as_were_measured() -> None:
-    ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
-    measured = replace(machine(), fence=exactly(3 * 2 * ALPHA), together=4)
-    for model, barriers in ((machine(), 1), (measured, 3)):
-        times = predict.of_discovery(model, ring, 8, ["rsx", "nbx"]).times(8)
-        rounds = times["nbx"] - PENALTY - (ALPHA + 8 * PER_BYTE)
-        assert times["rsx"] == ALPHA + 8 * PER_BYTE + 2 * barriers * rounds + ALPHA
-
-
 def test_a_fence_without_messages_to_compare_it_with_counts_as_a_barrier() -> None:
     silent = PairModel(LAYOUT, UNKNOWN, UNKNOWN, UNKNOWN)
     model = machine(on_node=pair(), off_node=silent)
@@ -434,31 +315,6 @@ def test_scattered_items_are_packed_first() -> None:
     assert apart["nap"] - together["nap"] == 3 * 8 * COPYING
 
 
-def test_what_is_found_is_received_one_by_one() -> None:
-    """Receives that are begun beforehand let messages overlap, as `pex` does."""
-    funnel = halo_of({(a, 0): {0} for a in range(1, 5)}, 5)
-    its = pair()
-    assert isinstance(its.loggp, LogGP)
-    (protocol,) = its.loggp.protocols
-    model = machine(on_node=replace(its, loggp=LogGP([replace(protocol, beta_s=0.5)], 0.01)))
-    times = predict.of_discovery(model, funnel, 5).times(1000)
-    together = ALPHA + 3 * OVERHEAD + (0.5 + 3 * PER_BYTE) * 1000
-    found = ALPHA + 3 * OVERHEAD + 4 * 0.5 * 1000
-    barrier = 3 * (ALPHA + 0.5)
-    assert times["nbx"] == found + PENALTY + barrier
-    assert times["rsx"] == found + 2 * barrier + ALPHA
-    assert times["pex"] == together + min(4 * GAP + ALPHA, 3 * ALPHA + (2 + 2 + 1) * 4 * 0.5)
-
-
-def test_nbx_needs_synchronous_sends() -> None:
-    silent = pair()
-    silent = PairModel(LAYOUT, silent.loggp, silent.maxrate, UNKNOWN)
-    ring = halo_of({(rank, (rank + 1) % 4): {0} for rank in range(4)}, 4)
-    times = predict.of_discovery(machine(on_node=silent), ring, 4).times(8)
-    assert list(times)[-1] == "nbx"
-    assert times["nbx"] == UNKNOWN
-
-
 def test_of_methods_that_cannot_be_told_none_is_the_fastest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -474,181 +330,6 @@ def test_of_methods_that_cannot_be_told_none_is_the_fastest(
     assert "nbx is not predicted: not measured" in printed
     assert "no method can be predicted\n" in printed
     assert "fastest" not in printed
-
-
-M = 64.0
-SEND = ALPHA + M * PER_BYTE
-
-
-@pytest.mark.parametrize(
-    ("operation", "name", "seconds"),
-    [
-        ("bcast", "binomial", 3 * SEND),
-        ("bcast", "scatter_allgather", 2 * 3 * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
-        ("bcast", "scatter_allgather:allgather=ring", (3 + 7) * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
-        ("bcast", "knomial:radix=3", 2 * (ALPHA + GAP + 2 * M * PER_BYTE)),
-        ("bcast", "knomial:radix=64", ALPHA + 6 * GAP + 7 * M * PER_BYTE),
-        ("bcast", "chain:segment=16", (6 + 4) * (ALPHA + 16 * PER_BYTE)),
-        ("bcast", "chain", 7 * SEND),
-        ("bcast", "vendor:algorithm=binary_tree", 3 * (ALPHA + GAP + 2 * M * PER_BYTE)),
-        ("reduce", "rabenseifner", 6 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
-        ("allreduce", "rabenseifner", 6 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
-        ("allreduce", "ring", 14 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
-        ("allgather", "bruck", 3 * ALPHA + 7 * M * PER_BYTE + 8 * M * COPYING),
-        ("allgatherv", "ring", 7 * SEND),
-        ("alltoall", "pairwise", 7 * SEND),
-        ("alltoall", "bruck", 3 * ALPHA + 12 * M * PER_BYTE + 2 * (8 + 12) * M * COPYING),
-        ("alltoallv", "pairwise", 7 * SEND),
-        ("alltoallv", "bruck", 3 * ALPHA + 12 * (M + 4) * PER_BYTE + 2 * (8 + 12) * M * COPYING),
-        (
-            "alltoallv",
-            "bruck:radix=4",
-            2 * (ALPHA + GAP + OVERHEAD) + 10 * (M + 4) * PER_BYTE + 2 * (8 + 10) * M * COPYING,
-        ),
-        ("barrier", "binomial", 2 * 3 * SEND),
-        ("barrier", "knomial:radix=3", 2 * 2 * (ALPHA + GAP + 2 * M * PER_BYTE)),
-        ("barrier", "bruck", 3 * SEND),
-        ("barrier", "bruck:radix=4", SEND + ALPHA + 2 * (GAP + OVERHEAD) + 3 * M * PER_BYTE),
-        ("barrier", "vendor:algorithm=recursive_doubling", 3 * SEND),
-        ("barrier", "vendor:algorithm=double_ring", 16 * SEND),
-        ("alltoall", "vendor:algorithm=linear", ALPHA + 6 * (GAP + OVERHEAD) + 7 * M * PER_BYTE),
-        ("reduce_scatter_block", "hypercube", 3 * ALPHA + 7 * M * (PER_BYTE + REDUCING)),
-        ("reduce_scatter_block", "pairwise", 7 * (SEND + M * REDUCING)),
-        (
-            "reduce_scatter_block",
-            "vendor:algorithm=recursive_doubling",
-            3 * ALPHA + (7 + 6 + 4) * M * (PER_BYTE + REDUCING),
-        ),
-        ("gather", "star", 7 * max(GAP, OVERHEAD + M * PER_BYTE) + ALPHA),
-        ("scatter", "binomial", 3 * ALPHA + 7 * M * PER_BYTE),
-        ("reduce", "star", 7 * (OVERHEAD + M * PER_BYTE + M * REDUCING)),
-        ("reduce", "binomial", 3 * (SEND + M * REDUCING)),
-        ("allreduce", "binomial", 2 * 3 * SEND + 3 * M * REDUCING),
-        ("allreduce", "hypercube", 3 * (SEND + M * REDUCING)),
-        ("allgather", "ring", 7 * SEND),
-        ("allgather", "hypercube", 3 * ALPHA + 7 * M * PER_BYTE),
-        (
-            "allreduce",
-            "orthogonal:grid=2x4",
-            6 * ALPHA + 5 / 2 * M * PER_BYTE + 5 / 4 * M * REDUCING,
-        ),
-        ("allgather", "orthogonal:grid=2x4", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
-        ("allgather", "orthogonal:dims=2", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
-    ],
-)
-def test_collectives(operation: str, name: str, seconds: float) -> None:
-    assert collectives.time_s(operation, name, ranks(8), M) == pytest.approx(seconds)
-
-
-def ranks(procs: int) -> Group:
-    return Group(costs(machine(), on_node=True), procs, REDUCING, COPYING)
-
-
-@pytest.mark.parametrize(
-    ("operation", "name", "seconds"),
-    [
-        ("bcast", "scatter_allgather", 2 * (2 * ALPHA + 3 / 4 * M * PER_BYTE) + SEND),
-        ("allreduce", "hypercube", 4 * SEND + 3 * M * REDUCING),
-        ("reduce", "rabenseifner", 4 * ALPHA + 3 / 2 * M * PER_BYTE + SEND + 7 / 4 * M * REDUCING),
-        (
-            "allgather",
-            "hypercube",
-            2 * ALPHA + 4.5 * M * PER_BYTE + SEND + ALPHA + 6 * M * PER_BYTE,
-        ),
-        (
-            "reduce_scatter_block",
-            "hypercube",
-            2 * ALPHA + 4.5 * M * PER_BYTE + SEND + ALPHA + 6 * M * PER_BYTE + 10.5 * M * REDUCING,
-        ),
-        ("allgather", "bruck", 3 * ALPHA + 5 * M * PER_BYTE + 6 * M * COPYING),
-        ("alltoall", "bruck", 3 * ALPHA + 7 * M * PER_BYTE + 2 * (6 + 7) * M * COPYING),
-    ],
-)
-def test_two_ranks_act_as_one_where_their_number_is_no_power_of_two(
-    operation: str, name: str, seconds: float
-) -> None:
-    assert collectives.time_s(operation, name, ranks(6), M) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("operation", collectives.FORMULAS)
-@pytest.mark.parametrize("procs", [2, 5, 8])
-def test_the_library_is_as_fast_as_the_fastest_textbook_algorithm(
-    operation: str, procs: int
-) -> None:
-    for size in (1.0, 1e3, 1e6):
-
-        def time_s(spec: str, size: float = size) -> float:
-            return collectives.time_s(operation, spec, ranks(procs), size)
-
-        assert time_s("vendor") <= min(map(time_s, collectives.FORMULAS[operation]))
-        assert time_s("vendor:algorithm=magic") == time_s("vendor")
-        assert time_s("vendor:environment=3") == time_s("vendor")
-
-
-@pytest.mark.parametrize(
-    ("operation", "seconds"),
-    [
-        ("bcast", lambda on, off: on("bcast", M) + off("bcast", M)),
-        ("gather", lambda on, off: on("gather", M) + off("gather", 4 * M)),
-        ("scatter", lambda on, off: on("scatter", M) + off("scatter", 4 * M)),
-        ("reduce", lambda on, off: on("reduce", M) + off("reduce", M)),
-        ("allreduce", lambda on, off: on("reduce", M) + off("allreduce", M) + on("bcast", M)),
-        (
-            "allgather",
-            lambda on, off: on("gather", M) + off("allgather", 4 * M) + on("bcast", 12 * M),
-        ),
-    ],
-)
-def test_levels_are_the_librarys_own_on_nodes_and_between_leaders(
-    operation: str, seconds: Callable[[Callable[..., float], Callable[..., float]], float]
-) -> None:
-    def by(group: Group, spec: str) -> Callable[[str, float], float]:
-        return lambda operation, size: collectives.time_s(operation, spec, group, size)
-
-    model = machine(on_node=pair(), off_node=pair(10))
-    specs = {"twolevel": "vendor", "twolevel:node=shared": "shared"}
-    found = predict.of_collective(model, operation, 12, 4, list(specs)).times(int(M))
-    leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
-    assert found == pytest.approx(
-        {
-            spec: seconds(by(ranks(4), on_node), by(leaders, "vendor"))
-            for spec, on_node in specs.items()
-        }
-    )
-
-
-def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
-    model = machine(on_node=pair(), off_node=pair(10))
-    times = predict.of_collective(model, "allgather", 12, 4).times(int(M))
-    leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
-    on_node = collectives.time_s("allgather", "vendor", ranks(4), M)
-    off_node = collectives.time_s("allgather", "vendor", leaders, 4 * M)
-    assert times["orthogonal:grid=4x3"] == pytest.approx(on_node + off_node)
-    assert times["orthogonal:dims=2"] > times["orthogonal:grid=4x3"]  # that of 3x4
-    assert "twolevel" in times
-
-
-@pytest.mark.parametrize("operation", collectives.FORMULAS)
-def test_one_rank_has_nothing_to_do(operation: str) -> None:
-    for spec in collectives.methods(operation, 1, 1):
-        assert collectives.time_s(operation, spec, ranks(1), M) == 0
-
-
-def test_what_the_library_does_not_do_has_no_formula() -> None:
-    for operation, spec in (
-        ("bcast", "ring"),
-        ("allreduce", "knomial:radix=4"),
-        ("bcast", "knomial:radix=x"),
-        ("bcast", "chain:segment=0"),
-        ("bcast", "scatter_allgather:allgather=star"),
-        ("bcast", "orthogonal:grid=3x3"),
-        ("bcast", "orthogonal:dims=4"),
-        ("bcast", "orthogonal:dims=1"),
-        ("alltoall", "twolevel"),
-        ("allgatherv", "twolevel:node=shared"),
-        ("alltoallv", "bruck:radix=x"),
-    ):
-        assert collectives.formula(operation, spec, 8) is None
 
 
 def test_methods_come_in_their_order_and_cross_where_they_are_equal() -> None:

@@ -1,0 +1,184 @@
+"""Predictions of collectives: the formulas on machines with round numbers."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.round_machine import ALPHA, COPYING, GAP, OVERHEAD, PER_BYTE, REDUCING, machine, pair
+from tuner.models import collectives, predict
+from tuner.models.algorithms import Group
+from tuner.models.costs import costs
+
+M = 64.0
+SEND = ALPHA + M * PER_BYTE
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "seconds"),
+    [
+        ("bcast", "binomial", 3 * SEND),
+        ("bcast", "scatter_allgather", 2 * 3 * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
+        ("bcast", "scatter_allgather:allgather=ring", (3 + 7) * ALPHA + 2 * 7 / 8 * M * PER_BYTE),
+        ("bcast", "knomial:radix=3", 2 * (ALPHA + GAP + 2 * M * PER_BYTE)),
+        ("bcast", "knomial:radix=64", ALPHA + 6 * GAP + 7 * M * PER_BYTE),
+        ("bcast", "chain:segment=16", (6 + 4) * (ALPHA + 16 * PER_BYTE)),
+        ("bcast", "chain", 7 * SEND),
+        ("bcast", "vendor:algorithm=binary_tree", 3 * (ALPHA + GAP + 2 * M * PER_BYTE)),
+        ("reduce", "rabenseifner", 6 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
+        ("allreduce", "rabenseifner", 6 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
+        ("allreduce", "ring", 14 * ALPHA + 7 / 8 * M * (2 * PER_BYTE + REDUCING)),
+        ("allgather", "bruck", 3 * ALPHA + 7 * M * PER_BYTE + 8 * M * COPYING),
+        ("allgatherv", "ring", 7 * SEND),
+        ("alltoall", "pairwise", 7 * SEND),
+        ("alltoall", "bruck", 3 * ALPHA + 12 * M * PER_BYTE + 2 * (8 + 12) * M * COPYING),
+        ("alltoallv", "pairwise", 7 * SEND),
+        ("alltoallv", "bruck", 3 * ALPHA + 12 * (M + 4) * PER_BYTE + 2 * (8 + 12) * M * COPYING),
+        (
+            "alltoallv",
+            "bruck:radix=4",
+            2 * (ALPHA + GAP + OVERHEAD) + 10 * (M + 4) * PER_BYTE + 2 * (8 + 10) * M * COPYING,
+        ),
+        ("barrier", "binomial", 2 * 3 * SEND),
+        ("barrier", "knomial:radix=3", 2 * 2 * (ALPHA + GAP + 2 * M * PER_BYTE)),
+        ("barrier", "bruck", 3 * SEND),
+        ("barrier", "bruck:radix=4", SEND + ALPHA + 2 * (GAP + OVERHEAD) + 3 * M * PER_BYTE),
+        ("barrier", "vendor:algorithm=recursive_doubling", 3 * SEND),
+        ("barrier", "vendor:algorithm=double_ring", 16 * SEND),
+        ("alltoall", "vendor:algorithm=linear", ALPHA + 6 * (GAP + OVERHEAD) + 7 * M * PER_BYTE),
+        ("reduce_scatter_block", "hypercube", 3 * ALPHA + 7 * M * (PER_BYTE + REDUCING)),
+        ("reduce_scatter_block", "pairwise", 7 * (SEND + M * REDUCING)),
+        (
+            "reduce_scatter_block",
+            "vendor:algorithm=recursive_doubling",
+            3 * ALPHA + (7 + 6 + 4) * M * (PER_BYTE + REDUCING),
+        ),
+        ("gather", "star", 7 * max(GAP, OVERHEAD + M * PER_BYTE) + ALPHA),
+        ("scatter", "binomial", 3 * ALPHA + 7 * M * PER_BYTE),
+        ("reduce", "star", 7 * (OVERHEAD + M * PER_BYTE + M * REDUCING)),
+        ("reduce", "binomial", 3 * (SEND + M * REDUCING)),
+        ("allreduce", "binomial", 2 * 3 * SEND + 3 * M * REDUCING),
+        ("allreduce", "hypercube", 3 * (SEND + M * REDUCING)),
+        ("allgather", "ring", 7 * SEND),
+        ("allgather", "hypercube", 3 * ALPHA + 7 * M * PER_BYTE),
+        (
+            "allreduce",
+            "orthogonal:grid=2x4",
+            6 * ALPHA + 5 / 2 * M * PER_BYTE + 5 / 4 * M * REDUCING,
+        ),
+        ("allgather", "orthogonal:grid=2x4", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
+        ("allgather", "orthogonal:dims=2", SEND + 2 * ALPHA + 3 * 2 * M * PER_BYTE),
+    ],
+)
+def test_collectives(operation: str, name: str, seconds: float) -> None:
+    assert collectives.time_s(operation, name, ranks(8), M) == pytest.approx(seconds)
+
+
+def ranks(procs: int) -> Group:
+    return Group(costs(machine(), on_node=True), procs, REDUCING, COPYING)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "seconds"),
+    [
+        ("bcast", "scatter_allgather", 2 * (2 * ALPHA + 3 / 4 * M * PER_BYTE) + SEND),
+        ("allreduce", "hypercube", 4 * SEND + 3 * M * REDUCING),
+        ("reduce", "rabenseifner", 4 * ALPHA + 3 / 2 * M * PER_BYTE + SEND + 7 / 4 * M * REDUCING),
+        (
+            "allgather",
+            "hypercube",
+            2 * ALPHA + 4.5 * M * PER_BYTE + SEND + ALPHA + 6 * M * PER_BYTE,
+        ),
+        (
+            "reduce_scatter_block",
+            "hypercube",
+            2 * ALPHA + 4.5 * M * PER_BYTE + SEND + ALPHA + 6 * M * PER_BYTE + 10.5 * M * REDUCING,
+        ),
+        ("allgather", "bruck", 3 * ALPHA + 5 * M * PER_BYTE + 6 * M * COPYING),
+        ("alltoall", "bruck", 3 * ALPHA + 7 * M * PER_BYTE + 2 * (6 + 7) * M * COPYING),
+    ],
+)
+def test_two_ranks_act_as_one_where_their_number_is_no_power_of_two(
+    operation: str, name: str, seconds: float
+) -> None:
+    assert collectives.time_s(operation, name, ranks(6), M) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("operation", collectives.FORMULAS)
+@pytest.mark.parametrize("procs", [2, 5, 8])
+def test_the_library_is_as_fast_as_the_fastest_textbook_algorithm(
+    operation: str, procs: int
+) -> None:
+    for size in (1.0, 1e3, 1e6):
+
+        def time_s(spec: str, size: float = size) -> float:
+            return collectives.time_s(operation, spec, ranks(procs), size)
+
+        assert time_s("vendor") <= min(map(time_s, collectives.FORMULAS[operation]))
+        assert time_s("vendor:algorithm=magic") == time_s("vendor")
+        assert time_s("vendor:environment=3") == time_s("vendor")
+
+
+@pytest.mark.parametrize(
+    ("operation", "seconds"),
+    [
+        ("bcast", lambda on, off: on("bcast", M) + off("bcast", M)),
+        ("gather", lambda on, off: on("gather", M) + off("gather", 4 * M)),
+        ("scatter", lambda on, off: on("scatter", M) + off("scatter", 4 * M)),
+        ("reduce", lambda on, off: on("reduce", M) + off("reduce", M)),
+        ("allreduce", lambda on, off: on("reduce", M) + off("allreduce", M) + on("bcast", M)),
+        (
+            "allgather",
+            lambda on, off: on("gather", M) + off("allgather", 4 * M) + on("bcast", 12 * M),
+        ),
+    ],
+)
+def test_levels_are_the_librarys_own_on_nodes_and_between_leaders(
+    operation: str, seconds: Callable[[Callable[..., float], Callable[..., float]], float]
+) -> None:
+    def by(group: Group, spec: str) -> Callable[[str, float], float]:
+        return lambda operation, size: collectives.time_s(operation, spec, group, size)
+
+    model = machine(on_node=pair(), off_node=pair(10))
+    specs = {"twolevel": "vendor", "twolevel:node=shared": "shared"}
+    found = predict.of_collective(model, operation, 12, 4, list(specs)).times(int(M))
+    leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
+    assert found == pytest.approx(
+        {
+            spec: seconds(by(ranks(4), on_node), by(leaders, "vendor"))
+            for spec, on_node in specs.items()
+        }
+    )
+
+
+def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
+    model = machine(on_node=pair(), off_node=pair(10))
+    times = predict.of_collective(model, "allgather", 12, 4).times(int(M))
+    leaders = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
+    on_node = collectives.time_s("allgather", "vendor", ranks(4), M)
+    off_node = collectives.time_s("allgather", "vendor", leaders, 4 * M)
+    assert times["orthogonal:grid=4x3"] == pytest.approx(on_node + off_node)
+    assert times["orthogonal:dims=2"] > times["orthogonal:grid=4x3"]  # that of 3x4
+    assert "twolevel" in times
+
+
+@pytest.mark.parametrize("operation", collectives.FORMULAS)
+def test_one_rank_has_nothing_to_do(operation: str) -> None:
+    for spec in collectives.methods(operation, 1, 1):
+        assert collectives.time_s(operation, spec, ranks(1), M) == 0
+
+
+def test_what_the_library_does_not_do_has_no_formula() -> None:
+    for operation, spec in (
+        ("bcast", "ring"),
+        ("allreduce", "knomial:radix=4"),
+        ("bcast", "knomial:radix=x"),
+        ("bcast", "chain:segment=0"),
+        ("bcast", "scatter_allgather:allgather=star"),
+        ("bcast", "orthogonal:grid=3x3"),
+        ("bcast", "orthogonal:dims=4"),
+        ("bcast", "orthogonal:dims=1"),
+        ("alltoall", "twolevel"),
+        ("allgatherv", "twolevel:node=shared"),
+        ("alltoallv", "bruck:radix=x"),
+    ):
+        assert collectives.formula(operation, spec, 8) is None
