@@ -4,6 +4,7 @@
  * distance that they have to go. Without blocks it is a barrier by dissemination.
  */
 #include "blocks.h"
+#include "radix.h"
 #include "textbook.h"
 
 #include <stdio.h>
@@ -164,9 +165,9 @@ static int bruck_estimate(const struct swp_plan *plan, const struct estimate *es
   if (!estimate->spec->arguments[0].given)
     return swp_estimate_textbook(plan, estimate, seconds);
   const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula = plan->operation == SWP_ALLTOALL  ? swp_textbook_bruck_alltoall_s
-                           : plan->operation == SWP_BARRIER ? swp_textbook_bruck_barrier_s
-                                                            : swp_textbook_bruck_allgather_s;
+  radix_formula *formula = plan->operation == SWP_ALLTOALL  ? swp_radix_bruck_alltoall_s
+                           : plan->operation == SWP_BARRIER ? swp_radix_bruck_barrier_s
+                                                            : swp_radix_bruck_allgather_s;
   *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }

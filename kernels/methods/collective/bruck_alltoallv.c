@@ -5,7 +5,7 @@
  * then, by that radix, between the ranks of their place on all nodes.
  */
 #include "blocks.h"
-#include "textbook.h"
+#include "radix.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -240,8 +240,8 @@ static bool bruck_variant(enum swp_operation operation, int index, int procs, ch
 static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct argument *global = &estimate->spec->arguments[GLOBAL];
   const struct group group = swp_group(plan, estimate->model);
-  *seconds = swp_textbook_uneven_bruck_s(&group, (double)plan->features.bytes, radix_of(estimate->spec),
-                                         global->given ? (int)global->value : 0);
+  *seconds = swp_radix_uneven_bruck_s(&group, (double)plan->features.bytes, radix_of(estimate->spec),
+                                      global->given ? (int)global->value : 0);
   return SWP_SUCCESS;
 }
 

@@ -2,7 +2,7 @@
  * knomial: a tree in which the rank at position p, counted from the root in digits to base `radix`, has the
  * one at p without its last nonzero digit as its parent. binomial is the one of radix 2.
  */
-#include "textbook.h"
+#include "radix.h"
 #include "tree.h"
 
 #include <stdio.h>
@@ -32,10 +32,10 @@ static void knomial_tree(const struct swp_plan *plan, int root, struct tree *tre
 
 static int knomial_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula = plan->operation == SWP_BCAST     ? swp_textbook_knomial_bcast_s
-                           : plan->operation == SWP_REDUCE  ? swp_textbook_knomial_reduce_s
-                           : plan->operation == SWP_BARRIER ? swp_textbook_knomial_barrier_s
-                                                            : swp_textbook_knomial_blocks_s;
+  radix_formula *formula = plan->operation == SWP_BCAST     ? swp_radix_knomial_bcast_s
+                           : plan->operation == SWP_REDUCE  ? swp_radix_knomial_reduce_s
+                           : plan->operation == SWP_BARRIER ? swp_radix_knomial_barrier_s
+                                                            : swp_radix_knomial_blocks_s;
   *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }

@@ -4,7 +4,7 @@
  * highest digit has fewer values, and some pairs act as one (blocks.h).
  */
 #include "blocks.h"
-#include "textbook.h"
+#include "radix.h"
 
 #include <stdio.h>
 
@@ -153,8 +153,8 @@ done:
 static int multiplying_estimate(const struct swp_plan *plan, const struct estimate *estimate,
                                 double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula = plan->operation == SWP_ALLREDUCE ? swp_textbook_multiplying_allreduce_s
-                                                            : swp_textbook_multiplying_allgather_s;
+  radix_formula *formula = plan->operation == SWP_ALLREDUCE ? swp_radix_multiplying_allreduce_s
+                                                            : swp_radix_multiplying_allgather_s;
   *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }

@@ -1,6 +1,7 @@
 #include "textbook.h"
 
 #include "formulas.h"
+#include "radix.h"
 
 #include <float.h>
 #include <string.h>
@@ -42,82 +43,31 @@ static bool is_folded(const struct group *g) {
   return cube_of(g) != g->procs;
 }
 
-static double message_s(const struct group *g, double bytes) {
-  const struct message_cost *cost = swp_cost_of(g->pair, bytes);
-  return cost->alpha_s + cost->beta_s * bytes;
-}
-
-/* D of messages that a rank sends at once while it receives so many. */
-static double burst_s(const struct group *g, int messages, double bytes, int received) {
-  const struct message_cost *cost = swp_cost_of(g->pair, bytes);
-  return swp_ahead_s(cost, bytes) + (messages - 1) * cost->step_s + (received - 1) * cost->receive_s +
-         messages * bytes * cost->per_byte_s;
-}
-
 /* A message within pairs that act as one rank of a hypercube. */
 static double folded_s(const struct group *g, double bytes) {
-  return is_folded(g) ? message_s(g, bytes) : 0;
-}
-
-static double reduced_s(const struct group *g, double bytes) {
-  return bytes * g->reduce_s_per_byte;
+  return is_folded(g) ? swp_message_s(g, bytes) : 0;
 }
 
 /* ---- Trees ---- */
 
 static double bcast_binomial(const struct group *g, double m) {
-  return steps_of(g) * message_s(g, m);
-}
-
-static int levels_of(const struct group *g, int radix) {
-  int levels = 0;
-  for (int64_t reached = 1; reached < g->procs; reached *= radix)
-    levels++;
-  return levels;
-}
-
-double swp_textbook_knomial_bcast_s(const struct group *g, double m, int radix) {
-  return levels_of(g, radix) * burst_s(g, fewer(radix, g->procs) - 1, m, 1);
-}
-
-double swp_textbook_knomial_reduce_s(const struct group *g, double m, int radix) {
-  const int joined = levels_of(g, radix) * (fewer(radix, g->procs) - 1);
-  return swp_textbook_knomial_bcast_s(g, m, radix) + joined * reduced_s(g, m);
-}
-
-double swp_textbook_knomial_barrier_s(const struct group *g, double m, int radix) {
-  return 2 * swp_textbook_knomial_bcast_s(g, m, radix);
-}
-
-/* A level's blocks, in as many messages as it has at most; a rank receives one of them, or as many. */
-static double blocks_by_levels(const struct group *g, double m, int radix, bool everyone) {
-  double seconds = 0;
-  for (int64_t below = 1; below < g->procs; below *= radix) {
-    const int64_t rest = g->procs - below, most = (radix - 1) * below, blocks = rest < most ? rest : most;
-    const int messages = (int)((blocks + below - 1) / below);
-    seconds += burst_s(g, messages, (double)blocks * m / messages, everyone ? messages : 1);
-  }
-  return seconds;
-}
-
-double swp_textbook_knomial_blocks_s(const struct group *g, double m, int radix) {
-  return blocks_by_levels(g, m, radix, false);
+  return steps_of(g) * swp_message_s(g, m);
 }
 
 static double bcast_knomial(const struct group *g, double m) {
-  return swp_textbook_knomial_bcast_s(g, m, RADIX);
+  return swp_radix_knomial_bcast_s(g, m, RADIX);
 }
 
 static double bcast_linear(const struct group *g, double m) {
-  return burst_s(g, g->procs - 1, m, 1);
+  return swp_burst_s(g, g->procs - 1, m, 1);
 }
 
 static double bcast_binary(const struct group *g, double m) {
-  return dims_of(g) * burst_s(g, fewer(2, g->procs - 1), m, 1);
+  return dims_of(g) * swp_burst_s(g, fewer(2, g->procs - 1), m, 1);
 }
 
 static double bcast_split_binary(const struct group *g, double m) {
-  return bcast_binary(g, m / 2) + message_s(g, m / 2);
+  return bcast_binary(g, m / 2) + swp_message_s(g, m / 2);
 }
 
 static double star(const struct group *g, double m) {
@@ -129,7 +79,7 @@ static double star(const struct group *g, double m) {
 static double tree_of_blocks(const struct group *g, double m) {
   double seconds = 0;
   for (int i = 0; i < steps_of(g); i++)
-    seconds += message_s(g, fewer(1 << i, g->procs - (1 << i)) * m);
+    seconds += swp_message_s(g, fewer(1 << i, g->procs - (1 << i)) * m);
   return seconds;
 }
 
@@ -139,11 +89,11 @@ static double reduce_star(const struct group *g, double m) {
 }
 
 static double reduce_binomial(const struct group *g, double m) {
-  return steps_of(g) * (message_s(g, m) + reduced_s(g, m));
+  return steps_of(g) * (swp_message_s(g, m) + swp_reduced_s(g, m));
 }
 
 static double reduce_binary(const struct group *g, double m) {
-  return bcast_binary(g, m) + dims_of(g) * fewer(2, g->procs - 1) * reduced_s(g, m);
+  return bcast_binary(g, m) + dims_of(g) * fewer(2, g->procs - 1) * swp_reduced_s(g, m);
 }
 
 static double allreduce_binomial(const struct group *g, double m) {
@@ -170,7 +120,7 @@ static double allgather_linear(const struct group *g, double m) {
 
 double swp_textbook_chain_s(const struct group *g, double m, double segment_bytes) {
   int64_t segments = m > segment_bytes ? (int64_t)((m + segment_bytes - 1) / segment_bytes) : 1;
-  return (double)(g->procs - 2 + segments) * message_s(g, lesser(m, segment_bytes));
+  return (double)(g->procs - 2 + segments) * swp_message_s(g, lesser(m, segment_bytes));
 }
 
 static double bcast_chain(const struct group *g, double m) {
@@ -178,7 +128,7 @@ static double bcast_chain(const struct group *g, double m) {
 }
 
 static double bcast_pipeline(const struct group *g, double m) {
-  return (g->procs - 1) * message_s(g, m);
+  return (g->procs - 1) * swp_message_s(g, m);
 }
 
 static int chains_of(const struct group *g) {
@@ -190,15 +140,15 @@ static int length_of_chains(const struct group *g) {
 }
 
 static double bcast_chains(const struct group *g, double m) {
-  return burst_s(g, chains_of(g), m, 1) + (length_of_chains(g) - 1) * message_s(g, m);
+  return swp_burst_s(g, chains_of(g), m, 1) + (length_of_chains(g) - 1) * swp_message_s(g, m);
 }
 
 static double reduce_pipeline(const struct group *g, double m) {
-  return bcast_pipeline(g, m) + (g->procs - 1) * reduced_s(g, m);
+  return bcast_pipeline(g, m) + (g->procs - 1) * swp_reduced_s(g, m);
 }
 
 static double reduce_chains(const struct group *g, double m) {
-  return bcast_chains(g, m) + (length_of_chains(g) - 1 + chains_of(g)) * reduced_s(g, m);
+  return bcast_chains(g, m) + (length_of_chains(g) - 1 + chains_of(g)) * swp_reduced_s(g, m);
 }
 
 /* ---- Hypercubes ---- */
@@ -206,14 +156,14 @@ static double reduce_chains(const struct group *g, double m) {
 static double halves(const struct group *g, double m) {
   double seconds = 0;
   for (int i = 1; i <= dims_of(g); i++)
-    seconds += message_s(g, m / (double)(1LL << i));
+    seconds += swp_message_s(g, m / (double)(1LL << i));
   return seconds;
 }
 
 static double doubled(const struct group *g, double m) {
   double seconds = 0;
   for (int i = 0; i < dims_of(g); i++)
-    seconds += message_s(g, (double)(1LL << i) * (g->procs / cube_of(g) * m));
+    seconds += swp_message_s(g, (double)(1LL << i) * (g->procs / cube_of(g) * m));
   return seconds;
 }
 
@@ -223,7 +173,7 @@ static double bcast_scatter_allgather(const struct group *g, double m) {
 
 static double reduce_rabenseifner(const struct group *g, double m) {
   double joined = m * (1 - 1 / cube_of(g)) + (is_folded(g) ? m : 0);
-  return 2 * halves(g, m) + folded_s(g, m) + reduced_s(g, joined);
+  return 2 * halves(g, m) + folded_s(g, m) + swp_reduced_s(g, joined);
 }
 
 static double allreduce_rabenseifner(const struct group *g, double m) {
@@ -231,7 +181,7 @@ static double allreduce_rabenseifner(const struct group *g, double m) {
 }
 
 static double allreduce_hypercube(const struct group *g, double m) {
-  return dims_of(g) * message_s(g, m) + 2 * folded_s(g, m) + steps_of(g) * reduced_s(g, m);
+  return dims_of(g) * swp_message_s(g, m) + 2 * folded_s(g, m) + steps_of(g) * swp_reduced_s(g, m);
 }
 
 static double allgather_hypercube(const struct group *g, double m) {
@@ -240,60 +190,30 @@ static double allgather_hypercube(const struct group *g, double m) {
 
 static double reduce_scatter_hypercube(const struct group *g, double m) {
   double joined = (g->procs - g->procs / cube_of(g)) * m + (is_folded(g) ? g->procs * m : 0);
-  return allgather_hypercube(g, m) + reduced_s(g, joined);
+  return allgather_hypercube(g, m) + swp_reduced_s(g, joined);
 }
 
 static double reduce_scatter_doubling(const struct group *g, double m) {
   double seconds = 0;
   for (int i = 0; i < steps_of(g); i++) {
     double bytes = (g->procs - (1 << i)) * m;
-    seconds += message_s(g, bytes) + reduced_s(g, bytes);
+    seconds += swp_message_s(g, bytes) + swp_reduced_s(g, bytes);
   }
   return seconds;
 }
 
 static double barrier_hypercube(const struct group *g, double m) {
-  return dims_of(g) * message_s(g, m) + 2 * folded_s(g, m);
-}
-
-/* ---- Hypercubes with more than two ranks in a row ---- */
-
-/* As many as act alone or in pairs: a power of the radix, times the values of one more digit. */
-static int multiplied(const struct group *g, int radix) {
-  int power = 1;
-  while (power <= g->procs / radix)
-    power *= radix;
-  return g->procs / power * power;
-}
-
-double swp_textbook_multiplying_allreduce_s(const struct group *g, double m, int radix) {
-  const int size = multiplied(g, radix);
-  double seconds = size == g->procs ? 0 : 2 * message_s(g, m) + reduced_s(g, m);
-  for (int64_t stride = 1; stride < size; stride *= radix) {
-    const int others = fewer(radix, (int)(size / stride)) - 1;
-    seconds += burst_s(g, others, m, others) + others * reduced_s(g, m);
-  }
-  return seconds;
-}
-
-double swp_textbook_multiplying_allgather_s(const struct group *g, double m, int radix) {
-  const int size = multiplied(g, radix);
-  double seconds = size == g->procs ? 0 : message_s(g, m) + message_s(g, g->procs * m);
-  for (int64_t stride = 1; stride < size; stride *= radix) {
-    const int others = fewer(radix, (int)(size / stride)) - 1;
-    seconds += burst_s(g, others, (double)stride * g->procs / size * m, others);
-  }
-  return seconds;
+  return dims_of(g) * swp_message_s(g, m) + 2 * folded_s(g, m);
 }
 
 /* ---- Rings, pairs, Bruck ---- */
 
 static double ring(const struct group *g, double m) {
-  return (g->procs - 1) * message_s(g, m);
+  return (g->procs - 1) * swp_message_s(g, m);
 }
 
 static double ring_reduce_scatter(const struct group *g, double m) {
-  return ring(g, m) + (g->procs - 1) * reduced_s(g, m);
+  return ring(g, m) + (g->procs - 1) * swp_reduced_s(g, m);
 }
 
 static double ring_allreduce(const struct group *g, double m) {
@@ -302,7 +222,7 @@ static double ring_allreduce(const struct group *g, double m) {
 
 /* A message goes round twice. */
 static double barrier_rings(const struct group *g, double m) {
-  return 2 * g->procs * message_s(g, m);
+  return 2 * g->procs * swp_message_s(g, m);
 }
 
 double swp_textbook_scatter_ring_s(const struct group *g, double m) {
@@ -310,7 +230,7 @@ double swp_textbook_scatter_ring_s(const struct group *g, double m) {
 }
 
 static double allgather_neighbor(const struct group *g, double m) {
-  return message_s(g, m) + (g->procs - 1) / 2 * message_s(g, 2 * m);
+  return swp_message_s(g, m) + (g->procs - 1) / 2 * swp_message_s(g, 2 * m);
 }
 
 static double allgather_bruck(const struct group *g, double m) {
@@ -321,55 +241,8 @@ static double alltoall_bruck(const struct group *g, double m) {
   double seconds = 0, copied = g->procs;
   for (int i = 0; i < steps_of(g); i++) {
     int blocks = swp_with_bit(1 << i, g->procs);
-    seconds += message_s(g, blocks * m);
+    seconds += swp_message_s(g, blocks * m);
     copied += blocks;
-  }
-  return seconds + 2 * copied * m * g->copy_s_per_byte;
-}
-
-double swp_textbook_bruck_allgather_s(const struct group *g, double m, int radix) {
-  return blocks_by_levels(g, m, radix, true) + g->procs * m * g->copy_s_per_byte;
-}
-
-double swp_textbook_bruck_barrier_s(const struct group *g, double m, int radix) {
-  double seconds = 0;
-  for (int64_t value = 1; value < g->procs; value *= radix) {
-    const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
-    seconds += burst_s(g, messages, m, messages);
-  }
-  return seconds;
-}
-
-/* Turns along these ranks, each of which forwards so many blocks of these bytes for every one of them. */
-static double turns_s(const struct group *g, double bytes, int radix, int each, double *copied) {
-  double seconds = 0;
-  for (int64_t value = 1; value < g->procs; value *= radix) {
-    const int64_t rest = g->procs % (value * radix), stay = rest < value ? rest : value;
-    const double blocks = (double)(g->procs - g->procs / (value * radix) * value - stay) * each;
-    const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
-    seconds += burst_s(g, messages, blocks * bytes / messages, messages);
-    *copied += blocks;
-  }
-  return seconds;
-}
-
-double swp_textbook_bruck_alltoall_s(const struct group *g, double m, int radix) {
-  double copied = g->procs, seconds = turns_s(g, m, radix, 1, &copied);
-  return seconds + 2 * copied * m * g->copy_s_per_byte;
-}
-
-double swp_textbook_uneven_bruck_s(const struct group *g, double m, int radix, int global) {
-  double copied = g->procs, seconds;
-  if (g->procs == 1)
-    return 0;
-  if (global == 0) {
-    seconds = turns_s(g, m + COUNT_BYTES, radix, 1, &copied);
-  } else {
-    const struct group node = swp_group_part(g, g->ppn, g->ppn);
-    struct group between = *g;
-    between.procs = g->procs / g->ppn;
-    seconds = turns_s(&node, m + COUNT_BYTES, radix, between.procs, &copied);
-    seconds += turns_s(&between, m + COUNT_BYTES, global, g->ppn, &copied);
   }
   return seconds + 2 * copied * m * g->copy_s_per_byte;
 }
@@ -384,7 +257,7 @@ static double reduce_scatter_bine(const struct group *g, double m) {
 }
 
 static double alltoall_linear(const struct group *g, double m) {
-  return burst_s(g, g->procs - 1, m, g->procs - 1);
+  return swp_burst_s(g, g->procs - 1, m, g->procs - 1);
 }
 
 /* ---- The node's memory ---- */
@@ -395,7 +268,7 @@ double swp_textbook_shared_s(enum swp_operation operation, const struct group *g
   const struct pair_model *pair = g->on_node != NULL ? g->on_node : g->pair;
   const int out = swp_holds_all(shape->send) ? g->procs : 1, in = swp_holds_all(shape->recv) ? g->procs : 1;
   const double seconds = swp_cost_of(pair, SMALL_BYTES)->alpha_s + (out + in) * m * g->copy_s_per_byte;
-  return shape->reduces ? seconds + (g->procs - 1) * reduced_s(g, m) : seconds;
+  return shape->reduces ? seconds + (g->procs - 1) * swp_reduced_s(g, m) : seconds;
 }
 
 /* ---- The table ---- */
@@ -552,31 +425,6 @@ double swp_textbook_least_s(enum swp_operation operation, const struct group *gr
     return 0;
   double least = least_of(methods, METHODS, operation, group, m, DBL_MAX);
   return least_of(others, OTHERS, operation, group, m, least);
-}
-
-/* ---- Groups ---- */
-
-/* A root handles all messages: those on a node have the costs of one pair alone, where these are known. */
-struct group swp_group(const struct swp_plan *plan, const struct model *model) {
-  const struct features *features = &plan->features;
-  const struct pair_model *alone = &model->pairs[PAIR_ALONE];
-  const struct pair_model *on_node = alone->nmessages > 0 ? alone : &model->pairs[PAIR_ON_NODE];
-  bool several = features->nodes > 1;
-  return (struct group){.pair = several ? &model->pairs[PAIR_OFF_NODE] : on_node,
-                        .on_node = several ? on_node : NULL,
-                        .procs = plan->procs,
-                        .ppn = features->ppn,
-                        .reduce_s_per_byte = model->reduce_s_per_byte,
-                        .copy_s_per_byte = model->copy_s_per_byte};
-}
-
-struct group swp_group_part(const struct group *group, int procs, int span) {
-  struct group part = *group;
-  if (group->on_node != NULL && group->ppn % span == 0)
-    part.pair = group->on_node;
-  part.on_node = NULL;
-  part.procs = procs;
-  return part;
 }
 
 int swp_estimate_textbook(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {

@@ -1,0 +1,16 @@
+/* The times of collective algorithms with a radix on P ranks, by m, the block of a rank or the whole vector:
+   the equations of tuner/models/algorithms.py, which name their sources. */
+#ifndef SWP_RADIX_H
+#define SWP_RADIX_H
+
+#include "group.h"
+
+typedef double radix_formula(const struct group *group, double m, int radix);
+radix_formula swp_radix_knomial_bcast_s, swp_radix_knomial_blocks_s, swp_radix_knomial_reduce_s;
+radix_formula swp_radix_knomial_barrier_s, swp_radix_bruck_barrier_s;
+radix_formula swp_radix_multiplying_allreduce_s, swp_radix_multiplying_allgather_s;
+radix_formula swp_radix_bruck_allgather_s, swp_radix_bruck_alltoall_s;
+double swp_radix_uneven_bruck_s(const struct group *group, double m, int radix,
+                                int global); /* global 0: all ranks as one node */
+
+#endif
