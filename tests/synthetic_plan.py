@@ -12,7 +12,7 @@ import numpy as np
 
 from tests import synthetic
 from tuner.campaign.planning import next_batch
-from tuner.campaign.plans import Plan, PlannedBatch, PlannedCase, Racing, Task, octaves
+from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, octaves
 from tuner.campaign.times import LEAST_BUDGET_S
 from tuner.domain.cases import STAGGERED
 from tuner.domain.effort import OVERHEAD, START_S
@@ -38,7 +38,9 @@ class SyntheticMachine:
     heavy_tails: bool = False  # of launches
     slow: float = 1.0  # starts and sessions take so many times as long as foreseen
 
-    def plan(self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600) -> Plan:
+    def plan(
+        self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600
+    ) -> RacePlan:
         """Return a campaign on it, with so many patterns at each number of processes."""
         cases = []
         for number in procs:
@@ -50,9 +52,9 @@ class SyntheticMachine:
                         octaves(self.operation, spec),
                     )
                 )
-        return Plan("20261121T034500Z", "local.py", budget_s, cases, in_job=True)
+        return RacePlan("20261121T034500Z", "local.py", budget_s, cases, in_job=True)
 
-    def run(self, results: Path, plan: Plan, task: Task) -> Path:
+    def run(self, results: Path, plan: RacePlan, task: Task) -> Path:
         """Run one launch of the plan; return its raw file."""
         case = plan.cases[task.case]
         spec = synthetic.Campaign(
@@ -90,7 +92,7 @@ class SyntheticMachine:
         methods = tuple(race.methods) or self.methods
         return tuple(name for name in methods if math.isfinite(self.truth(name, size, procs)))
 
-    def takes_s(self, plan: Plan, task: Task) -> float:
+    def takes_s(self, plan: RacePlan, task: Task) -> float:
         """Return the time of a launch after its start; its budget is the limit."""
         procs = plan.cases[task.case].procs
         samples_s = sum(
@@ -104,7 +106,7 @@ class SyntheticMachine:
 
 def measure(
     machine: SyntheticMachine,
-    plan: Plan,
+    plan: RacePlan,
     results: Path,
     batches: int = 99,
     machine_of: Callable[[Task], SyntheticMachine] | None = None,
@@ -128,7 +130,7 @@ def measure(
     return cells_of(database)
 
 
-def next_of_all(plan: Plan, cells: list[Cell]) -> PlannedBatch | None:
+def next_of_all(plan: RacePlan, cells: list[Cell]) -> PlannedBatch | None:
     """Return the next batch of the first turn that has one."""
     return next(
         filter(None, (next_batch(plan, turn, cells, no_model) for turn in plan.turns)), None

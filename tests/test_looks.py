@@ -11,7 +11,7 @@ from tests.synthetic_plan import SyntheticMachine
 from tests.test_catalogue import lender
 from tests.test_rules import on, point
 from tuner.campaign import looks
-from tuner.campaign.plans import Plan
+from tuner.campaign.plans import RacePlan
 from tuner.catalogue import shelf
 from tuner.catalogue.bundle import pack
 from tuner.domain.tables import Ratio
@@ -20,7 +20,7 @@ from tuner.models import collectives, predict
 SPECS = collectives.methods("bcast", 16, 16)
 
 
-def plan() -> Plan:
+def plan() -> RacePlan:
     return SyntheticMachine((), lambda *case: 0.0, "bcast").plan((16,))
 
 

@@ -19,7 +19,7 @@ from tuner.campaign.planning import (
     look_s,
     next_batch,
 )
-from tuner.campaign.plans import FIRST_SHARE, LAST_SHARE, MOST_LAUNCHES, RACE_SHARE, Plan, Task
+from tuner.campaign.plans import FIRST_SHARE, LAST_SHARE, MOST_LAUNCHES, RACE_SHARE, RacePlan, Task
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
@@ -60,13 +60,13 @@ def regrets(rules: list[Rule], procs: int) -> tuple[list[float], list[float]]:
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[Cell]]:
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[RacePlan, list[Cell]]:
     """A plan that was carried out on a machine of fifteen methods with drift and noise."""
     plan = MACHINE.plan(procs=(2, 8))
     return plan, measure(MACHINE, plan, tmp_path_factory.mktemp("machine"))
 
 
-def test_the_regret_of_a_planned_campaign_is_small(tuned: tuple[Plan, list[Cell]]) -> None:
+def test_the_regret_of_a_planned_campaign_is_small(tuned: tuple[RacePlan, list[Cell]]) -> None:
     rules, _ = select(tuned[1])
     for procs in (2, 8):
         over_best, over_default = regrets(rules, procs)
@@ -75,7 +75,7 @@ def test_the_regret_of_a_planned_campaign_is_small(tuned: tuple[Plan, list[Cell]
         assert np.mean(np.array(over_default) > 0.02) <= 0.01
 
 
-def test_a_planned_campaign_is_cheap(tuned: tuple[Plan, list[Cell]]) -> None:
+def test_a_planned_campaign_is_cheap(tuned: tuple[RacePlan, list[Cell]]) -> None:
     """In the time of its samples, beside six launches of every method at every octave."""
     plan, cells = tuned
     spent_s = sum(float(cell.samples_s.sum()) for cell in cells)
@@ -91,7 +91,7 @@ def test_a_planned_campaign_is_cheap(tuned: tuple[Plan, list[Cell]]) -> None:
 
 
 def test_what_is_far_off_is_measured_once_and_the_default_always(
-    tuned: tuple[Plan, list[Cell]],
+    tuned: tuple[RacePlan, list[Cell]],
 ) -> None:
     plan, _ = tuned
     assert plan.batches[0].stage == FIRST_LOOK
@@ -109,7 +109,7 @@ def test_what_is_far_off_is_measured_once_and_the_default_always(
 
 
 def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
-    tuned: tuple[Plan, list[Cell]],
+    tuned: tuple[RacePlan, list[Cell]],
 ) -> None:
     plan, cells = tuned
     assert next_batch(plan, plan.turns[0], cells, no_model) is None
@@ -119,7 +119,7 @@ def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
 
 
 def test_boundaries_are_halved_until_less_is_lost_than_matters(
-    tuned: tuple[Plan, list[Cell]],
+    tuned: tuple[RacePlan, list[Cell]],
 ) -> None:
     _, points = select(tuned[1])
     for procs in (2, 8):
@@ -244,7 +244,7 @@ def test_cases_with_most_to_gain_race_where_time_is_short(tmp_path: Path) -> Non
     assert {plan.cases[task.case].procs for task in first} == {4}
 
 
-def crowded(plan: Plan) -> Plan:
+def crowded(plan: RacePlan) -> RacePlan:
     """The plan with its second case oversubscribed."""
     plan.cases = [
         replace(case, oversubscribed=number == 1) for number, case in enumerate(plan.cases)
@@ -309,7 +309,7 @@ def test_a_file_that_is_no_plan_is_told(tmp_path: Path) -> None:
 
 
 def test_winners_meet_the_default_by_ranks_that_arrive_apart(
-    tuned: tuple[Plan, list[Cell]],
+    tuned: tuple[RacePlan, list[Cell]],
 ) -> None:
     plan, cells = tuned
     rules, points = select(cells)

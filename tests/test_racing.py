@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
 from tuner.campaign.order import PLANS
-from tuner.campaign.plans import Plan, PlannedCase
+from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.racing import Start, Starts, race
 from tuner.machine.mpi import Mpi, find_mpis, launch
 from tuner.rawfile import keeping, reading
@@ -16,7 +16,7 @@ CAMPAIGN = "20261121T034500Z"
 LEAST_S = 20.0
 
 
-def starts_of(plan: Plan, mpi: Mpi) -> Starts:
+def starts_of(plan: RacePlan, mpi: Mpi) -> Starts:
     """Save a plan of bcast, and return how its launches start."""
     path = PLANS.path_of(plan.campaign)
     PLANS.save(plan, path)
@@ -45,7 +45,7 @@ def mpi(tmp_path, monkeypatch) -> Mpi:
 
 def test_a_race_whose_time_is_over_makes_one_start_and_ends(mpi):
     cases = [bcast(mpi), bcast(mpi), bcast(mpi, procs=3)]
-    plan = Plan(CAMPAIGN, "", 1, cases, spent_s=1000, in_job=True)
+    plan = RacePlan(CAMPAIGN, "", 1, cases, spent_s=1000, in_job=True)
     assert race(starts_of(plan, mpi)) == []
     headers = [reading.read(path).header for path in keeping.of_campaign(CAMPAIGN)]
     assert [header.procs for header in headers] == [2, 2]  # those of one layout share a start
@@ -54,7 +54,7 @@ def test_a_race_whose_time_is_over_makes_one_start_and_ends(mpi):
 
 def test_a_launch_that_fails_leaves_the_others_of_its_start(mpi):
     cases = [bcast(mpi, ["binomial"]), bcast(mpi, ["nosuch"]), bcast(mpi, ["knomial:radix=3"])]
-    plan = Plan(CAMPAIGN, "", 3 * LEAST_S, cases, in_job=True)
+    plan = RacePlan(CAMPAIGN, "", 3 * LEAST_S, cases, in_job=True)
     (failure,) = race(starts_of(plan, mpi))
     assert str(failure).startswith("bcast blocks:root=0 on 2 processes (launch ")
     assert "nosuch" in str(failure)
@@ -65,7 +65,7 @@ def test_a_launch_that_fails_leaves_the_others_of_its_start(mpi):
 
 
 def test_a_race_measures_the_methods_that_it_names_and_not_their_families(mpi):
-    plan = Plan(CAMPAIGN, "", 3 * LEAST_S, [bcast(mpi, ["binomial", "chain"])], in_job=True)
+    plan = RacePlan(CAMPAIGN, "", 3 * LEAST_S, [bcast(mpi, ["binomial", "chain"])], in_job=True)
     assert race(starts_of(plan, mpi)) == []
     measured = [
         {case.method for case in reading.read(path).cases} for path in keeping.of_campaign(CAMPAIGN)

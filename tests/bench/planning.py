@@ -21,7 +21,7 @@ import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import SyntheticMachine, measure
-from tuner.campaign.plans import Plan
+from tuner.campaign.plans import RacePlan
 from tuner.domain.cases import Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
@@ -109,7 +109,7 @@ def run(machine: SyntheticMachine, seed: int, tally: Tally) -> None:
     add_wrong(machine, points, tally)
 
 
-def add_cost(machine: SyntheticMachine, plan: Plan, cells: list[Cell], tally: Tally) -> None:
+def add_cost(machine: SyntheticMachine, plan: RacePlan, cells: list[Cell], tally: Tally) -> None:
     exhaustive_s = sum(
         EXHAUSTIVE * machine.truth(method, size, case.procs)
         for case in plan.cases

@@ -13,7 +13,7 @@ from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, run
 from tuner.campaign.looks import PROBE
 from tuner.campaign.order import PLANS, keep_finished
-from tuner.campaign.plans import Plan, PlannedCase
+from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.racing import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, Call
 from tuner.campaign.soaking import SoakSite
@@ -85,7 +85,7 @@ def measure(
     campaign = new_campaign()
     stage = scratch_directory() / f"advise-{campaign}"
     stage.mkdir(parents=True)
-    plan = Plan(campaign, str(CONFIGS["local"]), seconds, cases, stage=str(stage), in_job=True)
+    plan = RacePlan(campaign, str(CONFIGS["local"]), seconds, cases, stage=str(stage), in_job=True)
     PLANS.save(plan, PLANS.path_of(campaign))
     starts = {
         number: _start(case, campaign, kernels, {"--op": case.operation, "--pattern": case.pattern})

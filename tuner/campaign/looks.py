@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.campaign.plans import Plan, PlannedCase
+from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.catalogue import borrowing, shelf
 from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
@@ -58,7 +58,7 @@ def known_by(probe: Path) -> Known:
 
 
 def choose(
-    plan: Plan,
+    plan: RacePlan,
     numbers: Collection[int],
     specs: Mapping[tuple[str, int], Sequence[str]],
     probe: Callable[[], Known],

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from tuner import atomic
-from tuner.campaign.plans import Plan, Racing
+from tuner.campaign.plans import RacePlan, Racing
 from tuner.campaign.reframe import Call
 from tuner.domain.operations import APART
 from tuner.errors import SwitchpointError
@@ -119,7 +119,7 @@ class Orders(Generic[T]):
 
 
 FIXED = Orders(FixedOrder, "an order of a campaign", "logs", ".order.json")
-PLANS = Orders(Plan, "a plan", "plans", ".json")
+PLANS = Orders(RacePlan, "a plan", "plans", ".json")
 SOAKINGS = Orders(SoakOrder, "an order of soaks", "logs", ".soaking.json")
 
 

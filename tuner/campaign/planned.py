@@ -25,8 +25,8 @@ from tuner.campaign.plans import (
     MOST_BATCHES,
     RAW_NAME,
     Budget,
-    Plan,
     PlannedCase,
+    RacePlan,
     Task,
     Turn,
     octaves,
@@ -53,7 +53,7 @@ from tuner.units import parse_sizes
 class PlannedCampaign:
     """A race, and the file of its plan."""
 
-    order: Plan
+    order: RacePlan
     path: Path
 
     @classmethod
@@ -89,7 +89,7 @@ class PlannedCampaign:
                 f"{len(cases)} cases need at least {math.ceil(least_s(len(cases)))} s; give a "
                 "larger --minutes or --budget, or fewer cases, as in `-- --name=exchange`"
             )
-        plan = Plan(
+        plan = RacePlan(
             *(name, str(call.config), budget.seconds or look_s(len(cases)), cases),
             *(call.variables, reframe.without_selection(call.selection), str(session.stage)),
             share=budget.share,
@@ -263,13 +263,13 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
     return found
 
 
-def done(plan: Plan) -> set[int]:
+def done(plan: RacePlan) -> set[int]:
     """Return the numbers of the launches whose raw files are among the results."""
     names = (path.stem.rpartition("-") for path in keeping.of_campaign(plan.campaign))
     return {int(number) for name, _, number in names if name == RAW_NAME}
 
 
-def plan_next(plan: Plan, turn: Turn) -> bool:
+def plan_next(plan: RacePlan, turn: Turn) -> bool:
     """Add a turn's next batch to the plan, and return whether there is one."""
     batch = next_batch(plan, turn, *known(plan))
     if batch is not None:
@@ -277,13 +277,13 @@ def plan_next(plan: Plan, turn: Turn) -> bool:
     return batch is not None
 
 
-def remaining(plan: Plan) -> list[Task]:
+def remaining(plan: RacePlan) -> list[Task]:
     """Return the planned launches that have not been made."""
     numbers = done(plan)
     return [task for task in plan.tasks if task.number not in numbers]
 
 
-def spent_s(plan: Plan) -> float:
+def spent_s(plan: RacePlan) -> float:
     """Return the seconds of the finished launches by their closing records, with their starts."""
     numbers = done(plan)
     starts = (
@@ -307,7 +307,7 @@ def cost_share(campaigns: Collection[str]) -> float | None:
     return sum(shares) / len(shares) if shares else None
 
 
-def known(plan: Plan) -> tuple[list[Cell], Baseline]:
+def known(plan: RacePlan) -> tuple[list[Cell], Baseline]:
     """Return the cells of the plan's campaign, of all its systems, and a model's predictions."""
     if not plan.batches:
         return [], _baseline([])

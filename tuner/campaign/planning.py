@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import Plan, PlannedBatch, PlannedCase, Racing, Task, Turn
+from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
 from tuner.campaign.races import Baseline, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
@@ -110,7 +110,7 @@ def look_s(cases: int) -> float:
 
 
 def next_batch(
-    plan: Plan, turn: Turn, cells: Iterable[Cell], baseline: Baseline
+    plan: RacePlan, turn: Turn, cells: Iterable[Cell], baseline: Baseline
 ) -> PlannedBatch | None:
     """Return the turn's next launches, once all before are in the cells; None when it is over.
 
@@ -147,7 +147,7 @@ def next_batch(
     )
 
 
-def _first_look(plan: Plan, numbers: Collection[int]) -> PlannedBatch:
+def _first_look(plan: RacePlan, numbers: Collection[int]) -> PlannedBatch:
     """Return a launch of each of these cases with all methods; all share half of the time."""
     share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
     wanted = [
@@ -176,7 +176,7 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(place)] for place in places]
 
 
-def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
+def _standings(plan: RacePlan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
     """Return what is known of the cases whose default was measured."""
     case_of = {task.number: task.case for task in plan.tasks if not task.staggered}
     of_cases: list[tuple[Cell, set[int]]] = []
@@ -208,7 +208,7 @@ def _standings(plan: Plan, cells: list[Cell], baseline: Baseline) -> dict[int, _
 
 
 def _absent(
-    plan: Plan, number: int, raced: Mapping[int, Race], methods: Collection[str]
+    plan: RacePlan, number: int, raced: Mapping[int, Race], methods: Collection[str]
 ) -> dict[int, set[str]]:
     """Return the methods that finished launches of a case left out, by size."""
     absent: dict[int, set[str]] = {size: set() for size in raced}
@@ -222,7 +222,7 @@ def _absent(
     return absent
 
 
-def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
+def _wanted(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
     tried = _tried(plan, number, staggered=False)
 
@@ -268,13 +268,13 @@ def _wanted(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
     )
 
 
-def _tried(plan: Plan, number: int, *, staggered: bool) -> Counter[int]:
+def _tried(plan: RacePlan, number: int, *, staggered: bool) -> Counter[int]:
     """Return how many launches of a case each size was planned in."""
     tasks = [task for task in plan.tasks if (task.case, task.staggered) == (number, staggered)]
     return Counter(size for task in tasks for size in task.sizes)
 
 
-def _wanted_staggered(plan: Plan, number: int, standing: _Standing) -> _Wanted | None:
+def _wanted_staggered(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
     """Return the launches in which a case's winners meet the default by ranks that arrive apart.
 
     Ranks without cores of their own arrive apart anyway.
@@ -374,7 +374,7 @@ def _between(standing: _Standing) -> Iterator[int]:
             yield middle
 
 
-def _affordable(plan: Plan, wanted: list[_Wanted], left_s: float) -> list[_Wanted]:
+def _affordable(plan: RacePlan, wanted: list[_Wanted], left_s: float) -> list[_Wanted]:
     """Return what the time is enough for, of the cases that may gain most per second first.
 
     Where time is short, a launch gets what is left, and measures fewer sizes.
@@ -393,7 +393,7 @@ def _affordable(plan: Plan, wanted: list[_Wanted], left_s: float) -> list[_Wante
     return [chosen[its.case] for its in wanted if its.case in chosen]
 
 
-def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
+def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
     """Return launches, those of different cases in turn."""
     tasks: list[Task] = []
     first = max((task.number for task in plan.tasks), default=-1) + 1
@@ -407,7 +407,7 @@ def _tasks(plan: Plan, wanted: Sequence[_Wanted]) -> list[Task]:
     return tasks
 
 
-def exhaustive_s(plan: Plan, cells: Iterable[Cell], baseline: Baseline) -> float:
+def exhaustive_s(plan: RacePlan, cells: Iterable[Cell], baseline: Baseline) -> float:
     """Return the time of racing all methods at all sizes, as far as they were measured."""
     total_s = 0.0
     for number, known in races(plan, cells).items():

@@ -141,7 +141,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
+class RacePlan:
     """A race as planned so far. `spent_s` is wall-clock time, with ReFrame's own work.
 
     Where no queue forbids it, each system and environment has one job, which decides between its

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.campaign.plans import Plan, PlannedCase
+from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.domain.records import Cell
 
 Baseline = Callable[[PlannedCase, str, int], float | None]
@@ -28,7 +28,7 @@ Race = dict[str, dict[int, Samples]]
 """The samples at one size, by method and launch."""
 
 
-def races(plan: Plan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
+def races(plan: RacePlan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
     """Return the measured samples of every case, by size."""
     case_of = {task.number: task.case for task in plan.tasks if not task.staggered}
     found: dict[int, dict[int, Race]] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))

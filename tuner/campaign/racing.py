@@ -20,7 +20,7 @@ from tuner.campaign import launches, looks
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.planned import done, plan_next, remaining, spent_s
-from tuner.campaign.plans import Plan, Task, Turn
+from tuner.campaign.plans import RacePlan, Task, Turn
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
 from tuner.machine.mpi import LaunchCommand
@@ -94,7 +94,7 @@ def race(starts: Starts) -> list[LaunchError]:
     return list(failures.values())
 
 
-def _choose_methods(plan: Plan, starts: Starts) -> None:
+def _choose_methods(plan: RacePlan, starts: Starts) -> None:
     """Restrict the cases that were not looked at to the likeliest methods.
 
     If that fails, all methods are looked at, and an error line says why.
@@ -125,7 +125,7 @@ def _without(turn: Turn, cases: Collection[int]) -> Turn:
     return turn._replace(cases=[case for case in turn.cases if case not in cases])
 
 
-def _next(plan: Plan, turn: Turn) -> list[Task]:
+def _next(plan: RacePlan, turn: Turn) -> list[Task]:
     """Return the launches that a turn lacks, or else the next batch; none once it is over."""
     lacking = [task for task in remaining(plan) if task.case in turn.cases]
     return lacking or (plan.batches[-1].tasks[:] if plan_next(plan, turn) else [])
@@ -148,7 +148,7 @@ def _groups(tasks: Iterable[Task], starts: Starts) -> list[list[Task]]:
 
 
 def _launch(
-    plan: Plan, tasks: Collection[Task], starts: Starts, failures: dict[int, LaunchError]
+    plan: RacePlan, tasks: Collection[Task], starts: Starts, failures: dict[int, LaunchError]
 ) -> list[Path]:
     """Make launches in one start, or in further ones after a failure; return their raw files.
 
@@ -177,7 +177,7 @@ def _is_made(task: Task) -> bool:
     return launches.is_usable(Path(task.raw_name))
 
 
-def _start(plan: Plan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
+def _start(plan: RacePlan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
     """Make launches in one start, and return their raw files; the plan learns how long it takes."""
     wanted = []
     for task in tasks:

@@ -8,7 +8,7 @@ from rich.console import Console
 from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.planned import done
-from tuner.campaign.plans import Plan
+from tuner.campaign.plans import RacePlan
 from tuner.commands.printing.grids import Columns
 from tuner.units import size_text
 
@@ -41,7 +41,7 @@ def _show_jobs(campaign: FixedCampaign, out: Console) -> None:
     )
 
 
-def show_plan(plan: Plan, done: Collection[int], out: Console) -> None:
+def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
     """Print the cases, and each batch with its launches, those done, and its time limit."""
     most = f"at most {plan.budget_s:.0f} s"
     if plan.share:
