@@ -5,8 +5,8 @@
  * otherwise; after an error swp_error_message() says what was wrong, where, and what to do. "Collective"
  * means: every rank of the communicator calls it, in the same order. A plan is used by one thread at a time;
  * two plans in two threads at once need MPI_THREAD_MULTIPLE. MPI must be initialised before any call that is
- * not marked "needs no MPI", and every plan must be freed before MPI_Finalize. The caller keeps ownership of
- * the buffers that it passes.
+ * not marked "needs no MPI", and every plan must be freed before MPI_Finalize. A function that frees sets the
+ * pointer to NULL, and may be given NULL. The caller keeps ownership of the buffers that it passes.
  */
 #ifndef SWITCHPOINT_H
 #define SWITCHPOINT_H
@@ -93,11 +93,8 @@ int swp_method_specs(enum swp_operation operation, const char *name, int procs, 
  */
 int swp_environment_set(enum swp_operation operation, const char *name);
 
-/*
- * Sets the environment variables that let the MPI library's algorithms be chosen later, as the method
- * "vendor:algorithm=NAME" requires under Open MPI 4; variables that are already set stay unchanged. Affects
- * the whole process; call it before MPI_Init. Local.
- */
+/* Likewise, those that let its algorithms be chosen later, as the method "vendor:algorithm=NAME" requires
+   under Open MPI 4; variables that are already set stay unchanged. Local. */
 void swp_environment_allow(void);
 
 /* ---- Method tables ---------------------------------------------------------------------------------- */
@@ -117,15 +114,14 @@ int swp_table_rules(const swp_table *table);
 /* Returns 1 if there is a rule for the operation, otherwise 0. Local. */
 int swp_table_has(const swp_table *table, enum swp_operation operation);
 
-/* Frees a table and sets the pointer to NULL. NULL is allowed. Local. */
+/* Frees a table. Local. */
 void swp_table_free(swp_table **table);
 
 /* ---- Planning --------------------------------------------------------------------------------------- */
 
 typedef struct swp_plan swp_plan;
 
-/* What the caller knows beyond the problem. Must be equal on every rank (checked). Start from
-   SWP_HINTS_DEFAULT. */
+/* What the caller knows beyond the problem, equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
 struct swp_hints {
   unsigned flags;         /* SWP_ESTIMATE or SWP_MEASURE, and SWP_SAME_COMM */
   int64_t executions;     /* how often the plan will be executed; 0: unknown, assumed to be many */
@@ -208,10 +204,8 @@ int swp_fields_plan(MPI_Comm comm, const struct swp_exchange *problem, int nfiel
                     const int64_t *field_bytes, const char *method, const struct swp_hints *hints,
                     swp_plan **plan);
 
-/*
- * Plans a discovery: a sparse exchange in which no rank knows who will send to it. Collective on comm.
- * method, hints and errors as for swp_exchange_plan; the default is "pex".
- */
+/* Plans a discovery: a sparse exchange in which no rank knows who will send to it. Collective on comm.
+   method, hints and errors as for swp_exchange_plan; the default is "pex". */
 int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints, swp_plan **plan);
 
 /*
@@ -264,11 +258,10 @@ int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, con
 /*
  * Gives the plan other counts, types, root, or operation of a reduction. Every rank must call it, with
  * arguments that MPI would accept for the call that follows; nothing is compared between ranks, except for an
- * alltoallv, whose ranks agree as when it is planned: it is for counts that stay. If the method
- * was selected, the plan selects again, by a binary search among the rules and from values that MPI requires
- * to be equal on all ranks. Otherwise it communicates only when it first chooses a method that needs
- * preparation. A
- * method that the caller named is kept.
+ * alltoallv, whose ranks agree as when it is planned: it is for counts that stay. If the method was selected,
+ * the plan selects again, by a binary search among the rules and from values that MPI requires to be equal on
+ * all ranks. Otherwise it communicates only when it first chooses a method that needs preparation. A method
+ * that the caller named is kept.
  *
  * Errors: SWP_ERR_NOT_APPLICABLE (the caller's method cannot do the call), the same on all ranks;
  * SWP_ERR_ARGUMENT (also for an operation other than planned), _MEMORY, _MPI, _STATE, _POISONED, on this rank
@@ -348,8 +341,7 @@ int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const
                       const struct swp_choice *choice, const struct swp_hints *hints, swp_plan **plan);
 int swp_selector_set(swp_plan *plan, const struct swp_collective *problem, const struct swp_choice *choice);
 
-/* Frees a selector and sets the pointer to NULL. Free all plans that share it first. NULL is allowed.
-   Local. */
+/* Frees a selector; free all plans that share it first. Local. */
 void swp_selector_free(swp_selector **selector);
 
 /* ---- Plans ------------------------------------------------------------------------------------------ */
@@ -388,8 +380,7 @@ struct swp_statistics {
   int64_t off_node_vmax_bytes; /* most bytes to other nodes sent by a rank */
   /* By sockets, if the library is built with hwloc; -1: unknown, for example on virtual nodes. */
   int sockets; /* the most on one node */
-  /* On-node ones with sender and receiver on the same socket; -1 also if a rank is not bound to one
-     socket. */
+  /* On-node ones with sender and receiver on one socket; -1 also if a rank is not bound to one. */
   int64_t on_socket_messages, on_socket_bytes;
 };
 
@@ -400,17 +391,14 @@ struct swp_statistics {
  */
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method);
 
-/*
- * Messages and bytes of stage `stage` (from 0): the total over ranks, and the maximum of one rank. Any
- * pointer may be NULL. Local. Errors: SWP_ERR_ARGUMENT (no such stage).
- */
+/* Messages and bytes of stage `stage` (from 0): the total over ranks, and the maximum of one rank. Any
+   pointer may be NULL. Local. Errors: SWP_ERR_ARGUMENT (no such stage). */
 int swp_plan_stage(const swp_plan *plan, int stage, int64_t *messages, int64_t *messages_max, int64_t *bytes,
                    int64_t *bytes_max);
 
-/* Frees a plan and sets the pointer to NULL. NULL is allowed. Collective on the plan's ranks, which it may
-   synchronise: free several plans in the same order everywhere. If an error has poisoned the plan, memory
-   that MPI may still use is not released. Errors: SWP_ERR_STATE (started but not waited for; the plan is
-   kept), SWP_ERR_MPI. */
+/* Frees a plan. Collective on the plan's ranks, which it may synchronise: free several plans in the same
+   order everywhere. If an error has poisoned the plan, memory that MPI may still use is not released. Errors:
+   SWP_ERR_STATE (started but not waited for; the plan is kept), SWP_ERR_MPI. */
 int swp_plan_free(swp_plan **plan);
 
 /* ---- Executing -------------------------------------------------------------------------------------- */
@@ -492,13 +480,13 @@ typedef struct swp_inbox {
  * Errors are local to this rank. SWP_ERR_ARGUMENT (except for a NULL plan) and SWP_ERR_TOO_LARGE (over
  * 2 GiB - 1): this rank has sent nothing and its inbox is empty, the other ranks' calls go on without its
  * messages, and the plan stays usable. SWP_ERR_MEMORY: the same while the arguments are read; later, like
- * SWP_ERR_MPI, it poisons the plan and sets *inbox to NULL, MPI may use data until MPI_Finalize, and other
- * ranks may wait for this one for ever: end the job. SWP_ERR_STATE, SWP_ERR_POISONED: nothing was done.
+ * SWP_ERR_MPI, it poisons the plan as in swp_exchange_execute, and sets *inbox to NULL: end the job.
+ * SWP_ERR_STATE, SWP_ERR_POISONED: nothing was done.
  */
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                           const void *const *data, swp_inbox **inbox);
 
-/* Frees an inbox, before or after its plan, and sets the pointer to NULL. NULL is allowed. Local. */
+/* Frees an inbox, before or after its plan. Local. */
 void swp_inbox_free(swp_inbox **inbox);
 
 #ifdef __GNUC__
