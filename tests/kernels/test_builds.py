@@ -85,6 +85,7 @@ def test_clang_tidy_finds_nothing(any_kernels: Kernels, require: Require) -> Non
         ("swp_slots", []),
         ("swp_free", []),
         ("swp_tables", [TABLES]),
+        ("swp_selector", []),
         ("swp_measure", []),
         ("swp_threads", []),
         ("swp_spmv", ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull]),
@@ -118,6 +119,7 @@ def test_threads_that_are_ranks_do_not_race_on_boards(any_kernels: Kernels) -> N
         ("swp_faults", 2, []),
         ("swp_no_memory", 2, []),
         ("swp_tables", 2, [TABLES]),
+        ("swp_selector", 2, []),
     ],
 )
 def test_valgrind_finds_nothing(any_kernels, require, program, procs, arguments) -> None:

@@ -286,6 +286,11 @@ def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, 
     assert run(kernels, "swp_tables", procs, TESTS / "tables" / "broken") > 60
 
 
+@pytest.mark.parametrize("procs", [1, 2, 4])
+def test_selectors_find_the_method_and_plans_go_by_it(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_selector", procs) == 4
+
+
 @on_ranks([2, 3])
 def test_measured_plans_choose_the_fastest_method_and_remember_it(
     kernels: Kernels, procs: int

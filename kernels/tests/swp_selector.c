@@ -1,0 +1,109 @@
+/* Selectors, by which the preload chooses methods: what they find in a table, and plans by their choices. */
+#include "table_file.h"
+#include "testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int procs;
+
+/* The preload reports what is passed over. */
+static void a_selector_passes_over_what_is_off(void) {
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  const struct swp_facts facts = {64, 64, 64, 0, MPI_OP_NULL};
+  swp_table *table;
+  swp_selector *selector = NULL;
+  table_file_write("switchpoint-table 1\nrule op=bcast method=binomial\nrule op=bcast method=chain\n");
+  for (int off = 0; off < 3; off++) {
+    static const char *const lists[] = {"nbx", "binomial", "binomial chain"};
+    static const char *const expected[] = {"binomial", "chain", NULL};
+    test_case("%s of collectives off", lists[off]);
+    setenv("SWITCHPOINT_OFF", lists[off], 1);
+    EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+    EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &layout, &selector), SWP_SUCCESS);
+    EXPECT(selector != NULL, "there is no selector");
+    EXPECT_EQUAL(swp_selector_asks(selector, 64), expected[off] != NULL);
+    if (procs > 1) {
+      const char *found = swp_selector_find(selector, &facts), *why = "";
+      EXPECT((found == NULL) == (expected[off] == NULL) && (!found || strcmp(found, expected[off]) == 0),
+             "%s is selected", found ? found : "nothing");
+      const char *passed = swp_selector_passed(selector, &facts, &why);
+      EXPECT((passed != NULL) == (off > 0) && (!passed || strcmp(passed, "binomial") == 0),
+             "%s is passed over", passed ? passed : "nothing");
+      EXPECT(!passed || strcmp(why, "off at this site, by SWITCHPOINT_OFF") == 0, "because '%s'", why);
+    }
+    swp_selector_free(&selector);
+    swp_table_free(&table);
+  }
+  unsetenv("SWITCHPOINT_OFF");
+}
+
+static struct swp_choice choose(const swp_selector *selector, int64_t bytes) {
+  struct swp_choice choice;
+  swp_selector_choose(selector, &(struct swp_facts){bytes, bytes, bytes, 0, MPI_OP_NULL}, &choice);
+  return choice;
+}
+
+/* The plan goes by the choice for so many bytes, and says by which line of the table (0: the default). */
+static void expect_set(swp_plan *plan, const swp_selector *selector, int bytes, const char *method,
+                       int line) {
+  const struct swp_choice choice = choose(selector, bytes);
+  char text[PATH_BYTES + 256], words[PATH_BYTES + 16] = "default";
+  if (line > 0)
+    snprintf(words, sizeof words, "rule %s:%d", table_path, line);
+  EXPECT_ERROR(
+      swp_selector_set(plan, &(struct swp_collective){SWP_BCAST, .recv_count = bytes, .recv_type = MPI_BYTE},
+                       &choice),
+      SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+  EXPECT(strcmp(swp_plan_method(plan), method) == 0 && strstr(text, words) != NULL, "%s is chosen, not %s",
+         text, method);
+}
+
+static void a_plan_goes_by_the_choices_of_a_selector(void) {
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
+  struct swp_choice choice;
+  swp_selector *selector = NULL, *other = NULL;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  const int64_t *changes;
+  test_case("a selector's plan");
+  table_file_write("switchpoint-table 1\nrule op=bcast bytes=8:15 method=chain\n"
+                   "rule op=bcast bytes=32:* method=binomial\nrule op=gather method=binomial\n");
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &layout, &selector), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_GATHER, &layout, &other), SWP_SUCCESS);
+  EXPECT_EQUAL(swp_selector_changes(selector, &changes), 3);
+  EXPECT(changes[0] == 8 && changes[1] == 16 && changes[2] == 32, "the changes are %d, %d, %d",
+         (int)changes[0], (int)changes[1], (int)changes[2]);
+  setenv("SWITCHPOINT_USER_TABLE", ".", 1); /* an error for who reads it */
+  choice = choose(selector, 9);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, selector, &choice, NULL, &plan), SWP_SUCCESS);
+  expect_set(plan, selector, 9, "chain", 2);
+  expect_set(plan, selector, 20, "vendor", 0);
+  expect_set(plan, selector, 40, "binomial", 3);
+  choice = choose(other, 9);
+  EXPECT_ERROR(swp_selector_set(plan, &bcast, &choice), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_selector_set(plan, &bcast, NULL), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, other, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, NULL, NULL, NULL, &plan), SWP_ERR_ARGUMENT);
+  EXPECT(plan == NULL, "a plan was made");
+  unsetenv("SWITCHPOINT_USER_TABLE");
+  swp_selector_free(&selector);
+  swp_selector_free(&other);
+  swp_table_free(&table);
+}
+
+int main(int argc, char **argv) {
+  test_begin(&argc, &argv, "swp_selector");
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  unsetenv("SWITCHPOINT_TABLE");
+  table_file_begin();
+  a_selector_passes_over_what_is_off();
+  a_plan_goes_by_the_choices_of_a_selector();
+  table_file_end();
+  return test_end();
+}
