@@ -11,6 +11,7 @@
  *   --truncation     a message too long for its receiver, which MPI libraries report in ways of their own
  *   --communicators  creates and frees so many
  */
+#include "application.h"
 #include "calls.h"
 #include "testing.h"
 
@@ -61,108 +62,7 @@ static int write_table(int count) {
   return EXIT_SUCCESS;
 }
 
-/* ---- What the application calls ---- */
-
-/* With the promise of fixed counts, which a communicator of its own is for. */
-static MPI_Comm promised(MPI_Comm comm) {
-  MPI_Comm copy;
-  MPI_Info info;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "swp_fixed_counts", "true");
-  MPI_Comm_dup_with_info(comm, info, &copy);
-  MPI_Info_free(&info);
-  return copy;
-}
-
-/* By the functions with counts of int, or large ones but for those with lists, which are others then. */
-#define CALL_APPLICATION(name, suffix)                                                                       \
-  static int name(const struct test_call *call, MPI_Comm comm) {                                             \
-    const struct swp_collective *p = &call->problem;                                                         \
-    switch (p->operation) {                                                                                  \
-    case SWP_BCAST:                                                                                          \
-      return MPI_Bcast##suffix(call->recv, p->recv_count, p->recv_type, p->root, comm);                      \
-    case SWP_GATHER:                                                                                         \
-      return MPI_Gather##suffix(call->send, p->send_count, p->send_type, call->recv, p->recv_count,          \
-                                p->recv_type, p->root, comm);                                                \
-    case SWP_SCATTER:                                                                                        \
-      return MPI_Scatter##suffix(call->send, p->send_count, p->send_type, call->recv, p->recv_count,         \
-                                 p->recv_type, p->root, comm);                                               \
-    case SWP_REDUCE:                                                                                         \
-      return MPI_Reduce##suffix(call->send, call->recv, p->recv_count, p->recv_type, p->op, p->root, comm);  \
-    case SWP_ALLREDUCE:                                                                                      \
-      return MPI_Allreduce##suffix(call->send, call->recv, p->recv_count, p->recv_type, p->op, comm);        \
-    case SWP_ALLGATHER:                                                                                      \
-      return MPI_Allgather##suffix(call->send, p->send_count, p->send_type, call->recv, p->recv_count,       \
-                                   p->recv_type, comm);                                                      \
-    case SWP_ALLGATHERV:                                                                                     \
-      return MPI_Allgatherv(call->send, p->send_count, p->send_type, call->recv, p->recv_counts, p->displs,  \
-                            p->recv_type, comm);                                                             \
-    case SWP_ALLTOALL:                                                                                       \
-      return MPI_Alltoall##suffix(call->send, p->send_count, p->send_type, call->recv, p->recv_count,        \
-                                  p->recv_type, comm);                                                       \
-    case SWP_ALLTOALLV:                                                                                      \
-      return MPI_Alltoallv(call->send, p->send_counts, p->send_displs, p->send_type, call->recv,             \
-                           p->recv_counts, p->displs, p->recv_type, comm);                                   \
-    case SWP_REDUCE_SCATTER_BLOCK:                                                                           \
-      return MPI_Reduce_scatter_block##suffix(call->send, call->recv, p->recv_count, p->recv_type, p->op,    \
-                                              comm);                                                         \
-    case SWP_BARRIER:                                                                                        \
-      return MPI_Barrier(comm);                                                                              \
-    default:                                                                                                 \
-      return MPI_ERR_OTHER;                                                                                  \
-    }                                                                                                        \
-  }
-
-CALL_APPLICATION(call_small, )
-#ifdef SWP_HAVE_LARGE_COUNTS
-CALL_APPLICATION(call_large_counts, _c)
-
-/* The lists of a side, or none. */
-struct lists {
-  MPI_Count *counts;
-  MPI_Aint *displs;
-};
-
-static struct lists widen(const int *counts, const int *displs, MPI_Comm comm) {
-  int size;
-  MPI_Comm_size(comm, &size);
-  struct lists lists = {test_allocate((size_t)size * sizeof(MPI_Count)),
-                        test_allocate((size_t)size * sizeof(MPI_Aint))};
-  for (int i = 0; counts != NULL && i < size; i++) {
-    lists.counts[i] = counts[i];
-    lists.displs[i] = displs[i];
-  }
-  return lists;
-}
-
-static int call_large(const struct test_call *call, MPI_Comm comm) {
-  const struct swp_collective *p = &call->problem;
-  if (p->operation != SWP_ALLGATHERV && p->operation != SWP_ALLTOALLV)
-    return call_large_counts(call, comm);
-  struct lists to = widen(p->recv_counts, p->displs, comm),
-               from = widen(p->send_counts, p->send_displs, comm);
-  int error = p->operation == SWP_ALLGATHERV
-                  ? MPI_Allgatherv_c(call->send, p->send_count, p->send_type, call->recv, to.counts,
-                                     to.displs, p->recv_type, comm)
-                  : MPI_Alltoallv_c(call->send, from.counts, from.displs, p->send_type, call->recv, to.counts,
-                                    to.displs, p->recv_type, comm);
-  free(to.counts), free(to.displs), free(from.counts), free(from.displs);
-  return error;
-}
-#else
-#define call_large call_small
-#endif
-
-/* An alltoallv is called twice, the second time by the plan of the first. */
-static int call_twice(const struct test_call *call, MPI_Comm comm, bool large) {
-  MPI_Comm copy = promised(comm);
-  int (*function)(const struct test_call *, MPI_Comm) = large ? call_large : call_small;
-  int error = function(call, copy);
-  if (error == MPI_SUCCESS && call->send != MPI_IN_PLACE)
-    error = function(call, copy);
-  MPI_Comm_free(&copy);
-  return error;
-}
+/* ---- Random calls ---- */
 
 /* Calls of all operations back to back, ranks drifting apart, and then what MPI says to all of them. */
 static void check_burst(MPI_Comm comm, uint64_t seed, int most_units) {
@@ -181,10 +81,7 @@ static void check_burst(MPI_Comm comm, uint64_t seed, int most_units) {
       usleep(200);
     const bool large = mix(seed, (uint64_t)i, 33, 0) % 4 == 0;
     calls[i].entered_s = call_clock_s();
-    EXPECT_EQUAL(calls[i].problem.operation == SWP_ALLTOALLV ? call_twice(&calls[i], comm, large)
-                 : large                                     ? call_large(&calls[i], comm)
-                                                             : call_small(&calls[i], comm),
-                 MPI_SUCCESS);
+    EXPECT_EQUAL(application_call(&calls[i], comm, large), MPI_SUCCESS);
     calls[i].left_s = call_clock_s();
   }
   for (int i = 0; i < BURST; i++) {
@@ -410,7 +307,7 @@ static void check_threads(void) {
 }
 
 static void break_promise(void) {
-  MPI_Comm comm = promised(MPI_COMM_WORLD);
+  MPI_Comm comm = application_promise(MPI_COMM_WORLD);
   int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), *displs = counts + procs;
   int *numbers = test_allocate(2 * ((size_t)procs + 1) * sizeof *numbers), *received = numbers + procs + 1;
   for (int i = 0; i < procs; i++) {
@@ -432,14 +329,14 @@ static void break_promise(void) {
 /* By counts that no int holds. */
 static void break_large_promise(void) {
 #ifdef SWP_HAVE_LARGE_COUNTS
-  MPI_Comm comm = promised(MPI_COMM_WORLD);
+  MPI_Comm comm = application_promise(MPI_COMM_WORLD);
   int *ones = test_allocate(2 * (size_t)procs * sizeof *ones), *displs = ones + procs;
   int *numbers = test_allocate(2 * (size_t)procs * sizeof *numbers);
   for (int i = 0; i < procs; i++) {
     ones[i] = 1;
     displs[i] = i;
   }
-  struct lists lists = widen(ones, displs, comm);
+  struct lists lists = application_widen(ones, displs, comm);
   for (int call = 0; call < 2; call++) {
     test_case("call %d of an alltoallv with large counts", call);
     if (rank == 1)
