@@ -93,9 +93,10 @@ def create_app(
         suppress_callback_exceptions=True,  # only the page that is shown is in the layout
     )
     app.layout = _shell()
-    _add_routing(app, open_store)
+    in_turn = web.in_turn(open_store)
+    _add_routing(app, in_turn)
     for page in PAGES:
-        page.register(app, open_store)
+        page.register(app, in_turn)
     web.guard_callbacks(server, app)
     web.answer_errors(server)
     web.add_health(server, open_store)

@@ -2,12 +2,16 @@
 
 import resource
 import socket
+import sys
 
 from flask import Flask
 from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer, create_server
 
 _THREADS = 8
+_SWITCH_S = 0.0005
+"""When a thread that computes lets others go on, which read the store row by row."""
+
 _PATIENCE_S = 20
 """Seconds that a connection may idle, or a request or a response may take to transfer."""
 
@@ -30,6 +34,7 @@ def server_on(
     listening: socket.socket, application: Flask, prefix: str = "", patience_s: int = _PATIENCE_S
 ) -> TcpWSGIServer:
     """Return a server of the application on a socket, ready to run."""
+    sys.setswitchinterval(_SWITCH_S)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; its connections inherit it
         listening.setsockopt(socket.SOL_TCP, socket.TCP_USER_TIMEOUT, 1000 * patience_s)
     server = create_server(

@@ -4,8 +4,9 @@ import hmac
 import json
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any
@@ -25,6 +26,8 @@ from tuner.store.store import Store
 OpenStore = Callable[[], AbstractContextManager[Store]]
 # Checks the query of a page's URL; raises MalformedError or UnknownError.
 Check = Callable[[Store, str], object]
+
+_AT_ONCE = 2  # views; one that takes long leaves the other turn
 
 HEALTH_PATH = "/healthz"
 PLAIN_PAGE = """<!DOCTYPE html>
@@ -121,6 +124,22 @@ def _secret() -> bytes:
         return b""
     secrets = {"bearer": given.token, "basic": given.password} if given else {}
     return ((secrets.get(given.type) if given else None) or "").encode()
+
+
+def in_turn(open_store: OpenStore) -> OpenStore:
+    """Return a function that opens the store for few views at a time; the others wait.
+
+    More would slow each other down: SQLite gives the interpreter away at each row, and a thread
+    that computes returns it late.
+    """
+    turns = threading.Semaphore(_AT_ONCE)
+
+    @contextmanager
+    def opened() -> Iterator[Store]:
+        with turns, open_store() as store:
+            yield store
+
+    return opened
 
 
 def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import random
 import sqlite3
 import sys
@@ -24,7 +25,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
@@ -199,24 +200,35 @@ def alone(app: Dash, count: int, database: Path) -> dict[str, list[View]]:
 
 
 def together(app: Dash, count: int) -> list[View]:
-    """Return the views of several users over the network; raise for an error."""
-    pages = list(callbacks(app).values())
-    with served(app) as address, ThreadPoolExecutor(USERS) as pool:
+    """Return the views of several users over the network; raise for an error.
 
-        def post(request: Request) -> dict[str, Any]:
-            call = urllib.request.Request(
-                f"{address}/_dash-update-component",
-                json.dumps(request).encode(),
-                {"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(call) as answer:
-                return dict(json.load(answer))
+    They are in a process of their own, as users do not work inside the server.
+    """
+    declared = [its for _, its in callbacks(app).values()]
+    context = multiprocessing.get_context("spawn")
+    with served(app) as address, ProcessPoolExecutor(1, context) as other:
+        return other.submit(visit, address, declared, count).result()
 
-        def visit(user: int) -> list[View]:
-            page, declared = pages[user % len(pages)]
-            return wander(page, declared, post, count, random.Random(user))
 
-        return [view for views in pool.map(visit, range(USERS)) for view in views]
+def visit(address: str, declared: Sequence[dict[str, Any]], count: int) -> list[View]:
+    """Return the views of several users of a server, each of whom looks at one page."""
+    pages = [page for page in PAGES if isinstance(page, FilteredPage)]
+
+    def post(request: Request) -> dict[str, Any]:
+        call = urllib.request.Request(
+            f"{address}/_dash-update-component",
+            json.dumps(request).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(call) as answer:
+            return dict(json.load(answer))
+
+    def of(user: int) -> list[View]:
+        which = user % len(pages)
+        return wander(pages[which], declared[which], post, count, random.Random(user))
+
+    with ThreadPoolExecutor(USERS) as pool:
+        return [view for views in pool.map(of, range(USERS)) for view in views]
 
 
 def drawn_s(browser: Browser, url: str) -> float:

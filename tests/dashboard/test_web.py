@@ -5,6 +5,9 @@ import json
 import re
 import socket
 import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from dashboard import app as app_module
-from dashboard import pages
+from dashboard import pages, web
 from dashboard.app import create_app
 from tests import probes
 from tests.dashboard.frames import said
@@ -182,6 +185,39 @@ def test_a_locked_store_is_503_and_served_when_it_is_free(
     writer.execute("ROLLBACK")
     writer.close()
     assert client.get("/explore").status_code == 200
+
+
+def test_few_views_are_made_at_a_time_and_all_in_the_end(database: Path) -> None:
+    at_once: list[int] = []
+    seen, entered, leave = [], threading.Semaphore(0), threading.Event()
+
+    @contextmanager
+    def counting() -> Iterator[Store]:
+        at_once.append(1)
+        seen.append(len(at_once))
+        entered.release()
+        leave.wait(60)
+        with Store.open(database, readonly=True) as store:
+            try:
+                yield store
+            finally:
+                at_once.pop()
+
+    def view() -> None:
+        with pytest.raises(RuntimeError, match="of a view"), opened():
+            raise RuntimeError("of a view")
+
+    opened = web.in_turn(counting)
+    users = [threading.Thread(target=view) for _ in range(5)]
+    for user in users:
+        user.start()
+    for _ in range(2):
+        assert entered.acquire(timeout=60)
+    assert not entered.acquire(timeout=0.2)
+    leave.set()
+    for user in users:
+        user.join(60)
+    assert len(seen) == 5 and max(seen) == 2
 
 
 def test_below_a_prefix_all_addresses_begin_with_it(database: Path) -> None:
