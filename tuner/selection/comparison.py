@@ -128,12 +128,11 @@ class Chosen:
             found[place_of(point.case, point.mmax, point.mavg)][point.case.bytes] = point
         return found
 
-    def method(self, where: Where, features: Features) -> str | None:
-        """Return the method for a cell's case, None without a rule for it."""
-        layout = where.case.place
-        key = layout._replace(mmax=features.mmax, mavg=features.mavg), where.case.bytes
+    def method(self, place: Place, bytes_: int) -> str | None:
+        """Return the method for a case, None without a rule for it."""
+        key = place, bytes_
         if key not in self._methods:
-            rule = match.first(self._rules_of(layout), *key)
+            rule = match.first(self._rules_of(Place(*place[:3])), *key)
             self._methods[key] = rule.method if rule else None
         return self._methods[key]
 
@@ -313,15 +312,17 @@ def _loss(a: MeasuredSide, own_chosen: Chosen, others: Chosen) -> Loss:
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():
-        own, other = (chosen.method(where, features) for chosen in (own_chosen, others))
+        place = where.case.place._replace(mmax=features.mmax, mavg=features.mavg)
+        own, other = (chosen.method(place, where.case.bytes) for chosen in (own_chosen, others))
         without_rule += other is None
-        mine = a.medians.get(where._replace(method=own or where.method), {})
-        theirs = a.medians.get(where._replace(method=other or where.method), {})
+        with_own, with_other = (where._replace(method=its or where.method) for its in (own, other))
+        mine = a.medians.get(with_own, {})
+        theirs = mine if with_own == with_other else a.medians.get(with_other, {})
         ratios = paired(theirs, mine)
         if not ratios:
             not_measured += 1
             continue
-        logs.append((mean(ratios.values()), where._replace(method=other or where.method)))
+        logs.append((mean(ratios.values()), with_other))
     if not logs:
         return Loss(0, None, None, None, None, without_rule, not_measured)
     losses = np.array([log for log, _ in logs])
