@@ -186,6 +186,18 @@ def test_partitioners_at_their_ends(tmp_path: Path, partitioner: str) -> None:
     assert quality(square(8), Ownership(4, diagonal)).volume == 0
 
 
+def test_what_metis_prints_is_not_in_documents(
+    capfd: pytest.CaptureFixture[str], require: Require
+) -> None:
+    require("pymetis", find_spec("pymetis") is not None, "pymetis is not installed")
+    rows = np.arange(9)  # in one of which, and its column, all others are
+    star = Pattern((9, 9), np.append(0 * rows, rows), np.append(rows, 0 * rows))
+    partitioned(star, "graph", 8, seed=1)
+    print("a document")
+    out, err = capfd.readouterr()
+    assert out == "a document\n" and "Cannot bisect" in err
+
+
 def test_a_partition_is_kept_and_made_anew_when_its_matrix_changes(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     pattern = mesh(path, 4)

@@ -6,10 +6,14 @@ imbalance of 3 %. They are optional, and installed by the extra `partition`.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from multiprocessing import get_context
 from pathlib import Path
@@ -39,13 +43,30 @@ def graph(pattern: Pattern, parts: int, seed: int) -> Indices:
     matrix = _matrix(Pattern(pattern.shape, pattern.rows[off], pattern.columns[off]))
     adjacency = matrix + matrix.T
     options = pymetis.Options(seed=seed, ufactor=round(1000 * IMBALANCE))
-    _, found = pymetis.part_graph(
-        parts,
-        pymetis.CSRAdjacency(adjacency.indptr, adjacency.indices),
-        vweights=_weights(pattern),
-        options=options,
-    )
+    with _printing_to_stderr():
+        _, found = pymetis.part_graph(
+            parts,
+            pymetis.CSRAdjacency(adjacency.indptr, adjacency.indices),
+            vweights=_weights(pattern),
+            options=options,
+        )
     return np.array(found, dtype=np.int64)
+
+
+@contextmanager
+def _printing_to_stderr() -> Iterator[None]:
+    """Let what a C library prints go to stderr: stdout may be a document."""
+    flush = ctypes.CDLL(None).fflush
+    sys.stdout.flush()
+    flush(None)
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        flush(None)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def hypergraph(pattern: Pattern, parts: int, seed: int) -> Indices:
