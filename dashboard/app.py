@@ -71,7 +71,8 @@ def create_app(
     that visitors must know; if it is empty, everyone is let in. hosts: names of the server beside
     those of this machine.
     """
-    open_store = _opener(database)
+    opener = _opener(database)
+    open_store = web.in_turn(opener)
     server = Flask(__name__, static_folder=None)
     server.config["MAX_CONTENT_LENGTH"] = _MOST_REQUEST_BYTES
     web.require_host(server, hosts)
@@ -93,13 +94,12 @@ def create_app(
         suppress_callback_exceptions=True,  # only the page that is shown is in the layout
     )
     app.layout = _shell()
-    in_turn = web.in_turn(open_store)
-    _add_routing(app, in_turn)
+    _add_routing(app, open_store)
     for page in PAGES:
-        page.register(app, in_turn)
+        page.register(app, open_store)
     web.guard_callbacks(server, app)
     web.answer_errors(server)
-    web.add_health(server, open_store)
+    web.add_health(server, opener)  # which waits for no view
     add_api(server, open_store)
     add_plain(server, open_store)
     web.add_headers(server, app.csp_hashes())

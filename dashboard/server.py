@@ -33,7 +33,10 @@ class _Channel(HTTPChannel):
 def server_on(
     listening: socket.socket, application: Flask, prefix: str = "", patience_s: int = _PATIENCE_S
 ) -> TcpWSGIServer:
-    """Return a server of the application on a socket, ready to run."""
+    """Return a server of the application on a socket, ready to run.
+
+    The threads of the process switch sooner from now on.
+    """
     sys.setswitchinterval(_SWITCH_S)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; its connections inherit it
         listening.setsockopt(socket.SOL_TCP, socket.TCP_USER_TIMEOUT, 1000 * patience_s)

@@ -27,7 +27,7 @@ OpenStore = Callable[[], AbstractContextManager[Store]]
 # Checks the query of a page's URL; raises MalformedError or UnknownError.
 Check = Callable[[Store, str], object]
 
-_AT_ONCE = 2  # views; one that takes long leaves the other turn
+_AT_ONCE = 2  # answers; one that takes long leaves the other turn
 
 HEALTH_PATH = "/healthz"
 PLAIN_PAGE = """<!DOCTYPE html>
@@ -127,7 +127,7 @@ def _secret() -> bytes:
 
 
 def in_turn(open_store: OpenStore) -> OpenStore:
-    """Return a function that opens the store for few views at a time; the others wait.
+    """Return a function that opens the store and lets few go on with it at a time.
 
     More would slow each other down: SQLite gives the interpreter away at each row, and a thread
     that computes returns it late.
@@ -136,7 +136,7 @@ def in_turn(open_store: OpenStore) -> OpenStore:
 
     @contextmanager
     def opened() -> Iterator[Store]:
-        with turns, open_store() as store:
+        with open_store() as store, turns:  # a store that is locked keeps only its own user waiting
             yield store
 
     return opened

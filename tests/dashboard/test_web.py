@@ -6,9 +6,8 @@ import re
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,37 +186,33 @@ def test_a_locked_store_is_503_and_served_when_it_is_free(
     assert client.get("/explore").status_code == 200
 
 
-def test_few_views_are_made_at_a_time_and_all_in_the_end(database: Path) -> None:
+def test_few_answers_are_made_at_a_time_and_all_in_the_end(database: Path) -> None:
+    opened = web.in_turn(partial(Store.open, database, readonly=True))
+    begun, leave = threading.Semaphore(0), threading.Event()
     at_once: list[int] = []
-    seen, entered, leave = [], threading.Semaphore(0), threading.Event()
+    seen: list[int] = []
 
-    @contextmanager
-    def counting() -> Iterator[Store]:
-        at_once.append(1)
-        seen.append(len(at_once))
-        entered.release()
-        leave.wait(60)
-        with Store.open(database, readonly=True) as store:
-            try:
-                yield store
-            finally:
-                at_once.pop()
-
-    def view() -> None:
+    def answer() -> None:
         with pytest.raises(RuntimeError, match="of a view"), opened():
+            at_once.append(1)
+            seen.append(len(at_once))
+            begun.release()
+            leave.wait(60)
+            at_once.pop()
             raise RuntimeError("of a view")
 
-    opened = web.in_turn(counting)
-    users = [threading.Thread(target=view) for _ in range(5)]
+    users = [threading.Thread(target=answer) for _ in range(5)]
     for user in users:
         user.start()
     for _ in range(2):
-        assert entered.acquire(timeout=60)
-    assert not entered.acquire(timeout=0.2)
+        assert begun.acquire(timeout=60)
+    assert not begun.acquire(timeout=0.2)
     leave.set()
+    for _ in range(3):
+        assert begun.acquire(timeout=60)
     for user in users:
         user.join(60)
-    assert len(seen) == 5 and max(seen) == 2
+    assert not at_once and len(seen) == 5 and max(seen) == 2
 
 
 def test_below_a_prefix_all_addresses_begin_with_it(database: Path) -> None:
