@@ -93,8 +93,9 @@ int swp_method_specs(enum swp_operation operation, const char *name, int procs, 
  */
 int swp_environment_set(enum swp_operation operation, const char *name);
 
-/* Likewise, those that let its algorithms be chosen later, as the method "vendor:algorithm=NAME" requires
-   under Open MPI 4; variables that are already set stay unchanged. Local. */
+/* Sets those that let its algorithms be chosen later, as the method "vendor:algorithm=NAME" requires under
+   Open MPI 4; variables that are already set stay unchanged. Affects the whole process; call it before
+   MPI_Init. Local. */
 void swp_environment_allow(void);
 
 /* ---- Method tables ---------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ endforeach()
 
 
 def fragments() -> dict[str, str]:
-    """The fragments by page and line, of which the compiler speaks too."""
+    """Return the fragments by page and line, which the compiler's errors name too."""
     found = {}
     for page in PAGES:
         text = page.read_text("utf-8")

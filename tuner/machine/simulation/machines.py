@@ -20,7 +20,7 @@ def is_simulated(system: str) -> bool:
 
 @dataclass(frozen=True)
 class Machine:
-    """A topology, the parameters of its network, and `CORES` ranks at most on each node."""
+    """A topology and its network; a simulation has `CORES` ranks at most on each node."""
 
     name: str
     topology: Topology
