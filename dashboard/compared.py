@@ -1,6 +1,6 @@
 """Comparisons of campaigns: any two, or each with the campaigns before it."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -12,7 +12,7 @@ from dashboard.snapshot import Snapshot, kept, snapshot
 from tuner.domain.tables import Point
 from tuner.selection import changes, comparison, soaks, tuning
 from tuner.selection.changes import Medians, Shift, Where
-from tuner.selection.comparison import Comparison, MeasuredSide, Subject
+from tuner.selection.comparison import Comparison, MeasuredSide, Subject, Times
 from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
@@ -47,18 +47,24 @@ def undecided(store: Store, *sides: Side) -> str:
 
 @kept(32)
 def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
-    """Return a campaign; the result is cached, as reading it takes longer than comparing it."""
-    cells = store.contents(system, campaign=campaign, samples=False)
+    """Return a campaign; the stored decisions may include a method that failed its soak since."""
+    times = _times(store, system, campaign)
     verdicts = soaked.verdicts(store, system)
-    passed = Counter(cell.key.case.operation for cell in soaks.candidates(cells, verdicts))
+    again = {operation for operation, _ in times.cells.keys() & soaks.failed(verdicts)}
     points: list[Point] = []
-    for name, measured in Counter(cell.key.case.operation for cell in cells).items():
-        if passed[name] == measured:
-            points += store.decisions(system, campaign, name)
-        else:  # the stored decisions include a method that failed its soak
+    for name in {operation: None for operation, _ in times.cells}:
+        if name in again:
             of_operation = store.contents(system, campaign=campaign, operation=name)
             points += decide(soaks.candidates(of_operation, verdicts))
-    return comparison.measured(cells, points, verdicts, tuning.required_by(store, system))
+        else:
+            points += store.decisions(system, campaign, name)
+    return comparison.measured(times, points, verdicts, tuning.required_by(store, system))
+
+
+@kept(32)
+def _times(store: Store, system: str, campaign: str) -> Times:
+    """Return the times of a campaign; cached, as steps and comparisons share them."""
+    return Times.of_cells(store.contents(system, campaign=campaign, samples=False))
 
 
 @dataclass(frozen=True)
@@ -119,8 +125,8 @@ def newest_step(store: Store, system: str) -> Step | None:
 @kept(64)
 def steps(store: Store, system: str) -> list[Step]:
     """Return how each campaign of a machine differs from those before it, the newest first."""
-    found = map(_step, reversed(_so_far(store, system)))
-    return [step for step in found if step is not None]
+    found = [*map(_step, _so_far(store, system))]  # in this order the newest are kept
+    return [step for step in reversed(found) if step is not None]
 
 
 @kept(64)
@@ -156,27 +162,21 @@ def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
 def _step(measured: _CampaignsSoFar) -> Step | None:
     *before, newest = measured.campaigns
     store = measured.now.store
-    medians, exact = _read(store, newest)
+    times = _times(store, newest.system, newest.name)
+    medians = times.medians
     last: Medians = {}
     measured_in: dict[Where, MachineCampaign] = {}
     for campaign in reversed(before):
         if len(last) == len(medians):
             break
-        for where, launches in _read(store, campaign)[0].items():
+        for where, launches in _times(store, campaign.system, campaign.name).medians.items():
             if where in medians and where not in last:
                 last[where], measured_in[where] = launches, campaign
     if not last:
         return None
-    shifts = changes.shifts(last, medians, exact=exact)
+    shifts = changes.shifts(last, medians, exact=times.exact)
     held_against = {where.case.operation: measured_in[where] for where in reversed(measured_in)}
     for shift in shifts:
         if shift.changes:
             held_against[shift.operation] = measured_in[shift.changes[0].where]
     return Step(newest, shifts, held_against)
-
-
-@kept(4)
-def _read(store: Store, campaign: MachineCampaign) -> tuple[Medians, bool]:
-    """Return the medians of a campaign, and whether they are exact; cached, as two steps use it."""
-    cells = store.contents(campaign.system, campaign=campaign.name, samples=False)
-    return changes.medians_of(cells), changes.exact_in(cells)

@@ -15,13 +15,13 @@ from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner import stats
 from tuner.domain.records import Cell
 from tuner.selection import comparison, soaks
-from tuner.selection.comparison import Choice, Comparison, measured
+from tuner.selection.comparison import Choice, Comparison, decided
 
 Write = Callable[..., None]
 
 
 def compare(a: list[Cell], b: list[Cell]) -> Comparison:
-    return comparison.compare(measured(a), measured(b))
+    return comparison.compare(decided(a), decided(b))
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
     ]
     with Store.open(upgraded, readonly=True) as store:
         cells = [store.contents(system, campaign=campaign) for system, campaign in sides]
-    assert choice.found == comparison.compare(*map(comparison.measured, cells))
+    assert choice.found == comparison.compare(*map(comparison.decided, cells))
     assert {change.where.method for change in choice.found.changes} == {"neighbor"}
     assert all(1.5 < change.ratio < 2.5 for change in choice.found.changes)
     assert "3 of 12 shared cells" in said(parts["summary"])

@@ -30,7 +30,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     from tuner.commands.printing.results import console
     from tuner.rawfile.kinds import soak
     from tuner.selection import soaks, tuning
-    from tuner.selection.comparison import Subject, document, measured
+    from tuner.selection.comparison import Subject, decided, document
     from tuner.selection.comparison import compare as compared
     from tuner.store.store import Store
 
@@ -45,7 +45,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     for key, of_key in zip(keys, cells, strict=True):
         if not of_key:
             raise SwitchpointError(f"{key} has no measured methods to compare")
-    sides = [measured(*side) for side in zip(cells, (None, None), soaked, required, strict=True)]
+    sides = [decided(*side) for side in zip(cells, soaked, required, strict=True)]
     first, second = (
         Subject.of(str(key), str(libraries[key.system]), side)
         for key, side in zip(keys, sides, strict=True)

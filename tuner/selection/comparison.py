@@ -34,6 +34,7 @@ from tuner.selection.decisions import decide
 from tuner.selection.intervals import place_of, whole_intervals
 from tuner.selection.ratios import mean, paired
 from tuner.selection.rules import compile_rules
+from tuner.selection.soaks import Method
 
 T = TypeVar("T")
 
@@ -153,28 +154,36 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredSide:
-    """The compared side of a campaign or system: a small part of its cells, and its own decisions.
+class Times:
+    """A small part of some cells: what is compared of them. Samples are not needed.
 
-    The times of a simulated machine are `exact`. `deployable` methods passed the required
-    executions.
+    The times of a simulated machine are `exact`.
     """
 
-    cells: Mapping[str, int]  # by operation
+    cells: Mapping[Method, int]
     medians: Medians
     exact: bool
     features: dict[Where, Features]  # of the default's cells
-    chosen: Chosen
-    required_executions: int
-    deployable: Chosen
 
-    def of(self, operation: str) -> MeasuredSide:
-        """Return the part of an operation that is compared, or all if it is ""."""
+    @classmethod
+    def of_cells(cls, cells: Sequence[Cell]) -> Self:
+        """Return the part of these cells."""
+        features = {
+            Where(cell.key.case, cell.key.method): cell.features
+            for cell in cells
+            if cell.key.case.operation in RULED_OPERATIONS
+            and cell.key.method == DEFAULT_METHODS[cell.key.case.operation]
+        }
+        counted = Counter((cell.key.case.operation, cell.key.method) for cell in cells)
+        return cls(counted, medians_of(cells), exact_in(cells), features)
+
+    def of(self, operation: str) -> Times:
+        """Return the part of an operation, or all if it is ""."""
         if not operation:
             return self
         return replace(
             self,
-            cells={operation: self.cells.get(operation, 0)},
+            cells={what: its for what, its in self.cells.items() if what[0] == operation},
             medians=_only(operation, self.medians),
             features=_only(operation, self.features),
         )
@@ -184,35 +193,43 @@ def _only(operation: str, cells: Mapping[Where, T]) -> dict[Where, T]:
     return {where: its for where, its in cells.items() if where.case.operation == operation}
 
 
-def measured(
-    cells: Sequence[Cell],
-    points: list[Point] | None = None,
-    soaked: Sequence[Soaked] = (),
-    required_executions: int = 0,
-) -> MeasuredSide:
-    """Return the compared side of these cells.
+@dataclass(frozen=True, slots=True)
+class MeasuredSide:
+    """The compared side of a campaign or system: its times, and its own decisions.
 
-    points: the decisions without the methods that failed a soak, where known; samples are then not
-    needed.
+    `deployable` methods passed the required executions.
     """
-    points = decide(soaks.candidates(cells, soaked)) if points is None else points
-    features = {
-        Where(cell.key.case, cell.key.method): cell.features
-        for cell in cells
-        if cell.key.case.operation in RULED_OPERATIONS
-        and cell.key.method == DEFAULT_METHODS[cell.key.case.operation]
-    }
-    deployable = soaks.withhold(points, soaked, required_executions)
+
+    times: Times
+    chosen: Chosen
+    required_executions: int
+    deployable: Chosen
+
+    def of(self, operation: str) -> MeasuredSide:
+        """Return the part of an operation that is compared, or all if it is ""."""
+        return replace(self, times=self.times.of(operation))
+
+
+def measured(
+    times: Times, points: list[Point], soaked: Sequence[Soaked] = (), required_executions: int = 0
+) -> MeasuredSide:
+    """Return the compared side of times and decisions, these without methods that failed a soak."""
     chosen = Chosen(points)
+    deployable = soaks.withhold(points, soaked, required_executions)
     return MeasuredSide(
-        cells=Counter(cell.key.case.operation for cell in cells),
-        medians=medians_of(cells),
-        exact=exact_in(cells),
-        features=features,
+        times=times,
         chosen=chosen,
         required_executions=required_executions,
         deployable=chosen if deployable == points else Chosen(deployable),
     )
+
+
+def decided(
+    cells: Sequence[Cell], soaked: Sequence[Soaked] = (), required_executions: int = 0
+) -> MeasuredSide:
+    """Return the compared side of cells with samples, by which it is decided."""
+    points = decide(soaks.candidates(cells, soaked))
+    return measured(Times.of_cells(cells), points, soaked, required_executions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +244,7 @@ class Subject:
     @classmethod
     def of(cls, name: str, mpi_library: str, side: MeasuredSide) -> Self:
         """Return the subject that is shown for a side."""
-        return cls(name, mpi_library, sum(side.cells.values()), side.required_executions)
+        return cls(name, mpi_library, sum(side.times.cells.values()), side.required_executions)
 
 
 def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
@@ -264,21 +281,21 @@ def _flat_where(of: Change | Replaced) -> dict[str, Any]:
 
 def compare(a: MeasuredSide, b: MeasuredSide) -> Comparison:
     """Compare two campaigns or systems."""
-    operations = shifts(a.medians, b.medians, exact=a.exact and b.exact)
+    operations = shifts(a.times.medians, b.times.medians, exact=a.times.exact and b.times.exact)
     compared = sum(shift.compared for shift in operations)
     logs = sum(shift.compared * math.log(shift.ratio) for shift in operations)
-    of_measured = _replaced(a, a.chosen, b.chosen)
+    of_measured = _replaced(a.times, a.chosen, b.chosen)
     alike = (a.deployable, b.deployable) == (a.chosen, b.chosen)
     return Comparison(
         compared=compared,
         common_ratio=math.exp(logs / compared) if compared else None,
         operations=operations,
         measured=of_measured,
-        deployable=of_measured if alike else _replaced(a, a.deployable, b.deployable),
+        deployable=of_measured if alike else _replaced(a.times, a.deployable, b.deployable),
     )
 
 
-def _replaced(a: MeasuredSide, own: Chosen, others: Chosen) -> Replaced:
+def _replaced(a: Times, own: Chosen, others: Chosen) -> Replaced:
     operations = {where.case.operation for where in a.features}
     moved = (each for each in _moved(own, others) if each.operation in operations)
     return Replaced(list(moved), _loss(a, own, others))
@@ -308,7 +325,7 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
     return choices
 
 
-def _loss(a: MeasuredSide, own_chosen: Chosen, others: Chosen) -> Loss:
+def _loss(a: Times, own_chosen: Chosen, others: Chosen) -> Loss:
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():

@@ -59,14 +59,16 @@ def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
     return found
 
 
+def failed(soaks: Iterable[Soaked]) -> set[Method]:
+    """Return the methods that failed once, without defaults, as there must be one."""
+    having = ((each.operation, each.method) for each in soaks if each.failure)
+    return {method for method in having if not _is_default(method)}
+
+
 def candidates(cells: Iterable[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
-    """Return the cells of methods that never failed, and of the default, as there must be one."""
-    failed = {(each.operation, each.method) for each in soaks if each.failure}
-    return [
-        cell
-        for cell in cells
-        if (what := (cell.key.case.operation, cell.key.method)) not in failed or _is_default(what)
-    ]
+    """Return the cells of methods that never failed, and of the default."""
+    without = failed(soaks)
+    return [cell for cell in cells if (cell.key.case.operation, cell.key.method) not in without]
 
 
 class Lack(NamedTuple):
