@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from tests.conftest import Require, by_day
 from tuner.machine.mpi import CHECKOUT, launch
 
 from .conftest import MPIS, Kernels, finish
+from .test_fragments import fragments
 from .test_library import run
 
 KERNELS = CHECKOUT / "kernels"
 MODULE = KERNELS / "fortran" / "switchpoint.f90"
 HALO = KERNELS / "examples" / "halo.f90"
+FRAME = Path(__file__).with_name("fragment.f90")
 PROJECT = """cmake_minimum_required(VERSION 3.20)
 project(user LANGUAGES C Fortran)
 find_package(switchpoint REQUIRED COMPONENTS Fortran)
@@ -99,15 +102,35 @@ def test_the_example_measures_and_refuses_senseless_sizes(fortran: Kernels, tmp_
         assert f"'{size}' is not a number of bytes" in done.stderr
 
 
-def test_programs_link_with_pkg_config(fortran: Kernels, tmp_path: Path) -> None:
-    env = installed(fortran, tmp_path / "prefix")
+def compiler(kernels: Kernels, place: Path) -> Callable[[Path], Path]:
+    """Install the build; return the function that compiles a program in place and returns it."""
+    env = installed(kernels, place / "prefix")
     asked = ["pkg-config", "--cflags", "--libs", "switchpoint-fortran"]
     flags = subprocess.run(asked, env=env, capture_output=True, text=True, check=True).stdout
-    program = tmp_path / "halo"
-    subprocess.run(
-        [wrapper(fortran), HALO, *flags.split(), "-o", program], check=True, cwd=tmp_path
-    )
+
+    def compiled(source: Path) -> Path:
+        command = [wrapper(kernels), source, *flags.split(), "-I", place, "-o", place / "program"]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return place / "program"
+
+    return compiled
+
+
+def test_programs_link_with_pkg_config(fortran: Kernels, tmp_path: Path) -> None:
+    program = compiler(fortran, tmp_path)(HALO)
     assert run_halo(fortran, program).count("exchange direct") == 2
+
+
+@pytest.mark.parametrize("kernels", by_day(["openmpi"], MPIS), indirect=True)
+def test_fragments_of_the_documents_compile_and_run(fortran: Kernels, tmp_path: Path) -> None:
+    compiled = compiler(fortran, tmp_path)
+    found = fragments("fortran")
+    assert len(found) >= 4
+    for page, line, text in found:
+        (tmp_path / "fragment.inc").write_text(text)
+        done = fortran.run(str(compiled(FRAME)), [], 2)
+        assert (done.returncode, done.stderr) == (0, ""), (page, line)
 
 
 @pytest.mark.parametrize("kernels", by_day(["openmpi"], MPIS), indirect=True)

@@ -1,8 +1,9 @@
-"""The documents' fragments of C are code: each is compiled in a frame, and run."""
+"""The documents' fragments are code: each is compiled in a frame, and run."""
 
 import re
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.test_docs import PAGES
 
@@ -21,14 +22,22 @@ endforeach()
 """
 
 
-def fragments() -> dict[str, str]:
-    """Return the fragments by page and line, which the compiler's errors name too."""
-    found = {}
+class Fragment(NamedTuple):
+    """A fragment of a page, and the line there at which it begins."""
+
+    page: Path
+    line: int
+    text: str
+
+
+def fragments(language: str) -> list[Fragment]:
+    """Return the fragments in a language, of all pages."""
+    found = []
     for page in PAGES:
         text = page.read_text("utf-8")
-        for block in re.finditer(r"(?ms)^```c\n(.*?)^```", text):
+        for block in re.finditer(rf"(?ms)^```{language}\n(.*?)^```", text):
             line = text.count("\n", 0, block.start(1)) + 1
-            found[f"{page.stem}-{line}"] = f'#line {line} "{page}"\n{block[1]}'
+            found.append(Fragment(page, line, block[1]))
     return found
 
 
@@ -39,10 +48,11 @@ def do(*command: str | Path) -> None:
 
 def test_fragments_of_c_compile_and_run(any_kernels: Kernels, tmp_path: Path) -> None:
     prefix, build = tmp_path / "prefix", tmp_path / "build"
-    names = fragments()
+    names = []
+    for page, line, text in fragments("c"):
+        names.append(f"{page.stem}-{line}")
+        (tmp_path / f"{names[-1]}.inc").write_text(f'#line {line} "{page}"\n{text}')
     assert len(names) >= 9
-    for name, text in names.items():
-        (tmp_path / f"{name}.inc").write_text(text)
     project = PROJECT.format(names=" ".join(names), frame=FRAME, place=tmp_path)
     (tmp_path / "CMakeLists.txt").write_text(project)
     do("cmake", "--install", any_kernels.build, "--prefix", prefix)

@@ -15,9 +15,11 @@ from tests.foreign.programs import mpi_libraries
 from tuner.machine.mpi import CHECKOUT, launch
 
 from .conftest import TIMEOUT_S, Kernels, build_kernels, finish
+from .test_fragments import fragments
 
 KERNELS = CHECKOUT / "kernels"
 PACKAGE = KERNELS / "python" / "switchpoint_mpi"
+FRAME = Path(__file__).with_name("fragment.py")
 PARTS = ("BENCH", "EXAMPLES", "FORTRAN", "PMPI", "TESTS")
 SHARED = ("-DBUILD_SHARED_LIBS=ON", *(f"-DSWITCHPOINT_{part}=OFF" for part in PARTS))
 
@@ -93,6 +95,16 @@ def test_the_example_measures_and_refuses_senseless_sizes(python: Python, tmp_pa
         done = python.run(program, size, procs=1)
         assert done.returncode != 0
         assert f"'{size}' is not a number of bytes" in done.stderr
+
+
+def test_fragments_of_the_documents_run(python: Python, tmp_path: Path) -> None:
+    found = fragments("python")
+    assert len(found) >= 5
+    for page, line, text in found:
+        fragment = tmp_path / "fragment.py"
+        fragment.write_text(text)
+        done = python.run(FRAME, fragment, page, str(line), procs=2)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), (page, line)
 
 
 @pytest.mark.parametrize("kernels", ["mpich"], indirect=True)
