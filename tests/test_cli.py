@@ -156,6 +156,26 @@ def test_version() -> None:
     assert succeed("--version") == f"switchpoint, version {__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "without"),
+    [
+        (["--version"], {"numpy", "pandas", "scipy"}),
+        (["ingest", ".", "--database", "a.db"], {"pandas", "scipy"}),
+    ],
+)
+def test_commands_start_without_what_takes_long_to_load(
+    arguments: list[str], without: set[str], tmp_path: Path
+) -> None:
+    code = "import sys, tuner.cli; tuner.cli.main(standalone_mode=False); print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert ended.returncode == 0
+    loaded = ended.stdout.split()
+    assert "click" in loaded
+    assert without.isdisjoint(loaded)
+
+
 def test_ingest_tells_what_it_did(results: Path) -> None:
     assert "12 launches" in succeed("ingest")
     report: dict[str, Any] = json.loads(succeed("ingest", "--json"))

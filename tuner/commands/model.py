@@ -17,7 +17,6 @@ from tuner.commands.options import (
 from tuner.commands.overlap import computations, predict_overlap
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
-from tuner.models.collectives import FORMULAS
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
@@ -129,6 +128,7 @@ def predict(
     from tuner.commands.printing import models as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting, predicting
+    from tuner.models.collectives import FORMULAS
     from tuner.store.store import Store
 
     operations = (*predicting.OPERATIONS, "overlap")

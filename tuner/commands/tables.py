@@ -26,7 +26,7 @@ from tuner.commands.plan import show_next, show_plan
 from tuner.commands.printing.lines import say, say_json
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
-from tuner.export.forms import FORMS
+from tuner.export import FORM_NAMES
 
 if TYPE_CHECKING:
     from tuner.domain.tables import Table
@@ -109,7 +109,7 @@ def tune(
 @click.command()
 @system_option("System ID or unique substring; required if there are several.")
 @click.option(
-    "--format", "form", type=click.Choice(list(FORMS)), default="table", help="Output format."
+    "--format", "form", type=click.Choice(FORM_NAMES), default="table", help="Output format."
 )
 @click.option("--output", type=FILE, help="Output file. [default: (standard output)]")
 @click.option(
@@ -143,7 +143,7 @@ def export(
         say(exporting.export(table, form, model), nl=False)
         return
     exporting.write(table, form, output, model)
-    if FORMS[form].is_of_mpi:
+    if exporting.FORMS[form].is_of_mpi:
         what = "for its MPI library; the file lists the rules that it leaves out, and why"
     else:
         what = f"{len(table.rules)} rules"
@@ -158,6 +158,7 @@ def _borrowed(
     The parameters are the borrower's own.
     """
     from tuner.catalogue import borrowing, shelf
+    from tuner.export.forms import FORMS
     from tuner.export.text import borrowed_note
 
     if FORMS[form].is_of_mpi:

@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special
 
 from tuner.stats import Floats, Integers
 
@@ -28,6 +27,8 @@ def between(values: Floats, variances: Floats, groups: Integers, weights: Floats
     groups: numbers, one for each value. weights: factors of the precision, 1 for most; values with
     0 do not count.
     """
+    from scipy import optimize  # here, because commands are faster to start without it
+
     counted = weights > 0
     if not counted.any():
         return SMALLEST**2
@@ -67,6 +68,8 @@ def prior_of(squares: Floats, freedoms: Floats, clusters: Integers) -> Prior:
     variances look more alike than they are. `freedom` is infinite where all are alike, and 0 where
     there is no variance.
     """
+    from scipy import special
+
     some = freedoms > 0
     if not some.any():
         return Prior(1.0, 0.0)
@@ -103,6 +106,8 @@ def moderated(squares: Floats, freedoms: Floats, prior: Prior) -> Floats:
 
 def _trigamma_inverse(value: float) -> float:
     """Return the positive number whose trigamma function is `value`."""
+    from scipy import special
+
     if value > 1e7 or not math.isfinite(value):
         return 1 / math.sqrt(min(value, 1e14))
     if value < 1e-6:
