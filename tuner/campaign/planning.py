@@ -44,7 +44,7 @@ PROOF_S = 0.05
 REACH = math.log(1.5)
 """The logarithm of how much slower than the best a rival may seem."""
 
-LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 6, 30, 40
+LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 5, 30, 40
 """Rounds of a launch; more are of use where ranks have no cores of their own."""
 
 SHORT_ROUNDS = 60
