@@ -1,6 +1,7 @@
 """The binary interface of libswitchpoint changes only together with its number."""
 
 import re
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,15 @@ from tests import abi
 from .conftest import Kernels
 from .shim import symbols
 from .test_python import shared_library
+
+RECORDED_ANEW = {"1.0": "ef51db87", "1.1": "5bd6258e"}
+"""Commits that replaced a record, when no release and no other project had it."""
+
+
+def git(*arguments: str | Path) -> str:
+    """Return what git prints about the records; nothing where there is no checkout."""
+    command = ["git", "-C", abi.ABI, *arguments]
+    return subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def test_the_interface_is_the_recorded_one() -> None:
@@ -25,6 +35,16 @@ def test_every_node_has_a_record_which_only_adds_to_that_of_the_node_before() ->
         assert all(re.search(rf"\b{function}\(", text) for function in functions)
     for before, after in pairwise(records.values()):
         assert set(before.splitlines()) < set(after.splitlines())
+
+
+def test_no_record_was_replaced() -> None:
+    if git("rev-parse", "--is-shallow-repository") != "false\n":
+        pytest.skip("no checkout of git with its whole history")
+    for number in abi.nodes():
+        record = abi.record(number)
+        first = RECORDED_ANEW.get(number) or git("log", "--diff-filter=A", "--format=%h", record)
+        committed = first.strip()
+        assert not committed or git("show", f"{committed}:./{record.name}") == record.read_text()
 
 
 @pytest.mark.parametrize(
