@@ -39,6 +39,11 @@ def number() -> str:
     return list(nodes())[-1]
 
 
+def soname() -> str:
+    """The name by which programs load the library."""
+    return f"libswitchpoint.so.{number().partition('.')[0]}"
+
+
 def record(number: str) -> Path:
     return ABI / f"{number}.txt"
 

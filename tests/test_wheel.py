@@ -11,9 +11,11 @@ from zipfile import ZipFile
 import pytest
 
 from tests import abi
-from tests.conftest import TIMEOUT_S
+from tests.conftest import TIMEOUT_S, Require
+from tests.kernels.conftest import finish
+from tests.kernels.test_abi import libraries
 from tests.test_metadata import PROJECT
-from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, identify, launch
 
 PARTS = ("checks", "dashboard", "kernels", "switchpoint", "templates", "tuner")
 LEFT_OUT = ("kernels/tests/", "templates/packages/")
@@ -24,11 +26,14 @@ int main(void) {
   MPI_Init(NULL, NULL);
   swp_plan *plan;
   int error = swp_discovery_plan(MPI_COMM_WORLD, "auto", NULL, &plan) || swp_plan_free(&plan);
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   puts(swp_version());
   MPI_Finalize();
-  return error;
+  return error || sum != 1;
 }
 """
+TABLE = "switchpoint-table 1\nrule op=allreduce method=hypercube\n"
 SET_HERE = ("PYTHONPATH", "SWITCHPOINT_RESULTS", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
@@ -64,13 +69,14 @@ def test_all_of_the_wheel_is_one_package(tmp_path: Path) -> None:
 
 def without_tools(place: Path) -> str:
     """A PATH with what this machine has, but nothing to build with."""
-    place.mkdir()
-    for directory in reversed(os.environ["PATH"].split(os.pathsep)):
+    copies = []
+    for number, directory in enumerate(os.environ["PATH"].split(os.pathsep)):
+        copies.append(place / str(number))
+        copies[-1].mkdir(parents=True)
         for program in Path(directory).glob("*"):
             if program.name not in ("cc", "cmake", "make"):
-                (place / program.name).unlink(missing_ok=True)
-                (place / program.name).symlink_to(program)
-    return str(place)
+                (copies[-1] / program.name).symlink_to(program)
+    return os.pathsep.join(map(str, copies))
 
 
 def preloaded(installed: Path, environment: Path, program: Path) -> str:
@@ -89,9 +95,9 @@ def preloaded(installed: Path, environment: Path, program: Path) -> str:
     return answer.stderr
 
 
-def links_and_loads(prefix: Path, environment: Path, program: Path) -> None:
-    """A C program and Python use the shared library of a wheel, with the MPI of an environment."""
-    name = f"libswitchpoint.so.{abi.number().partition('.')[0]}"
+def links(prefix: Path, installed: Path, mpi: Mpi, compiler: str, program: Path) -> None:
+    """A C program of the standard ABI uses a wheel's library, and its preload, under an MPI."""
+    name = abi.soname()
     library = prefix / "lib" / name
     facts = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True)
     assert f"soname: [{name}]" in facts.stdout
@@ -99,35 +105,41 @@ def links_and_loads(prefix: Path, environment: Path, program: Path) -> None:
     assert library.with_suffix("").read_text() == f"INPUT({name})\n"
     program.with_suffix(".c").write_text(PROGRAM)
     options = ["-I", prefix / "include", "-L", library.parent, f"-Wl,-rpath,{library.parent}"]
-    compiler = [environment / "bin" / "mpicc_abi", program.with_suffix(".c"), "-o", program]
-    subprocess.run([*compiler, *options, "-lswitchpoint"], check=True)
+    command = [compiler, program.with_suffix(".c"), "-o", program, *options, "-lswitchpoint"]
+    subprocess.run(command, check=True)
+    table = program.with_suffix(".table")
+    table.write_text(TABLE)
+    preload = installed / "lib" / "libswitchpoint_pmpi.so"
+    settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1"}
+    for preloads, env in (([], {}), ([preload], settings)):
+        start = launch(mpi, 1, preload=preloads)
+        whole = os.environ | start.env | {"LD_LIBRARY_PATH": str(libraries(mpi))} | env
+        done = finish([*start.argv_prefix, str(program)], whole, TIMEOUT_S)
+        assert (done.returncode, done.stdout) == (0, f"{PROJECT['version']}\n"), done.stderr
+        assert ("allreduce by hypercube: " in done.stderr) == bool(preloads), done.stderr
+
+
+def loads(library: Path, mpi: Mpi) -> None:
+    """Python loads the library of a wheel after that of an MPI."""
     code = "import ctypes, sys\nfor each in sys.argv[1:]: loaded = ctypes.CDLL(each)\n"
     code += "loaded.swp_version.restype = ctypes.c_char_p; print(loaded.swp_version().decode())"
-    python = [sys.executable, "-c", code, environment / "lib" / "libmpi_abi.so.1", library]
-    for command in ([environment / "bin" / "mpiexec", "-n", "1", program], python):
-        said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
-        assert (said.returncode, said.stdout) == (0, f"{PROJECT['version']}\n"), said.stderr
+    python = [sys.executable, "-c", code, libraries(mpi) / "libmpi_abi.so.1", library]
+    said = subprocess.run(python, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert (said.returncode, said.stdout) == (0, f"{PROJECT['version']}\n"), said.stderr
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("prebuilt", [False, True], ids=["sources", "prebuilt"])
-def test_a_wheel_measures_without_a_checkout(
-    prebuilt: bool, require, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in SET_HERE:
-        monkeypatch.delenv(name, raising=False)
-    if prebuilt:
-        require("abi", shutil.which("mpicc_abi") is not None, "no mpicc_abi on the path")
-    wheel = build(tmp_path, SWITCHPOINT_PREBUILT=str(int(prebuilt)))
-    environment, home = tmp_path / "venv", tmp_path / "home"
-    home.mkdir()
+def installed_in(environment: Path, wheel: Path, *needed: str) -> Path:
+    """Install a wheel, and what is needed beside it, in a new environment; return its package."""
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    needed = ["mpich"] if prebuilt else []
     pip = [environment / "bin" / "pip", "install", "--quiet"]
     subprocess.run([*pip, wheel, *needed], check=True)
-    path = without_tools(tmp_path / "bin") if prebuilt else os.environ["PATH"]
+    return next(environment.glob("lib/*/site-packages/switchpoint"))
+
+
+def measure(environment: Path, home: Path, mpi: str, path: str) -> tuple[dict[str, str], Path]:
+    """Run a campaign at home; return the header of a raw file, and the installation."""
+    home.mkdir()
     options = ["--name=collective.*kind=bcast", "--tag=smoke"]
-    mpi = "mpich" if prebuilt else find_mpis()[0].name
     arguments = ["--minutes", "0.6", "--json", "--environment", mpi, "--", *options]
     answer = subprocess.run(
         [environment / "bin" / "switchpoint", "run", *arguments],
@@ -141,23 +153,68 @@ def test_a_wheel_measures_without_a_checkout(
     assert answer.returncode == 0, answer.stdout
     raw_files = list(home.glob(".local/state/switchpoint/results/*/*/*.jsonl"))
     assert raw_files
-    header = json.loads(raw_files[0].read_text().splitlines()[0])
-    assert header["commit"] != "unknown"
     (installed,) = home.glob(".cache/switchpoint/install/*")
-    assert (installed / "lib" / "mpi").is_symlink() == prebuilt
-    package = next(environment.glob("lib/*/site-packages/switchpoint"))
-    if prebuilt:
-        assert "built for the standard ABI" in preloaded(installed, environment, tmp_path / "app")
-        links_and_loads(package / "prebuilt", environment, tmp_path / "linked")
-    else:  # the user's own build of all, and the package for Python
-        configure = ["cmake", "-S", package / "kernels", "-B", tmp_path / "build"]
-        subprocess.run([*configure, f"-DMPI_C_COMPILER={find_mpis()[0].mpicc}"], check=True)
-        python = package / "kernels" / "python"
-        subprocess.run([*pip, "--no-deps", python], check=True)
-        assert {path.name for path in python.iterdir()} == {
-            *("LICENSE", "README.md", "pyproject.toml", "switchpoint_mpi")
-        }
-    assert {path.name for path in package.iterdir()} - {"__pycache__"} == {
-        *("__init__.py", "__main__.py", "checks", "dashboard", "kernels", "templates", "tuner"),
-        *(["prebuilt"] if prebuilt else []),
+    return json.loads(raw_files[0].read_text().splitlines()[0]), installed
+
+
+def assert_untouched(package: Path, *more: str) -> None:
+    """Assert that a package has its parts and nothing else."""
+    files = {path.name for path in package.iterdir()} - {"__pycache__"}
+    assert files == {"__init__.py", "__main__.py", *PARTS, *more} - {"switchpoint"}
+
+
+@pytest.fixture
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SET_HERE:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("nothing_set")
+def test_a_wheel_measures_without_a_checkout(tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    package = installed_in(environment, build(tmp_path, SWITCHPOINT_PREBUILT="0"))
+    mpi = find_mpis()[0]
+    header, installed = measure(environment, tmp_path / "home", mpi.name, os.environ["PATH"])
+    assert header["commit"] != "unknown"
+    assert not (installed / "lib" / "mpi").exists()
+    # The user's own build of all, and the package for Python.
+    configure = ["cmake", "-S", package / "kernels", "-B", tmp_path / "build"]
+    subprocess.run([*configure, f"-DMPI_C_COMPILER={mpi.mpicc}"], check=True)
+    python = package / "kernels" / "python"
+    pip = [environment / "bin" / "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--no-deps", python], check=True)
+    assert {path.name for path in python.iterdir()} == {
+        *("LICENSE", "README.md", "pyproject.toml", "switchpoint_mpi")
     }
+    assert_untouched(package)
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("nothing_set")
+@pytest.mark.parametrize(
+    ("family", "told"),
+    [("mpich", "MPICH"), ("intelmpi", "Intel(R) MPI")],
+    ids=["mpich", "intelmpi"],
+)
+def test_a_prebuilt_wheel_measures_without_a_compiler(
+    family: str, told: str, require: Require, tmp_path: Path
+) -> None:
+    compiler = shutil.which("mpicc_abi")
+    require("abi", compiler is not None, "no mpicc_abi on the path")
+    environment = tmp_path / "venv"
+    needed = ["mpich"] if family == "mpich" else []  # Intel's is on the path
+    package = installed_in(environment, build(tmp_path, SWITCHPOINT_PREBUILT="1"), *needed)
+    own = identify(*(str(environment / "bin" / name) for name in ("mpicc", "mpiexec")))
+    mpi = own or next((each for each in find_mpis() if each.family == family), None)
+    require(family, mpi is not None, f"no {told} on the path")
+    path = without_tools(tmp_path / "bin")
+    header, installed = measure(environment, tmp_path / "home", family, path)
+    assert header["commit"] != "unknown"
+    assert told in header["mpi_library"]
+    assert (installed / "lib" / "mpi").is_symlink()
+    if own:
+        assert "built for the standard ABI" in preloaded(installed, environment, tmp_path / "app")
+    links(package / "prebuilt", installed, mpi, compiler, tmp_path / "linked")
+    loads(package / "prebuilt" / "lib" / abi.soname(), mpi)
+    assert_untouched(package, "prebuilt")
