@@ -145,9 +145,8 @@ def schemas() -> dict[str, Schema]:
     answers = (Systems, SystemWithCampaigns, TableDocument, CellPage, ComparisonDocument, Failure)
     for answer in answers:
         _schema(answer, found)
-    found["ListedCell"]["properties"]["statistics"] = {
-        "type": "object"
-    }  # which the store has as text
+    statistics = msgspec.json.schema(dict[str, float])  # which the store has as text
+    found["ListedCell"]["properties"]["statistics"] = statistics
     return found
 
 

@@ -89,10 +89,10 @@ def write(path: Path, size: Size, seed: int = 1) -> None:
                 _write_campaign(store, spec, system, number, random)
         _soak(store)
         tune_missing(store)
-        model = _model()
+        fitted = model()
         with store.transaction():
             for name in store.systems()["system"]:
-                store.put_model(name, encode(replace(model, system=name)))
+                store.put_model(name, encode(replace(fitted, system=name)))
 
 
 def _soak(store: Store) -> None:
@@ -173,7 +173,8 @@ def _case(
             )
 
 
-def _model() -> SystemModel:
+def model() -> SystemModel:
+    """Return parameters that were fitted to two layouts' probes."""
     spec = probes.ProbeCampaign()
     random = np.random.default_rng(spec.seed)
     launches = {}

@@ -1,6 +1,8 @@
 """The HTTP API."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from openapi_spec_validator import validate
 from dashboard.app import create_app
 from dashboard.schemas import schemas
 from tests import synthetic, test_soaks
+from tests.dashboard import large
 from tests.test_cli import succeed
 from tuner.export import forms
+from tuner.models.system import encode
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
@@ -118,6 +122,8 @@ def test_the_description_has_every_route_and_form(client: FlaskClient, app: Dash
     assert set(document["paths"]) == {rule for rule in rules if rule.startswith(ROOT)}
     parameters = document["paths"][f"{ROOT}/tables/{{system}}"]["get"]["parameters"]
     assert parameters[1]["schema"]["enum"] == list(forms.FORMS)
+    for each in document["paths"].values():  # what web.py answers before any route
+        assert {"401", "421"} <= each["get"]["responses"].keys()
 
 
 def described(client: FlaskClient, route: str, status: str = "200") -> Draft202012Validator:
@@ -149,6 +155,18 @@ def test_the_answers_are_as_described(client: FlaskClient, system: str) -> None:
         for name in answer:
             assert not validator.is_valid({**answer, name: {"wrong": 1}}), name
     described(client, "cells", "404").validate(client.get(f"{ROOT}/systems/nope").json)
+
+
+def test_a_table_with_fitted_parameters_is_as_described(
+    database: Path, system: str, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(database, tmp_path))
+    with Store.open(path) as store, store.transaction():
+        store.put_model(system, encode(replace(large.model(), system=system)))
+    client = create_app(path).server.test_client()
+    answer = client.get(f"{ROOT}/tables/{system}?format=json").json
+    assert answer["model"]
+    described(client, "tables/{system}").validate(answer)
 
 
 def test_the_description_is_valid(client: FlaskClient) -> None:
