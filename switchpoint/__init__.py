@@ -1,7 +1,7 @@
 """The package that a wheel installs: all parts lie in it as they lie in a checkout.
 
 They import each other by the names that they have there, so importing this package puts its
-directory on Python's path; no other program sees these names.
+directory on Python's path. Only programs that import it see these names, before their own.
 """
 
 import sys
