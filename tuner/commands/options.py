@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from tuner.errors import SwitchpointError
 from tuner.files import require_regular
@@ -39,6 +40,33 @@ class _NamedFile(click.Path):
             require_regular(path)
         return path
 
+
+class _Form(click.ParamType[str]):
+    """The name of a form of exported tables; only a command that has it loads the forms."""
+
+    name = "form"
+
+    @property
+    def _names(self) -> click.Choice[str]:
+        from tuner.export.forms import FORMS
+
+        return click.Choice(list(FORMS))
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        return self._names.convert(value, parameter, context)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self._names.get_metavar(param, ctx)
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return self._names.shell_complete(context, parameter, incomplete)
+
+
+FORM = _Form()
 
 NAMED_FILE = _NamedFile()
 NAMED_FILE_OR_DIRECTORY = _NamedFile(dir_okay=True)

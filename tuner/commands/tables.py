@@ -11,6 +11,7 @@ import click
 from tuner.commands.model import show_models
 from tuner.commands.options import (
     FILE,
+    FORM,
     database_option,
     json_option,
     one_system,
@@ -26,7 +27,6 @@ from tuner.commands.plan import show_next, show_plan
 from tuner.commands.printing.lines import say, say_json
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
-from tuner.export import FORM_NAMES
 
 if TYPE_CHECKING:
     from tuner.domain.tables import Table
@@ -108,9 +108,7 @@ def tune(
 
 @click.command()
 @system_option("System ID or unique substring; required if there are several.")
-@click.option(
-    "--format", "form", type=click.Choice(FORM_NAMES), default="table", help="Output format."
-)
+@click.option("--format", "form", type=FORM, default="table", help="Output format.")
 @click.option("--output", type=FILE, help="Output file. [default: (standard output)]")
 @click.option(
     "--borrow",

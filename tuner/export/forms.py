@@ -8,14 +8,18 @@ from tuner import atomic
 from tuner.domain import off
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
-from tuner.export import FORM_NAMES, document, header, intelmpi, mpich, openmpi, table
+from tuner.export import document, header, intelmpi, mpich, openmpi, table
 from tuner.models.system import SystemModel
 
-_FORMS = (
-    *(table.FORM, header.FORM, document.FORM),
-    *(openmpi.FORM, openmpi.HAN, mpich.FORM, intelmpi.FORM),
-)
-FORMS = dict(zip(FORM_NAMES, _FORMS, strict=True))
+FORMS = {
+    "table": table.FORM,
+    "header": header.FORM,
+    "json": document.FORM,
+    "openmpi": openmpi.FORM,
+    "han": openmpi.HAN,
+    "mpich": mpich.FORM,
+    "intelmpi": intelmpi.FORM,
+}
 
 
 class ExportError(SwitchpointError):
