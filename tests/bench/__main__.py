@@ -19,8 +19,8 @@ from tests.bench.report import commit, kept_at, print_table
 from tests.limited import Ended, run_limited
 
 PARTS = (
-    *("tuner_speed", "collectives", "dashboard_speed", "planning", "decisions", "comparisons"),
-    *("unmeasured", "borrowing", "profiling", "winners", "node_layers"),
+    *("tuner_speed", "dashboard_speed", "planning", "decisions", "unmeasured", "borrowing"),
+    *("comparisons", "profiling", "node_layers", "winners", "collectives"),
 )
 LIMIT_S = 2 * 3600.0  # far beyond the time of a part: one that reaches it hangs
 

@@ -264,7 +264,7 @@ def main() -> int:
     """Compare under every MPI."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--mpi", help="one MPI's name; all by default")
-    parser.add_argument("--seconds", type=float, default=8, help="of a launch that chooses")
+    parser.add_argument("--seconds", type=float, default=4, help="of a launch that chooses")
     parser.add_argument("--procs", type=int, default=8)
     parser.add_argument("--sizes", default="8,512,8K,64K")
     parser.add_argument(  # fewer launches leave more undecided
