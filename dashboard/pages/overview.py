@@ -235,16 +235,25 @@ def _gained(verdict: SystemVerdict) -> Component:
     question = "What does the table gain?"
     if not verdict.settled:
         return _answer(question, "", "Nothing without a table", [])
-    mean = mean_gain(verdict.gains)
-    details = [text for gain in verdict.gains if (text := _gain_text(gain))]
+    details: list[Any] = _gain_texts(verdict.gains)
     if verdict.crowded:
-        crowded = [text for gain in verdict.crowded if (text := _gain_text(gain))]
-        details.append(f"with more ranks than cores: {'; '.join(crowded) or 'nothing'}")
+        crowded = [html.Li(text) for text in _gain_texts(verdict.crowded)]
+        words = f"With more ranks than cores: {_mean_text(verdict.crowded)}"
+        details.append(html.Details([html.Summary(words), html.Ul(crowded)]))
     if any(gain.faster for gain in verdict.gains):
-        sizes = sum(gain.sizes for gain in verdict.gains)
-        words = f"{ratio_text(mean)} the default's speed, on average over {sizes} sizes"
-        return _answer(question, GOOD, words, details)
+        return _answer(question, GOOD, _mean_text(verdict.gains), details)
     return _answer(question, "", "Nothing yet: the defaults stay", details)
+
+
+def _mean_text(gains: Sequence[OperationGain]) -> str:
+    if not any(gain.faster for gain in gains):
+        return "nothing"
+    sizes = sum(gain.sizes for gain in gains)
+    return f"{ratio_text(mean_gain(gains))} the default's speed, on average over {sizes} sizes"
+
+
+def _gain_texts(gains: Iterable[OperationGain]) -> list[str]:
+    return [text for gain in gains if (text := _gain_text(gain))]
 
 
 def _gain_text(gain: OperationGain) -> str:
