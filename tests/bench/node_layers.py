@@ -50,7 +50,7 @@ def compare(campaigns: Campaigns, operation: str, seconds: float, launches: int)
 def main() -> int:
     """Compare under every MPI."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=2, help="of a launch (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=4, help="of a launch (%(default)s)")
     parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--sizes", default="8,64,512,1K")
     parser.add_argument("operations", nargs="*", default=list(LAYERED), metavar="OPERATION")
