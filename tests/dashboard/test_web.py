@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dash import Dash
 from flask.testing import FlaskClient
 
 from dashboard import app as app_module
@@ -323,6 +324,19 @@ def request_of(declared: dict[str, Any], state: str = "") -> dict[str, Any]:
         "state": [item | {"value": state} for item in declared["state"]],
         "changedPropIds": [f"{last['id']}.{last['property']}"],
     }
+
+
+def test_no_declared_call_fails_whatever_its_values(app: Dash, client: FlaskClient) -> None:
+    """Those that only browsers compute are declared among them."""
+    declared = client.get("/_dash-dependencies").json
+    assert {one["output"] for one in declared} == app.callback_map.keys()
+    for value in (None, "", "/nope", "x" * 1000):
+        for one in declared:
+            request = request_of(one)
+            for item in (*request["inputs"], *request["state"]):
+                item["value"] = value
+            status = client.post("/_dash-update-component", json=request).status_code
+            assert status < 500, (one["output"], value)
 
 
 @pytest.mark.parametrize("page", FILTERED)
