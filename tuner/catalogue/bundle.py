@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuner.domain.flat import columns, take
-from tuner.domain.operations import RULED_OPERATIONS
+from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
-from tuner.domain.tables import STATUSES, Point, Provenance, Ratio, Table
+from tuner.domain.tables import STATUSES, WON, Point, Provenance, Ratio, Table
 from tuner.errors import SwitchpointError
 from tuner.export import document
 from tuner.files import one_line, open_file, printable
@@ -154,6 +154,8 @@ def _unzipped(packed: bytes) -> bytes:
         raise BundleError(f"larger than {_MOST_BYTES >> 20} MiB")
     if not unzip.eof:
         raise BundleError("truncated: copy it again")
+    if unzip.unused_data:
+        raise BundleError("was changed or damaged: something follows its end")
     return text
 
 
@@ -221,11 +223,13 @@ def _is_sound(point: Point) -> bool:
     methods += [ratio.method for ratio in point.ratios]
     counts = (its.bytes, its.size_bytes, point.mmax, point.launches, point.more_launches)
     losses = (point.mavg, point.more_s, point.may_lose or 0.0)
+    won = point.method != DEFAULT_METHODS.get(its.operation) and (point.ratio or 0.0) < 1
     return (
         its.operation in RULED_OPERATIONS
         and re.fullmatch(PATTERN_SPEC, its.pattern) is not None
         and re.fullmatch(SYNC, its.sync) is not None
         and point.status in STATUSES
+        and (won or point.status not in WON)
         and all(re.fullmatch(SPEC, method) and len(method) < 256 for method in methods)
         and 1 <= layout.nodes <= _MOST_NODES
         and 1 <= layout.ppn <= min(layout.procs, _MOST_CORES)
