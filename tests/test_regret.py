@@ -170,6 +170,9 @@ def test_problems_have_the_processes_and_patterns_that_are_asked_for() -> None:
     layouts = [(each.nodes, each.ppn) for each in drawn]
     assert layouts == [(1, 6), (1, 8), (2, 4), (3, 4)] * 2
     assert {each.pattern for each in drawn} == {"hub:hubs=1,seed=7"}
+    also = [on(point(operation="bcast"), n, p) for n, p in [(1, 2), (1, 8), (2, 4), (4, 4)]]
+    few = problems(Table(PROVENANCE, [], [*found, *also]), 6, 1, procs=[6, 8, 12])
+    assert {(each.nodes, each.ppn) for each in few} == {*layouts}
     with pytest.raises(RegretError, match="no tuned layout has 5000 processes"):
         list(problems(table, 1, 1, procs=[5000]))
 

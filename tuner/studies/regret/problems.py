@@ -58,7 +58,8 @@ def problems(
             f"no tuned layout has {', '.join(map(str, procs))} processes, nor any between two"
         )
     for number in range(count):
-        operation, turn = operations[number % len(operations)], number // len(operations)
+        rounds, place = divmod(number, len(operations))
+        operation, turn = operations[place], rounds + place  # few problems have all turns too
         if procs:
             nodes, ppn = asked[operation][turn % len(asked[operation])]
         else:
