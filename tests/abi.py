@@ -96,7 +96,7 @@ def _members(body: str) -> Iterator[tuple[str, str]]:
         ValueError: a member that is no scalar, pointer to data, or array of these.
     """
     for declaration in filter(None, map(str.strip, body.split(";"))):
-        base, declarators = re.fullmatch(r"((?:\w+ )*)(.*)", declaration).groups()
+        [(base, declarators)] = re.findall(r"^((?:\w+ )*)(.*)$", declaration)
         for declarator in declarators.split(","):
             found = re.fullmatch(r"((?:\*|const\b| )*)(\w+)((?:\[\d+\])*)", declarator.strip())
             if found is None:

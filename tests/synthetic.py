@@ -178,8 +178,9 @@ def write_upgrade(results: Path, factor: float) -> tuple[str, str]:
     after = replace(
         before, name="20260201T000000Z", mpi_library="MPICH Version: 5.0.3", day="2026-02-01"
     )
-    discovery = {"operation": "discovery", "methods": tuple(DISCOVERY_LATENCY_S)}
-    bcast = {"operation": "bcast", "methods": tuple(BCAST_LATENCY_S), "patterns": (BLOCKS,)}
+    discovery: dict[str, Any] = {"operation": "discovery", "methods": tuple(DISCOVERY_LATENCY_S)}
+    bcast: dict[str, Any] = {"operation": "bcast", "methods": tuple(BCAST_LATENCY_S)}
+    bcast["patterns"] = (BLOCKS,)
     for number, (campaign, slower) in enumerate(((before, 1), (after, factor))):
 
         def slowed(method: str, size: int, slower: float = slower) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -189,4 +190,4 @@ def model() -> SystemModel:
     return fit([launches])
 
 
-_KEY = {"scope": "", "pairs": 1, "messages": 1, "delay_s": 0.0}
+_KEY: dict[str, Any] = {"scope": "", "pairs": 1, "messages": 1, "delay_s": 0.0}

@@ -39,9 +39,11 @@ def main() -> None:
             page.wait_for_load_state("networkidle")
             IMAGE.parent.mkdir(exist_ok=True)
             below = page.locator(".explore-panels").bounding_box()
+            assert below is not None  # it is shown
             height = below["y"] + below["height"]
-            clip = {"x": 0, "y": 0, "width": WIDTH, "height": height}
-            page.screenshot(path=IMAGE, full_page=True, clip=clip)
+            page.screenshot(
+                path=IMAGE, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
+            )
             browser.close()
     print(IMAGE)
 
