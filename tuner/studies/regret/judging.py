@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuner import stats
+from tuner.domain.operations import COLLECTIVES
 from tuner.studies.regret.problems import RegretProblem
 
 WORSE = 0.02
@@ -83,6 +84,7 @@ class RegretVerdict:
     worse: float
     gain: float
     unseen: Judgement | None
+    collectives: Judgement | None
 
 
 def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
@@ -90,6 +92,7 @@ def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.times_s)
     del names["best"]
     unseen = [outcome for outcome in outcomes if not outcome.problem.seen]
+    collectives = [each for each in outcomes if each.problem.operation in COLLECTIVES]
     ratios = np.array([outcome.over_default for outcome in outcomes])
     causes: dict[str, list[RegretOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -106,6 +109,7 @@ def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
         worse=float(np.mean(ratios > 1 + WORSE)),
         gain=float(np.exp(-np.log(ratios).mean())),
         unseen=_judgement(unseen, "table") if unseen else None,
+        collectives=_judgement(collectives, "table") if collectives else None,
     )
 
 
@@ -129,14 +133,16 @@ def lines(verdict: RegretVerdict, cost: float | None) -> list[LimitedFigure]:
     found = [
         LimitedFigure("mean regret", table.mean, 0.02),
         LimitedFigure("regret, 95th percentile", table.p95, 0.08),
+    ]
+    if of := verdict.collectives:
+        found.append(LimitedFigure("regret, 95th percentile, collectives", of.p95, 0.12))
+    if of := verdict.unseen:
+        found.append(LimitedFigure("mean regret, processes never measured", of.mean, 0.02))
+    return [
+        *found,
         LimitedFigure("share more than 2 % slower than the default", verdict.worse, 0.01),
         LimitedFigure("cost as a share of measuring everything", cost, 0.15),
     ]
-    if verdict.unseen:
-        found.insert(
-            2, LimitedFigure("mean regret, processes never measured", verdict.unseen.mean, 0.05)
-        )
-    return found
 
 
 def _judgement(outcomes: Sequence[RegretOutcome], chooser: str) -> Judgement:
