@@ -179,8 +179,9 @@ def test_methods_are_ordered_by_what_they_add() -> None:
     assert order(methods, "gather", points) == methods
 
 
+@pytest.mark.parametrize(("system", "named"), [("local:cpu", "local"), ("node0:cpu", "host")])
 def test_one_machine_measures_and_another_borrows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     runner, store = CliRunner(), ["--database", str(tmp_path / "s.db")]
@@ -191,7 +192,8 @@ def test_one_machine_measures_and_another_borrows(
         return done.output
 
     built = "Open MPI v4.1.4, package: Open MPI root@node0.site Distribution"
-    synthetic.write(tmp_path, synthetic.Campaign(mpi_library=built, samples=20, procs=(2,)))
+    measured = synthetic.Campaign(system=system, mpi_library=built, samples=20, procs=(2,))
+    synthetic.write(tmp_path, measured)
     call("ingest", str(tmp_path))
     call("tune", "--require-soak=0")
     call("bundle", "--output=lent.bundle")
@@ -203,7 +205,7 @@ def test_one_machine_measures_and_another_borrows(
         1,
         "Error: broken.bundle: truncated: copy it again\n",
     )
-    assert "other/catalogue: local-cpu-mpich-" in added.stdout
+    assert f"other/catalogue: {named}-cpu-mpich-" in added.stdout
     assert "Open MPI v4.1.4" in call("catalogue", "list")
     (kept,) = json.loads(call("catalogue", "list", "--json"))
     monkeypatch.setattr(

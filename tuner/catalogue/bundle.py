@@ -77,6 +77,8 @@ def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
     hosts = _hosts(store, its.system)
     provenance = replace(
         its,
+        system=_called(hosts, its.system),
+        name=_called(hosts, its.name),
         mpi_library=_without(hosts, its.mpi_library),
         compiler=_without(hosts, its.compiler),
         soaks=[replace(soak, failure=_without(hosts, soak.failure)) for soak in its.soaks],
@@ -93,6 +95,11 @@ def _hosts(store: Store, system: str) -> set[str]:
         for name in json.loads(launch.header).get("hostnames", [])
     }
     return names | {name.partition(".")[0] for name in names}
+
+
+def _called(hosts: Iterable[str], system: str) -> str:
+    """Return the id or name of a system, with `host` where it is called after its host."""
+    return re.sub(rf"^({'|'.join(map(re.escape, hosts))})(?=[-:])", "host", system)
 
 
 def _without(hosts: Iterable[str], text: str) -> str:
