@@ -12,7 +12,7 @@ from dashboard.snapshot import Snapshot, kept, snapshot
 from tuner.domain.tables import Point
 from tuner.selection import changes, comparison, soaks, tuning
 from tuner.selection.changes import Medians, Shift, Where
-from tuner.selection.comparison import Comparison, MeasuredSide, Subject, Times
+from tuner.selection.comparison import ComparedTimes, Comparison, MeasuredSide, Subject
 from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
@@ -62,9 +62,9 @@ def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
 
 
 @kept(32)
-def _times(store: Store, system: str, campaign: str) -> Times:
+def _times(store: Store, system: str, campaign: str) -> ComparedTimes:
     """Return the times of a campaign; cached, as steps and comparisons share them."""
-    return Times.of_cells(store.contents(system, campaign=campaign, samples=False))
+    return ComparedTimes.of_cells(store.contents(system, campaign=campaign, samples=False))
 
 
 @dataclass(frozen=True)

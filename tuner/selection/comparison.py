@@ -154,7 +154,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class ComparedTimes:
     """A small part of some cells: what is compared of them. Samples are not needed.
 
     The times of a simulated machine are `exact`.
@@ -177,7 +177,7 @@ class Times:
         counted = Counter((cell.key.case.operation, cell.key.method) for cell in cells)
         return cls(counted, medians_of(cells), exact_in(cells), features)
 
-    def of(self, operation: str) -> Times:
+    def of(self, operation: str) -> ComparedTimes:
         """Return the part of an operation, or all if it is ""."""
         if not operation:
             return self
@@ -200,7 +200,7 @@ class MeasuredSide:
     `deployable` methods passed the required executions.
     """
 
-    times: Times
+    times: ComparedTimes
     chosen: Chosen
     required_executions: int
     deployable: Chosen
@@ -211,7 +211,10 @@ class MeasuredSide:
 
 
 def measured(
-    times: Times, points: list[Point], soaked: Sequence[Soaked] = (), required_executions: int = 0
+    times: ComparedTimes,
+    points: list[Point],
+    soaked: Sequence[Soaked] = (),
+    required_executions: int = 0,
 ) -> MeasuredSide:
     """Return the compared side of times and decisions, these without methods that failed a soak."""
     chosen = Chosen(points)
@@ -229,7 +232,7 @@ def decided(
 ) -> MeasuredSide:
     """Return the compared side of cells with samples, by which it is decided."""
     points = decide(soaks.candidates(cells, soaked))
-    return measured(Times.of_cells(cells), points, soaked, required_executions)
+    return measured(ComparedTimes.of_cells(cells), points, soaked, required_executions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +298,7 @@ def compare(a: MeasuredSide, b: MeasuredSide) -> Comparison:
     )
 
 
-def _replaced(a: Times, own: Chosen, others: Chosen) -> Replaced:
+def _replaced(a: ComparedTimes, own: Chosen, others: Chosen) -> Replaced:
     operations = {where.case.operation for where in a.features}
     moved = (each for each in _moved(own, others) if each.operation in operations)
     return Replaced(list(moved), _loss(a, own, others))
@@ -325,7 +328,7 @@ def _choices(sizes: list[int], methods: list[str]) -> list[Choice]:
     return choices
 
 
-def _loss(a: Times, own_chosen: Chosen, others: Chosen) -> Loss:
+def _loss(a: ComparedTimes, own_chosen: Chosen, others: Chosen) -> Loss:
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():
