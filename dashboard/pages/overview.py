@@ -239,7 +239,8 @@ def _gained(verdict: SystemVerdict) -> Component:
     if verdict.crowded:
         crowded = [html.Li(text) for text in _gain_texts(verdict.crowded)]
         words = f"With more ranks than cores: {_mean_text(verdict.crowded)}"
-        details.append(html.Details([html.Summary(words), html.Ul(crowded)]))
+        folded = html.Details([html.Summary(words), html.Ul(crowded)])
+        details.append(folded if crowded else words)
     if any(gain.faster for gain in verdict.gains):
         return _answer(question, GOOD, _mean_text(verdict.gains), details)
     return _answer(question, "", "Nothing yet: the defaults stay", details)
