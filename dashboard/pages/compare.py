@@ -24,7 +24,7 @@ from dashboard.choice import (
     system_options,
     unreal,
 )
-from dashboard.compared import Side
+from dashboard.compared import MachineCampaign, Side
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.axes import message
 from dashboard.figures.changes import changes, significance
@@ -81,8 +81,8 @@ class CompareChoice:
 def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice:
     """Complete a query: see `FilteredPage`. By default the newest campaign and its predecessor.
 
-    The predecessor is the system before an upgrade, if any, else the previous campaign, else
-    another MPI, but never another machine.
+    The predecessor is of the system before an upgrade, if any, else the previous campaign, else of
+    another MPI, but never of another machine: the one since which most changed, if any did.
     """
     systems = explorable(store)
     offered = system_options(systems)
@@ -96,14 +96,18 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     here = systems[machines == tuple(described[system][_MACHINE])]
     # A system with one campaign is compared with others.
     others = [name for name in here["system"] if name != system] if len(measured) == 1 else []
+    wanted = operations if query.operation in ("", ALL) else [query.operation]
     before = [*before_upgrade(here, system), *others, system][0]
     other_system = filters.choose("other_system", offered, default=before)
-    wanted = operations if query.operation in ("", ALL) else [query.operation]
     campaigns = campaigns_of(store, other_system)
     if other_system == system:  # earlier campaigns first
         campaigns = [*(name for name in campaigns if name != campaign), campaign]
-    most_alike = _most_alike(store, other_system, (system, campaign), wanted)
-    other_campaign = filters.choose("other_campaign", named(campaigns), default=most_alike)
+    since = _changed_since(store, system, campaign, wanted)
+    if since and other_system == since.system:
+        earlier = since.name
+    else:
+        earlier = _most_alike(store, other_system, (system, campaign), wanted)
+    other_campaign = filters.choose("other_campaign", named(campaigns), default=earlier)
     others_operations = set(operations_of(cases_of(store, other_system, other_campaign)))
     common = [name for name in operations if name in others_operations]
     operation = filters.choose("operation", [(ALL, "all, largest effect first"), *named(common)])
@@ -113,6 +117,20 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     sides = [described[name].to_dict() for name in (other_system, system)]
     undecided = compared.undecided(store, a, b)
     return CompareChoice(filters.query, filters.options, sides, found, undecided)
+
+
+def _changed_since(
+    store: Store, system: str, campaign: str, operations: Sequence[str]
+) -> MachineCampaign | None:
+    """Return the campaign since which one of the operations changed most, as Overview says it.
+
+    Return None if none changed, or the campaign is not the newest.
+    """
+    step = compared.newest_step(store, system)
+    changed = step.changed if step and step.campaign.name == campaign else []
+    of_operations = (shift.operation for shift in changed if shift.operation in operations)
+    first = next(of_operations, None)
+    return step.before[first] if step and first else None
 
 
 def _most_alike(store: Store, system: str, than: Side, operations: Sequence[str]) -> str:
@@ -172,8 +190,8 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     tested, standings = _tested(store, choice), _soaks(store, choice)
     parts |= {"significance": significance(tested), "changes": changes(tested)}
     parts |= {"summary": _summary(found, found.common_ratio), "rows": _change_table(choice)}
-    parts |= {"moved": _both(found, lambda of: _moved_table(of.moved, standings))}
-    parts |= {"loss": _both(found, lambda of: _loss(of.loss))}
+    parts |= {"moved": _both(found, lambda of, which: _moved_table(of.moved, standings, which))}
+    parts |= {"loss": _both(found, lambda of, _: _loss(of.loss))}
     if choice.undecided:
         tune = html.Code("switchpoint tune")
         waiting = html.P(["Run ", tune, f" first: {choice.undecided} has no decisions yet."])
@@ -197,18 +215,16 @@ def _sides(choice: CompareChoice) -> list[Component]:
     return [*marks, data_table("Machine and MPI of A and B", header, rows)]
 
 
-def _both(found: Comparison, shown: Callable[[Replaced], Component]) -> list[Component]:
+def _both(found: Comparison, shown: Callable[[Replaced, str], Component]) -> list[Component]:
     """Return the measured values, and separately the deployable ones where they differ."""
+    parts = {"Measured": found.measured, "Deployable": found.deployable}
     if found.measured == found.deployable:
-        return [_heading("Measured and deployable"), shown(found.measured)]
+        parts = {"Measured and deployable": found.measured}
     return [
-        *(_heading("Measured"), shown(found.measured)),
-        *(_heading("Deployable"), shown(found.deployable)),
+        component
+        for which, of in parts.items()
+        for component in (html.H3(which, className="h6"), shown(of, which.lower()))
     ]
-
-
-def _heading(text: str) -> Component:
-    return html.H3(text, className="h6")
 
 
 def _missing(choice: CompareChoice) -> str:
@@ -300,7 +316,9 @@ def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
     return soaked.of_now(store, query.other_system), soaked.of_now(store, query.system)
 
 
-def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -> Component:
+def _moved_table(
+    moved: Sequence[Moved], standings: tuple[Standing, Standing], which: str
+) -> Component:
     if not moved:
         return html.P("No switch point moved at the sizes measured in both.")
     rows = []
@@ -317,7 +335,7 @@ def _moved_table(moved: Sequence[Moved], standings: tuple[Standing, Standing]) -
             table_row([row_head(case), *(data_cell(text, className="wrap") for text in texts)])
         )
     header = ("Case", "Methods of A", "Methods of B", "Sizes that differ, settled by both")
-    return data_table("Cases with a different choice", header, rows)
+    return data_table(f"Cases with a different choice, {which}", header, rows)
 
 
 def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing) -> str:

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 import pytest
@@ -12,7 +13,17 @@ import pytest
 from dashboard import pages
 from dashboard.query import UnknownError
 from tests.dashboard.frames import drawn, said
-from tests.synthetic import Campaign, exchange_times, write, write_upgrade
+from tests.synthetic import (
+    BCAST_LATENCY_S,
+    BLOCKS,
+    DISCOVERY_LATENCY_S,
+    Campaign,
+    bcast_times,
+    discovery_times,
+    exchange_times,
+    write,
+    write_upgrade,
+)
 from tuner.rawfile.ingest import ingest
 from tuner.selection import comparison
 from tuner.selection.tuning import tune, tune_missing
@@ -77,7 +88,7 @@ def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, facto
     assert choice.query.operation == "discovery"
     assert re.match(
         rf"{after} discovery {ratio} 20 of 20 \w+ .* MPICH Version: 5.0.2 → MPICH Version: 5.0.3 ",
-        said(parts["changes"]).partition(" MPI ")[2].strip(),
+        said(parts["changes"]).partition(" Links ")[2].strip(),
     )
     for operation in ("exchange", "bcast"):
         choice, parts = drawn(pages.history.PAGE, path, f"?o={operation}")
@@ -191,6 +202,28 @@ def test_compare_begins_with_the_system_before_an_upgrade(upgraded: Path, tmp_pa
     # Of the older system there is nothing before it: other MPIs of the machine, the newest first.
     choice, _ = drawn(pages.compare.PAGE, path, f"?s={query.other_system}")
     assert choice.query.other_system == query.system
+
+
+def test_compare_begins_with_the_campaign_since_which_an_operation_changed(tmp_path: Path) -> None:
+    """Not with another of the older version, which has more of the operations."""
+
+    def slower(method: str, size: int) -> float:
+        return 1.45 * discovery_times(method, size)
+
+    of_discovery: dict[str, Any] = {"operation": "discovery", "methods": tuple(DISCOVERY_LATENCY_S)}
+    old = Campaign(name="20260101T000000Z", samples=20, day="2026-01-01")
+    other = replace(old, name="20260102T000000Z", day="2026-01-02", seed=2)
+    new = replace(old, name="20260201T000000Z", seed=3, **AFTER)
+    bcast: dict[str, Any] = {"operation": "bcast", "methods": tuple(BCAST_LATENCY_S)}
+    bcast |= {"patterns": (BLOCKS,), "times": bcast_times}
+    write(tmp_path, replace(old, **of_discovery, times=discovery_times))
+    for campaign in (other, new):
+        write(tmp_path, campaign)
+        write(tmp_path, replace(campaign, **bcast))
+    write(tmp_path, replace(new, **of_discovery, times=slower))
+    choice, parts = drawn(pages.compare.PAGE, stored(tmp_path))
+    assert choice.query.other_campaign == old.name
+    assert said(parts["summary"]).startswith("20 of 20 shared cells changed")
 
 
 def test_a_machine_is_not_compared_with_another_unasked(upgraded: Path, tmp_path: Path) -> None:
