@@ -182,13 +182,13 @@ def _advice(
         yield NextStep(omitted, [f"switchpoint tune {of_system}"])
     if trust.state(table.provenance.disturbed, table.provenance.noisy) == trust.CONTAMINATED:
         yield NextStep("Measure again while nothing else runs.", again)
-    if any(point.status == UNSOAKED for point in table.points):
-        yield NextStep("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
     if step and step.slower:
         operation = step.slower[0].operation
         before = step.before[operation]
         sides = f"{before.system}/{before.name} {name}/{step.campaign.name}"
         yield NextStep(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
+    if any(point.status == UNSOAKED for point in table.points):
+        yield NextStep("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
     settled = settlement(table.points)
     if settled.worst is not None:
         time = f": about {seconds_text(settled.more_s)} more" if settled.more_s else ""
