@@ -162,7 +162,15 @@ def _changes(choice: HistoryChoice) -> Component:
     rows = [row for step in choice.steps for row in _rows(step)]
     if not rows:
         return html.P("No operation changed significantly.")
-    header = ("Campaign", "Operation", "Mean time", "Changed cells", "Largest change", "MPI", "")
+    header = (
+        "Campaign",
+        "Operation",
+        "Mean time",
+        "Changed cells",
+        "Largest change",
+        "MPI",
+        "Links",
+    )
     return data_table("Changes between campaigns, the newest first", header, rows)
 
 

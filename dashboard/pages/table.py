@@ -108,7 +108,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         "settled": html.P(prose(_settled(store, choice.query))),
         "ribbons": [figure, key(table["method"])],
         "rules": data_table(
-            "Rules in order of priority",
+            f"Rules of {choice.query.system} in order of priority",
             _HEADER,
             [_row(rule, case, standing) for rule, case in zip(of_table, cases, strict=True)],
         ),
