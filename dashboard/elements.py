@@ -1,6 +1,6 @@
 """Elements of HTML as plain dicts, in the form that Dash sends.
 
-A component of Dash takes ten times as long to make and send, and tables have thousands of cells.
+A component of Dash takes ten times as long to make, and tables have thousands of cells.
 """
 
 from collections.abc import Iterable

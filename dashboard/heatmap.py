@@ -12,6 +12,7 @@ from dash.development.base_component import Component
 
 from dashboard.elements import Element, data_cell, element, row_head, table_row
 from dashboard.figures.methods import method_style, transparent
+from dashboard.markup import Static
 from dashboard.verdict import speed_of
 from dashboard.widgets import key
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
@@ -26,14 +27,14 @@ _FULL = 2.0  # the speed-up with the strongest colour
 _Row = tuple[int, int, int, str, int, float]  # processes, nodes, ppn, scheme, degrees
 
 
-def heat_maps(points: Sequence[Point], of: str) -> Component:
+def heat_maps(points: Sequence[Point], of: str) -> Static:
     """Return a map for each operation, and the key to their methods. of: the system's name."""
     by_operation: dict[str, list[Point]] = defaultdict(list)
     for point in points:
         by_operation[point.case.operation].append(point)
     maps = [_map(operation, its, of) for operation, its in sorted(by_operation.items())]
     methods = sorted({_method(point) for point in points} - set(DEFAULT_METHODS.values()))
-    return html.Div([html.Div(maps, className="heat-maps"), key(methods)], className="heat")
+    return Static([html.Div(maps, className="heat-maps"), key(methods)], className="heat")
 
 
 def _map(operation: str, points: Iterable[Point], of: str) -> Component:

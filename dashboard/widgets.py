@@ -10,6 +10,7 @@ from dash.development.base_component import Component
 from dashboard.elements import Element, element
 from dashboard.figures.axes import CONFIG, Figure
 from dashboard.figures.methods import method_style
+from dashboard.markup import Static
 
 Option = tuple[str, str]  # value, label
 
@@ -135,9 +136,9 @@ def pasted_text(element_id: str) -> list[Component]:
     ]
 
 
-def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> Component:
+def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> Static:
     """Return a table that scrolls on its own if the page is too narrow for it."""
-    return html.Div(
+    return Static(
         html.Table(
             [
                 html.Caption(caption, className="visually-hidden"),
@@ -148,6 +149,5 @@ def data_table(caption: str, header: Sequence[str], rows: Sequence[Element]) -> 
         ),
         className="table-responsive",
         tabIndex=0,
-        role="region",
         **{"aria-label": caption},
     )

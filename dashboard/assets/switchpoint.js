@@ -74,6 +74,21 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
   },
 });
 
+// Maps and tables come as HTML: see `Static` in markup.py.
+const insert = (element) => {
+  if (element.dataset.html !== undefined) element.innerHTML = element.dataset.html;
+};
+new MutationObserver((changes) => {
+  for (const { type, target, addedNodes } of changes) {
+    if (type === "attributes") insert(target);
+    for (const added of addedNodes) {
+      if (!(added instanceof Element)) continue;
+      insert(added);
+      added.querySelectorAll("[data-html]").forEach(insert);
+    }
+  }
+}).observe(document, { childList: true, subtree: true, attributeFilter: ["data-html"] });
+
 // Links within pages keep the choice too, also in other tabs: they load their page anew.
 document.addEventListener("pointerdown", keepInLink);
 document.addEventListener("click", keepInLink);

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard import pages, starting
+from dashboard.markup import as_html
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from tests import overlaps, probes, test_soaks
@@ -47,7 +49,8 @@ def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -
     assert "unsteady machine: slowest canary 5." in text or "slowest canary 4.9" in text
     assert "Newest campaign: canary (8-byte ping-pong) 1.0" in text
     assert "1 node × 2; at most " in text
-    links = re.findall(r"explore\?s=[^&']+&c=([^&']+)", str(page))
+    shown = as_html(page, linked=True)
+    links = re.findall(r'explore\?s=[^&"]+&amp;c=([^&"]+)', shown)
     assert links == ["20261121T034500Z"]  # the other has nothing to explore
 
 
@@ -208,7 +211,8 @@ def test_pages_show_a_store_of_an_older_version_before_it_is_tuned(tmp_path: Pat
 
 def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:
     choice, parts = drawn(pages.best.PAGE, database, "?o=exchange&l=all")
-    links = re.findall(r"'href': 'explore([^']+)'", str(parts["listed"]))
+    listed = as_html(parts["listed"], linked=True)
+    links = re.findall(r'href="explore([^"]+)"', unescape(listed))
     assert len(links) == len(choice.best)
     sizes = {drawn(pages.explore.PAGE, database, link)[0].query.size for link in links[:3]}
     assert len(sizes) == 3

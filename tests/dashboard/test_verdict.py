@@ -10,6 +10,7 @@ import pytest
 
 from dashboard import compared, pages
 from dashboard.heatmap import heat_maps
+from dashboard.markup import as_html
 from dashboard.steadiness import Steadiness
 from dashboard.verdict import BAD, CARE, GOOD, NONE, SystemVerdict, judge, mean_gain
 from tests import probes, test_soaks
@@ -166,6 +167,6 @@ def test_the_map_has_a_tile_for_every_decision(tmp_path: Path) -> None:
     shown = heat_maps(table.points, "here")
     text = said(shown)
     assert text.startswith("exchange , default direct ranks 8 B 32 KiB 2 ■ ")
-    tiles = str(shown).count("'className': 'tile ")
+    tiles = as_html(shown).count('class="tile ')
     assert tiles == len(table.points) == 4
-    assert "stfw:dims=2" in text and "8 B: stfw:dims=2 is " in str(shown)
+    assert "stfw:dims=2" in text and "8 B: stfw:dims=2 is " in as_html(shown)
