@@ -9,9 +9,9 @@ from typing import Any
 
 from dashboard.choice import SIMULATED, campaigns_of, explorable, unreal, upgrades
 from dashboard.compared import Step
+from dashboard.measuring import measuring
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
-from tuner.campaign.reframe import CHECKS
 from tuner.domain.tables import UNSOAKED, WON, Point, Table
 from tuner.export.forms import FORMS
 from tuner.selection import trust
@@ -78,7 +78,7 @@ def judge(
     steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
     """
     name = system["system"]
-    again = _measuring(system)
+    again = measuring(system)
     if steadiness is None:
         return SystemVerdict(NONE, "No methods measured", [], NextStep("Measure methods.", again))
     if table is None or not table.points:
@@ -168,7 +168,7 @@ def _advice(
     """Yield what can be done, the most useful first."""
     name = system["system"]
     of_system = f"--system {quote(name)}"
-    again = _measuring(system)
+    again = measuring(system)
     if newer:
         sides = f"{quote(name)} {quote(newer['system'])}"
         yield NextStep("See what the upgrade changed.", [f"switchpoint compare {sides}"])
@@ -201,26 +201,3 @@ def _advice(
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-def _measuring(system: dict[str, Any]) -> list[str]:
-    """Return the lines that measure a system again."""
-    kind = unreal(system["name"], system["cpu_model"])
-    environment = f" --environment {quote(system['environment'])}"
-    if kind == SIMULATED:
-        machine = system["name"].rpartition(":")[2]
-        config = "--config checks/config/simulated.py"
-        return [f"SWITCHPOINT_SIMULATE={quote(machine)} switchpoint run {config}"]
-    if kind:
-        return [f"switchpoint run --system nodes{environment}"]
-    site, of_partition, _ = system["name"].partition(":")
-    if site == "local" or not of_partition:
-        return [f"switchpoint run{environment}"]
-    here = {path.stem: path for path in (CHECKS / "config").glob("*.py")}
-    if site in here:
-        return [f"switchpoint run --config {quote(str(here[site]))}{environment}"]
-    file = quote(f"{site}.py")
-    return [
-        f"# {file}: the configuration of {site}, which `switchpoint site init` writes there",
-        f"switchpoint run --config {file}{environment}",
-    ]

@@ -23,6 +23,7 @@ from dashboard.choice import (
 from dashboard.compared import MachineCampaign, Step
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
+from dashboard.measuring import with_own_commands
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
@@ -152,13 +153,14 @@ def _medians(measured: list[tuple[MachineCampaign, list[Cell]]]) -> pd.DataFrame
 
 def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
     frame = _medians(choice.measured)
-    return {"history": history(frame, int(choice.query.size)), "changes": _changes(choice)}
+    return {"history": history(frame, int(choice.query.size)), "changes": _changes(store, choice)}
 
 
-def _changes(choice: HistoryChoice) -> Component:
+def _changes(store: Store, choice: HistoryChoice) -> Component:
     """Return the changes of all operations in each campaign."""
     if not choice.steps:
-        return html.P(prose("Each case has only one campaign: `switchpoint run` adds another."))
+        text = "Each case has only one campaign: `switchpoint run` adds another."
+        return html.P(prose(with_own_commands(text, store, choice.query.system)))
     rows = [row for step in choice.steps for row in _rows(step)]
     if not rows:
         return html.P("No operation changed significantly.")

@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 from dashboard.choice import Filters, named, options_of, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.breakdown import PARTS, breakdown
+from dashboard.measuring import with_own_commands
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, LAYOUT, Query, parameter
@@ -91,7 +92,7 @@ def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[floa
         model = fitting.fitted(store, system)
         return [_whole_s(model, row) for row in rows.itertuples()], ""
     except SwitchpointError as error:
-        return [None] * len(rows), str(error)
+        return [None] * len(rows), with_own_commands(str(error), store, system)
 
 
 def _whole_s(model: SystemModel, row: Any) -> float | None:

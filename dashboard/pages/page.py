@@ -24,6 +24,7 @@ from dash.exceptions import PreventUpdate
 from flask import Response, request
 
 from dashboard import ids, stamp
+from dashboard.measuring import with_own_commands
 from dashboard.pages.parts import PagePart, Plot
 from dashboard.query import Query
 from dashboard.web import OpenStore
@@ -176,7 +177,7 @@ class FilteredPage(Generic[ChoiceT]):
         """
         search = choice.query.search()
         drawn = dict(self.draw(store, choice))
-        missing = self.missing(choice)
+        missing = with_own_commands(self.missing(choice), store, choice.query.system)
         drawn["missing"] = (
             notice("Nothing to show yet", html.P(prose(missing))) if missing else None
         )

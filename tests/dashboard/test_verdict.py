@@ -112,6 +112,11 @@ def test_a_system_is_measured_again_with_its_configuration(
     rewrite(write(tmp_path, FEW), of_system)
     (verdict,) = judged(tmp_path)
     assert verdict.advice.lines == lines
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        models = said(pages.models.PAGE.layout(store, ""))
+        changes = said(pages.history.PAGE.layout(store, ""))
+    assert f"measure some: {lines[-1]} -- --tag=parameters" in " ".join(models.split())
+    assert f"only one campaign: {lines[-1]} adds another" in " ".join(changes.split())
 
 
 def test_what_waits_for_a_soak_is_soaked_next(tmp_path: Path) -> None:
