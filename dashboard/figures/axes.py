@@ -20,7 +20,6 @@ _MESSAGE_LETTERS = 36  # per line, to fit on a phone
 _MOST_COUNTS = 8  # up to so many whole numbers, each has a mark
 _MOST_BAND = 1.6
 _ROW_PX, _ROWS = 19, 4  # height of a legend row, and rows that fit in every figure
-_BELOW_PX = 66  # from a plot to its legend: the axis with its title is between
 
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -196,8 +195,7 @@ def legend_below(height: int, entries: int, **more: Any) -> dict[str, Any]:
     On a phone, each entry may take a row.
     """
     height += _ROW_PX * max(0, entries - _ROWS)
-    y = -_BELOW_PX / (height - 100)  # relative to about the height of the plot
-    legend = {"orientation": "h", "y": y, "yanchor": "top", "x": 0} | more
+    legend = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0} | more
     return {"height": height, "showlegend": True, "legend": legend}
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,7 +21,7 @@ from dashboard.figures.axes import (
     spread,
     time_axis,
 )
-from dashboard.figures.methods import method_style, short_name, transparent
+from dashboard.figures.methods import label_lines, method_style, transparent
 from dashboard.figures.ribbons import UNIFORM_TEXT, ribbon
 from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
@@ -29,7 +30,7 @@ _LEAST_HEIGHT = 660
 _MARK_LEVELS = 3
 _MARGIN = {"l": 72, "t": 52, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
-_LABEL_GAP_PX = 16
+_LABEL_LINE_PX = 16
 _CLOSE_FACTOR = 36.0  # ratio of sizes below which their marks touch on a phone
 _MARK_PX = 14
 
@@ -86,7 +87,9 @@ def curves(
         _SPEEDUP: ratio_axis(*_shown(cells, _SPEEDUP), title=f"speed-up over {default}"),
         _TIME: time_axis(*_shown(cells, _TIME), title=time_title),
     }
-    height = _height(cells["method"].nunique())
+    texts = {method: label_lines(method) for method in cells["method"].unique()}
+    label_px = _LABEL_LINE_PX * max(map(len, texts.values()))
+    height = _height(len(texts), label_px)
     bands: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
@@ -96,10 +99,11 @@ def curves(
             bands += _band(method, points, panel)
             lines.append(_line(method, points, panel))
             ends[method] = points[-1].y
-        annotations += _labels(ends, axis["range"], height, panel)
+        gap = label_px / ((height - _MARGIN["t"] - _MARGIN["b"]) * _share(panel))
+        annotations += _labels(ends, texts, gap, axis["range"], panel)
     layout = base_layout(
         height,
-        margin=_MARGIN | {"r": 26 + 7 * max(len(short_name(name)) for name in cells["method"])},
+        margin=_MARGIN | {"r": 26 + 7 * max(map(len, chain(*texts.values())))},
         xaxis=x_axis | {"anchor": "y2"},
         yaxis=axes[_SPEEDUP] | {"domain": list(_SPEEDUP.domain)},
         yaxis2=axes[_TIME] | {"domain": list(_TIME.domain)},
@@ -173,24 +177,30 @@ def _share(panel: _Panel) -> float:
     return panel.domain[1] - panel.domain[0]
 
 
-def _height(methods: int) -> int:
-    """Return a height at which the labels of all methods fit beside the lower of the panels."""
+def _height(labels: int, label_px: int) -> int:
+    """Return a height at which all labels fit beside the lower of the panels."""
     share = min(_share(panel) for panel in (_SPEEDUP, _TIME))
-    labels = math.ceil(methods * _LABEL_GAP_PX / share)
-    return max(_LEAST_HEIGHT, labels + _MARGIN["t"] + _MARGIN["b"])
+    return max(_LEAST_HEIGHT, math.ceil(labels * label_px / share) + _MARGIN["t"] + _MARGIN["b"])
 
 
 def _labels(
-    ends: dict[str, float], axis_range: list[float], height: int, panel: _Panel
+    ends: dict[str, float],
+    texts: dict[str, list[str]],
+    gap: float,
+    axis_range: list[float],
+    panel: _Panel,
 ) -> list[dict[str, Any]]:
-    """Return a label beside the last point of each line, moved apart where they would overlap."""
+    """Return a label beside the last point of each line, moved apart where they would overlap.
+
+    ends: the last value of each method. texts: the lines of its label. gap: the least distance, as
+    a share of the panel.
+    """
     bottom, top = axis_range
     wanted = [(math.log10(end) - bottom) / (top - bottom) for end in ends.values()]
-    gap = _LABEL_GAP_PX / ((height - _MARGIN["t"] - _MARGIN["b"]) * _share(panel))
     return [
         {
             "text": f'<span style="color:{method_style(method).color}">■</span> '
-            f"{short_name(method)}",
+            + "<br>".join(texts[method]),
             "xref": "paper",
             "x": 1,
             "xanchor": "left",
@@ -198,6 +208,7 @@ def _labels(
             "yref": f"{panel.axis} domain",
             "y": place,
             "yanchor": "middle",
+            "align": "left",
             "showarrow": False,
             "font": {"size": 12},
         }

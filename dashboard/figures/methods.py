@@ -6,10 +6,11 @@ and dashes distinguish all methods.
 """
 
 import re
+import textwrap
 import zlib
 from dataclasses import dataclass
 
-LABEL_LENGTH = 17
+LABEL_LENGTH = 18
 GREY = "#7d8288"
 _GREEN = "#05936d"
 _ORANGE = "#d55e00"
@@ -152,18 +153,20 @@ def transparent(color: str, alpha: float) -> str:
 
 
 def short_name(spec: str) -> str:
-    """Return the spec as a label of at most `LABEL_LENGTH` letters, which fits on a telephone.
+    """Return the spec as a label: a longer one loses its parameter's name (`nbx:ibarrier`).
 
-    Longer specs lose first their parameter's name (`nbx:ibarrier`), then letters of their family
-    (`v…:rabenseifner`), and finally their middle.
+    Only a name of a file that is longer than those of all methods loses its middle.
     """
     family, _, parameters = spec.partition(":")
     _, _, value = parameters.partition("=")
     name = spec if len(spec) <= LABEL_LENGTH or not value else f"{family}:{value}"
+    half = LABEL_LENGTH - 2
+    return name if len(name) <= 2 * LABEL_LENGTH else f"{name[:half]}…{name[-half:]}"
+
+
+def label_lines(spec: str) -> list[str]:
+    """Return the `short_name` in lines of `LABEL_LENGTH` letters, which fit on a telephone."""
+    name = short_name(spec)
     if len(name) <= LABEL_LENGTH:
-        return name
-    kept = LABEL_LENGTH - len(value) - len("…:")
-    if value and kept > 0:
-        return f"{family[:kept]}…:{value}"
-    half = (LABEL_LENGTH - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
+        return [name]
+    return textwrap.wrap(name.replace(":", ": ", 1), LABEL_LENGTH)

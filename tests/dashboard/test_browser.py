@@ -427,6 +427,21 @@ def test_figures_grow_with_what_a_filter_shows(visit: Visit) -> None:
     assert int(drawing.get_attribute("height")) > one_row
 
 
+@pytest.mark.parametrize("visit", [(420, "light")], indirect=True)
+def test_a_legend_stays_below_its_axis_in_a_wider_window(visit: Visit) -> None:
+    page = visit.open("/metrics")
+    more = [{"x": [4], "y": [1e-5], "name": f"nap:find=dense{number}"} for number in range(4)]
+    for plot in page.locator(".js-plotly-plot").all():
+        plot.evaluate("(plot, more) => Plotly.addTraces(plot, more)", more)
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.wait_for_function("""() => [...document.querySelectorAll(".js-plotly-plot")].every(plot =>
+      plot.clientWidth < 500 && plot.querySelector(".main-svg").clientWidth === plot.clientWidth)
+      """)
+    for plot in page.locator(".js-plotly-plot").all():
+        legend, title = (plot.locator(part).bounding_box() for part in (".legend", ".xtitle"))
+        assert legend["y"] >= title["y"] + title["height"]
+
+
 def test_a_tile_is_reached_by_keyboard(visit: Visit) -> None:
     page = visit.open("/map")
     page.locator("summary").focus()

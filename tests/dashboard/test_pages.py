@@ -377,10 +377,7 @@ def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "command"),
-    [
-        (pages.overlap.PAGE, " -- --tag=overlap"),
-        (pages.models.PAGE, " -- --tag=parameters"),
-    ],
+    [(pages.overlap.PAGE, " -- --tag=overlap"), (pages.models.PAGE, " -- --tag=parameters")],
 )
 def test_an_empty_page_says_what_to_run_and_nothing_else(
     database: Path, page: FilteredPage[Any], command: str
