@@ -80,7 +80,7 @@ def graph(element_id: str, figure: Figure, description: str, data: str = "") -> 
 def method_name(spec: str) -> Element:
     """Return a method with its marker and colour, as in the figures."""
     style = method_style(spec)
-    marked = {"--method": style.color, "--glyph": f'"{style.glyph} "'}
+    marked = {"--method": style.color, "--glyph": f'"{style.glyph}\N{NO-BREAK SPACE}"'}
     return element("Span", spec, className="method", style=marked)
 
 

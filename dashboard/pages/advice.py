@@ -67,9 +67,7 @@ def _draw(store: Store, choice: AdviceChoice) -> dict[str, Any]:
 def _shown(its: Advice, part: str) -> list[Component]:
     """Return advice in the words of the command. part: of the page, which names its elements."""
     rows = [
-        table_row(
-            [row_head(name), *map(data_cell, cells), data_cell(table, className="wrap verdict")]
-        )
+        table_row([row_head(name), *map(data_cell, cells), data_cell(table, className="wrap wide")])
         for name, *cells, table in document.rows(its)
     ]
     shown: list[Component] = [

@@ -257,7 +257,7 @@ def _operation_table(operations: Sequence[Shift]) -> Component:
                 row_head(shift.operation),
                 data_cell(f"{len(shift.changes)} of {shift.compared}"),
                 data_cell(ratio_text(shift.ratio)),
-                data_cell(_largest_text(shift.changes), className="wrap"),
+                data_cell(_largest_text(shift.changes), className="wrap wide"),
             ]
         )
         for shift in operations
@@ -287,7 +287,7 @@ def _change_table(choice: CompareChoice) -> list[Component]:
             data_cell(size_text(where.case.bytes)),
             data_cell(ratio_text(change.ratio)),
             data_cell(interval_text(change.low, change.high, ratio_text)),
-            data_cell(_case_text(where), className="wrap"),
+            data_cell(_case_text(where), className="wrap wide"),
             data_cell(_samples(choice.query, where)),
         ]
         rows.append(table_row(cells))

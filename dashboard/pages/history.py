@@ -202,7 +202,7 @@ def _row(step: Step, shift: Shift) -> Element:
                 f": {ratio_text(largest.ratio)} ({interval})",
             ]
         ),
-        data_cell(library, className="wrap"),
+        data_cell(library, className="wrap wide"),
         data_cell(anchor("compare", href(compare.PATH, compare.CompareQuery(*sides).search()))),
     )
     return table_row([row_head(after.name), *cells])

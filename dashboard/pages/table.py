@@ -126,7 +126,7 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
         data_cell(bytes_text(rule.bytes_low, rule.bytes_high)),
         data_cell(method_name(rule.method)),
         data_cell(rule.status),
-        data_cell(rule.verdict, className="wrap verdict"),
+        data_cell(rule.verdict, className="wrap wide"),
         data_cell(soak),
         data_cell(evidence),
     )
