@@ -8,10 +8,15 @@ import pytest
 from rich.console import Console
 
 from tests import synthetic
+from tests.test_advice import content, parse, tally
 from tests.test_cli import call
+from tuner.advice import document, mix
+from tuner.commands.printing.advice import show_calls
 from tuner.commands.printing.grids import Columns
-from tuner.commands.printing.results import console
+from tuner.commands.printing.results import console, show_table
+from tuner.rawfile.ingest import ingest
 from tuner.rawfile.reading import read
+from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 NAMES = ("20261121T094650Z", "sample-openmpi-9749d1", "vendor:algorithm=recursive_doubling")
@@ -41,6 +46,24 @@ def test_short_columns_keep_their_lines_and_long_ones_fold() -> None:
     grid = Columns("operation", "bytes", "verdict")
     grid.add_row("bcast", "up to 16 KiB", "word " * 30)
     assert "bcast      up to 16 KiB  word word" in printed(grid, 80)[2]
+
+
+def test_what_follows_from_a_table_folds_between_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign(launches=2))
+    database = tmp_path / "switchpoint.db"
+    ingest(database, [tmp_path])
+    out = Console(file=io.StringIO(), width=80)
+    with Store.open(database) as store:
+        table = tune(store, store.systems()["system"][0])
+    show_table(table, 0, out)
+    show_calls(document.advice(mix.mix(parse(content(tally("Bcast", 64, 0.5))), table)), out)
+    *lines, command = out.file.getvalue().splitlines()
+    assert command.startswith("to measure their operations: switchpoint run ")  # one to copy
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("settled: ") for line in lines)
+    assert any(line.startswith("bound: ") for line in lines)
 
 
 def test_control_characters_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,7 @@ def test_texts_of_earlier_versions_are_bounded_and_printable(database: Path) -> 
     connection = sqlite3.connect(database)
     with connection:
         connection.execute("UPDATE system SET mpi_library = ?", ["MPI\x1b[31m " * 10_000])
+        connection.execute('UPDATE launch SET "commit" = ?', ["c\x07" * 50_000])
     with Store.open(database) as store:
         (system,), (library,) = store.systems()["system"], store.systems()["mpi_library"]
         tune(store, system)
@@ -62,6 +63,7 @@ def test_texts_of_earlier_versions_are_bounded_and_printable(database: Path) -> 
             changed = "json_set(provenance, '$.compiler', ?)"
             connection.execute(f"UPDATE tuned SET provenance = {changed}", ["cc\n" * 10_000])
         texts = [library, of_table, store.provenance(system).compiler]
+        texts += store.campaigns()["commit"].to_list()
     assert all(len(text) == 255 and text.isprintable() for text in texts)
 
 

@@ -94,7 +94,7 @@ def tune_systems(
     for system in systems:
         with Store.open(database_path()) as store:
             if not store.campaigns_with_cells(system):
-                console.print(f"{system}: {NO_METHODS}", soft_wrap=True)
+                console.print(f"{system}: {NO_METHODS}")
                 continue
             table = tuning.tune(store, system, required_executions=required)
             products = last_measured(store, system)

@@ -247,7 +247,7 @@ def show(
     if not operation:
         showing.show_systems(systems, campaigns, out)
         for state in partial().values():
-            out.print(state, soft_wrap=True)
+            out.print(state)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()
@@ -255,7 +255,7 @@ def show(
         showing.show_table(table, unused, out)
     for name in (name for name, table in found.items() if table is None):
         out.print()
-        out.print(_no_table(name, database), soft_wrap=True)
+        out.print(_no_table(name, database))
     for name, rows in products.items():
         showing.show_products(name, rows, out)
 

@@ -54,7 +54,7 @@ class Launches(Database):
         `executions` are those of soaks, which have no samples.
         """
         where, values = equal_to(system=system)
-        return self._frame(
+        frame = self._frame(
             f"""
             SELECT system, campaign, count(*) AS launches, sum(complete) AS complete,
                    sum(samples) AS samples, min(date) AS first_date, max(date) AS last_date,
@@ -66,6 +66,8 @@ class Launches(Database):
             """,  # noqa: S608
             values,
         )
+        frame["commit"] = frame["commit"].map(one_line)  # older stores have it as long as it came
+        return frame
 
     def loads(self, system: str) -> dict[str, tuple[float, float]]:
         """Return the least and the most load average before the launches of each campaign."""

@@ -16,7 +16,7 @@ def show_calls(its: Advice, out: Console) -> None:
     for row in document.rows(its):
         grid.add_row(*row)
     for line in document.summary(its):
-        show_line(line, out)
+        _show_sentence(line, out)
     out.print(grid)
     for line in document.worth_measuring(its):
         show_line(line, out)
@@ -25,13 +25,18 @@ def show_calls(its: Advice, out: Console) -> None:
 def show_outcome(its: Advice, out: Console) -> None:
     """Print what runs with and without the table showed, and how the table is used."""
     for line in document.outcome(its):
-        show_line(line, out)
+        _show_sentence(line, out)
     if lines := document.use(its):
         show_line("to use the table:", out)
         for line in lines:
             show_line(line, out)
 
 
+def _show_sentence(line: str, out: Console) -> None:
+    """Print a line, broken between its words where a terminal is narrow."""
+    out.print(line, highlight=False, markup=False)
+
+
 def show_line(line: str, out: Console) -> None:
-    """Print a line as it is."""
+    """Print a line as it is: a command, or a path."""
     out.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -119,7 +119,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print("(f) some of the sizes are open, and take the method of their neighbours")
     for note in soaks.notes(table):
         out.print(note)
-    out.print(str(settlement(table.points)), soft_wrap=True)
+    out.print(str(settlement(table.points)))
     if unused_launches > 0:
         out.print(f"this table omits {unused_launches} launches; run `switchpoint tune` to use all")
 
