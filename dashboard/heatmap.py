@@ -21,7 +21,7 @@ from tuner.selection.evidence import verdict
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, size_text
 
-_FAINT, _LEAST, _MOST = 0.08, 0.2, 0.6
+_FAINT, _LEAST, _MOST = 0.2, 0.2, 0.6
 _FULL = 2.0  # the speed-up with the strongest colour
 
 _Row = tuple[int, int, int, str, int, float]  # processes, nodes, ppn, scheme, degrees
@@ -43,11 +43,11 @@ def _map(operation: str, points: Iterable[Point], of: str) -> Component:
     for point in points:
         rows[_row(point)][point.case.bytes] = point
     sizes = sorted({size for row in rows.values() for size in row})
-    several = len({row[:4] for row in rows}) < len(rows)
+    several = [len({row[:end] for row in rows}) < len(rows) for end in (4, 5)]
     body = [
         table_row(
             [
-                row_head(_row_text(row, degrees=several)),
+                row_head(_row_text(row, degree=several[0], mean=several[1])),
                 *(_tile(its[size]) if size in its else data_cell() for size in sizes),
             ]
         )
@@ -72,10 +72,11 @@ def _row(point: Point) -> _Row:
     return layout.procs, layout.nodes, layout.ppn, point.case.sync, *degrees
 
 
-def _row_text(row: _Row, *, degrees: bool) -> str:
-    procs, nodes, ppn, _, mmax, _ = row
-    text = f"{procs}" if nodes == 1 else f"{procs} = {nodes} × {ppn}"
-    return f"{text}, degree {mmax}" if degrees else text
+def _row_text(row: _Row, *, degree: bool, mean: bool) -> str:
+    """Return the layout, with the degrees as far as they tell rows apart."""
+    procs, nodes, ppn, _, mmax, mavg = row
+    layout = f"{procs}" if nodes == 1 else f"{procs} = {nodes} × {ppn}"
+    return layout + f", degree {mmax}" * degree + f", mean {mavg:.3g}" * mean
 
 
 def _method(point: Point) -> str:

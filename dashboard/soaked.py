@@ -19,14 +19,19 @@ class Standing:
         self._needed = not machines.is_simulated(system)
         self._known: dict[Method, Soaked] = {(its.operation, its.method): its for its in of_system}
 
-    def text(self, operation: str, method: str) -> str:
-        """Return a soak in words; "" if none is needed: for the default, on a simulated machine."""
+    def text(self, operation: str, method: str, nodes: int, ppn: int) -> str:
+        """Return the soak on a layout in words, or the failure of the method on any.
+
+        "" if none is needed: for the default, on a simulated machine.
+        """
         its = self._known.get((operation, method))
         if its is not None and its.failure:
             return "failed its soak"
         if method == DEFAULT_METHODS[operation] or not self._needed:
             return ""
-        return f"soaked {its.executions:,} times" if its and its.executions else "not soaked"
+        places = its.places if its else ()
+        count = sum(at.executions for at in places if (at.nodes, at.ppn) == (nodes, ppn))
+        return f"soaked {count:,} times" if count else "not soaked"
 
 
 def of_table(store: Store, system: str) -> Standing:

@@ -103,7 +103,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
     ].to_dict("records")
     rule = here[0] if here else None
-    stored = table_of(store, system)
+    stored, standing = table_of(store, system), soaked.of_table(store, system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,
@@ -111,7 +111,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         selected=selected,
         rule=rule,
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
-        soak=soaked.of_table(store, system).text(operation, rule["method"]) if rule else "",
+        soak=standing.text(operation, rule["method"], rule["nodes"], rule["ppn"]) if rule else "",
         is_tuned=stored is not None,
         launcher=store.launcher(system),
         is_last=_is_last(systems, system),

@@ -327,7 +327,7 @@ def _moved_table(
         degree = "" if operation in COLLECTIVES else f", degree {each.mmax}, mean {each.mavg:.3g}"
         case = f"{operation}, {layout_text(each.nodes, each.ppn, oversubscribed=False)}{degree}"
         methods = [
-            _choices_text(operation, choices, standing)
+            _choices_text(each, choices, standing)
             for choices, standing in zip((each.a, each.b), standings, strict=True)
         ]
         texts = (*methods, f"{each.sizes}, {each.settled}")
@@ -338,13 +338,13 @@ def _moved_table(
     return data_table(f"Cases with a different choice, {which}", header, rows)
 
 
-def _choices_text(operation: str, choices: Sequence[Choice], standing: Standing) -> str:
-    """Return the methods by size, each with its soak at its first mention."""
+def _choices_text(moved: Moved, choices: Sequence[Choice], standing: Standing) -> str:
+    """Return the methods by size, each with its soak on this layout at its first mention."""
     texts = []
     named: set[str] = set()
     for number, choice in enumerate(choices):
         text = f"from {size_text(choice.from_bytes)} {choice.method}" if number else choice.method
-        soak = standing.text(operation, choice.method)
+        soak = standing.text(moved.operation, choice.method, moved.nodes, moved.ppn)
         texts.append(f"{text} ({soak})" if soak and choice.method not in named else text)
         named.add(choice.method)
     return ", ".join(texts)

@@ -118,7 +118,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
 
 def _row(rule: Any, case: str, standing: Standing) -> Element:
     evidence = anchor(_samples_text(rule.launches), explore.evidence_link(rule._asdict()))
-    soak = standing.text(rule.operation, rule.method)
+    soak = standing.text(rule.operation, rule.method, rule.nodes, rule.ppn)
     if rule.status == UNSOAKED:
         soak = "pending"
     cells = (

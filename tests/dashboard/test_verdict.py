@@ -1,6 +1,7 @@
 """The front page: the verdict on a system whose truth is known, and the map of its decisions."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,15 @@ import pytest
 from dashboard import compared, pages
 from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
+from dashboard.soaked import Standing
 from dashboard.steadiness import Steadiness
 from dashboard.verdict import BAD, CARE, GOOD, NONE, SystemVerdict, judge, mean_gain
 from tests import probes, test_soaks
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write, write_upgrade
+from tests.test_rules import point
 from tuner.campaign.reframe import CHECKS
+from tuner.domain.tables import Soaked, SoakedAt
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -161,6 +165,24 @@ def test_a_soak_is_not_the_newest_campaign(tmp_path: Path) -> None:
         text = said(pages.overview.PAGE.layout(store, ""))
     table = text[text.index("Campaigns of ") :]
     assert table.index("20260101T000000Z") < table.index("soak executions")
+
+
+def test_rows_of_a_map_are_named_apart() -> None:
+    def rows(*degrees: tuple[int, float]) -> list[str]:
+        shown = as_html(heat_maps([point(degree=degree) for degree in degrees], "here"))
+        return re.findall('<th scope="row">(.*?)</th>', shown)
+
+    assert rows((6, 5.5)) == ["8"]
+    assert rows((6, 5.5), (15, 4.25)) == ["8, degree 6", "8, degree 15"]
+    assert rows((6, 4.25), (6, 5.5)) == ["8, degree 6, mean 4.25", "8, degree 6, mean 5.5"]
+
+
+def test_a_soak_counts_on_its_layout_and_a_failure_everywhere() -> None:
+    passed = Soaked("bcast", "binomial", 10_000, "", [SoakedAt(1, 2, 8, 10_000)])
+    standing = Standing("here", [passed, Soaked("bcast", "chain", 0, "wrong data")])
+    assert standing.text("bcast", "binomial", 1, 2) == "soaked 10,000 times"
+    assert standing.text("bcast", "binomial", 2, 2) == "not soaked"
+    assert standing.text("bcast", "chain", 2, 2) == "failed its soak"
 
 
 def test_the_map_has_a_tile_for_every_decision(tmp_path: Path) -> None:
