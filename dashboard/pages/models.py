@@ -131,7 +131,12 @@ def _parameters(model: SystemModel) -> list[Component]:
 def _table(title: str, *headings: str, rows: Iterable[Sequence[str]]) -> Component:
     """Return a table of parameters, whose rows begin with a scope or a heading."""
     cells = [
-        table_row([row_head(_words(head)), *(data_cell(text, className="wrapped") for text in row)])
+        table_row(
+            [
+                row_head(_words(head), className="wrapped"),
+                *(data_cell(text, className="wrapped") for text in row),
+            ]
+        )
         for head, *row in rows
     ]
     caption = f"Parameters of {title}, with 95 % intervals"
