@@ -215,9 +215,13 @@ def _changed(step: Step | None) -> Component:
     words = [f"{', '.join(slower)} slower"] if slower else []
     words += [f"{', '.join(faster)} faster"] if faster else []
     words = words or ["Only single cells changed"]
-    details = [_shift_text(shift, step) for shift in step.changed[:_SHIFTS]]
-    if len(step.changed) > _SHIFTS:
-        details.append(f"and {len(step.changed) - _SHIFTS} more operations")
+    notable = [shift for shift in step.changed if shift.operation in (*slower, *faster)]
+    details = [_shift_text(shift, step) for shift in notable[:_SHIFTS]]
+    if len(notable) > _SHIFTS:
+        details.append(f"and {len(notable) - _SHIFTS} more operations")
+    others = [shift.operation for shift in step.changed if shift not in notable]
+    if others:
+        details.append(f"single cells of {', '.join(others)}, without effect on the mean")
     return _answer(question, CARE if slower else GOOD, "; ".join(words), details)
 
 
