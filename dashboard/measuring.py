@@ -7,6 +7,8 @@ from dashboard.choice import SIMULATED, systems_of, unreal
 from tuner.campaign.reframe import CHECKS
 from tuner.store.store import Store
 
+_RUN = "`switchpoint run"
+
 
 def measuring(system: dict[str, Any]) -> list[str]:
     """Return the lines for a shell that measure a system of `Store.systems` again."""
@@ -33,6 +35,8 @@ def measuring(system: dict[str, Any]) -> list[str]:
 
 def with_own_commands(text: str, store: Store, system: str) -> str:
     """Return a text in which each `switchpoint run` is the one that measures a system."""
+    if _RUN not in text:
+        return text
     rows = systems_of(store).set_index("system")
     *_, line = measuring(rows.loc[system].to_dict())
-    return text.replace("`switchpoint run", f"`{line}")
+    return text.replace(_RUN, f"`{line}")
