@@ -21,7 +21,7 @@ from tuner.selection.evidence import verdict
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, size_text
 
-_FAINT, _LEAST, _MOST = 0.2, 0.2, 0.6
+_LEAST, _MOST = 0.2, 0.6
 _FULL = 2.0  # the speed-up with the strongest colour
 
 _Row = tuple[int, int, int, str, int, float]  # processes, nodes, ppn, scheme, degrees
@@ -91,7 +91,7 @@ def _tile(point: Point) -> Element:
     style = method_style(method)
     status = UNSOAKED if method != point.method else point.status
     speed = speed_of(point, (*WON, UNSOAKED))
-    alpha = _FAINT
+    alpha = _LEAST
     if status in WON and speed:
         share = min(math.log(speed) / math.log(_FULL), 1.0)
         alpha = _LEAST + (_MOST - _LEAST) * max(share, 0.0)

@@ -10,15 +10,13 @@ from markupsafe import Markup, escape
 
 from dashboard.elements import Element, element
 
-HTML = "data-html"
-"""The attribute of an element whose value is the HTML inside it."""
-
 Props = dict[str, Any]
 _ATTRIBUTES = {"className": "class", "tabIndex": "tabindex", "colSpan": "colspan"}
 _KEPT = {"className", "style", "scope", "role", "title", "tabIndex", "colSpan"}
 _LEFT_OUT = {"Location", "Store", "Button", "Figcaption"}  # they need a server, or a script
 _ONLINE = {"links", "interactive"}  # classes of elements that need other pages or a server
 _VOID = {"br", "hr", "img"}
+_TAGS = {"Alert": "div"}  # of components that are no elements
 
 
 def as_html(node: Any, *, linked: bool = False) -> Markup:
@@ -44,7 +42,7 @@ def as_html(node: Any, *, linked: bool = False) -> Markup:
         return special(props)
     if not (linked or _ONLINE.isdisjoint((props.get("className") or "").split())):
         return Markup()
-    return _element(kind.lower(), props, linked=linked)
+    return _element(_TAGS.get(kind, kind.lower()), props, linked=linked)
 
 
 class Static:
@@ -64,7 +62,8 @@ class Static:
 
     @cached_property
     def _sent(self) -> Element:
-        return element("Section", **self.props, **{HTML: as_html(self.children, linked=True)})
+        text = as_html(self.children, linked=True)
+        return element("Section", **self.props, **{"data-html": text})
 
 
 def _element(tag: str, props: Props, *, linked: bool) -> Markup:
@@ -104,8 +103,4 @@ def _select(props: Props) -> Markup:
     return Markup("<strong>{}</strong>").format(*chosen)
 
 
-_SPECIAL: dict[str, Callable[[Props], Markup]] = {
-    "Graph": _graph,
-    "Select": _select,
-    "Alert": lambda props: _element("div", props),
-}
+_SPECIAL: dict[str, Callable[[Props], Markup]] = {"Graph": _graph, "Select": _select}

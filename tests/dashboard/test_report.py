@@ -8,8 +8,11 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from dashboard.elements import anchor, data_cell, row_head, table_row
+from dashboard.markup import as_html
 from dashboard.pages import PAGES
 from dashboard.report import html_report
+from dashboard.widgets import data_table, notice
 from tests import synthetic
 from tests.test_cli import succeed
 from tuner.store.store import Store
@@ -82,3 +85,18 @@ def test_the_newest_campaign_may_have_operations_of_its_own(tmp_path: Path) -> N
     succeed("ingest", tmp_path, "--database", database)
     succeed("report", "--database", database, "--output", path)
     assert "discovery" in path.read_text()
+
+
+def test_what_a_browser_gets_as_html_is_escaped_and_linked() -> None:
+    cells = [row_head("<script>"), data_cell(anchor("a&b", "explore?s=x&c='\"<"), title='"<i>')]
+    sent = data_table("<b>", ["<u>"], [table_row(cells)]).to_plotly_json()["props"]["data-html"]
+    tags = Tags()
+    tags.feed(sent)
+    assert (tags.foreign, tags.open) == (["explore?s=x&c='\"<"], [])
+    assert not re.search("<(script|b|u|i)>", sent)
+    assert "&lt;script&gt;" in sent
+
+
+def test_a_notice_and_a_link_are_text_in_a_file() -> None:
+    file = as_html(notice("Nothing", anchor("there", "explore")))
+    assert file == '<div><h2 class="alert-heading h5">Nothing</h2><span>there</span></div>'
