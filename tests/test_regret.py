@@ -19,7 +19,7 @@ from tuner.machine.mpi import find_mpis
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
 from tuner.studies.regret.judging import RegretOutcome, judge, lines
-from tuner.studies.regret.measuring import RegretRequest, known
+from tuner.studies.regret.measuring import RegretRequest, known, whole_launches
 from tuner.studies.regret.problems import RegretError, RegretProblem, problems
 
 
@@ -89,6 +89,17 @@ def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
     assert known("", request) == "not stated"
 
 
+def test_a_launch_that_left_a_method_out_is_not_compared() -> None:
+    logs = {
+        ("direct", 8): np.array([1.0, 2.0, 3.0]),
+        ("nap", 8): np.array([4.0, math.nan, 6.0]),
+        ("nap", 64): np.array([7.0, 8.0, 9.0]),
+    }
+    compared = whole_launches(logs, ["direct", "nap"], 8)
+    assert compared.tolist() == [[1.0, 3.0], [4.0, 6.0]]
+    assert whole_launches(logs, ["direct", "nap"], 64).shape == (2, 0)
+
+
 def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
     found = judge([outcome(1.0), outcome(1.5, seen=False)])
     missed = {line.what: line for line in lines(found, cost=0.4) if not line.met}
@@ -148,7 +159,7 @@ def test_the_regret_of_a_table_and_a_rival_is_measured(
     assert "no systems match pico; choose one with --rival" in fail("check", "choices", *options)
     succeed("ingest", Path(__file__).parent / "data" / "pico")
     succeed("tune", "--require-soak", "0")
-    options += ("--problems", "1", "--launches", "4", "--budget", "0.3")
+    options += ("--problems", "1", "--launches", "4", "--budget", "2")
     answer = call("check", "choices", *options, "--json")
     assert answer.stdout, answer.stderr
     document = json.loads(answer.stdout)

@@ -111,7 +111,7 @@ def regret(
             outcomes += found
             _show_outcomes(found, out)
     if not outcomes:
-        raise SwitchpointError("no problem was measured in every launch; give a larger --budget")
+        raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
     verdict = judging.judge(outcomes)
     lines = judging.lines(verdict, planned.cost_share(provenance.campaigns))
     settings = {

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,8 +38,8 @@ RULES: dict[str, Callable[[int], str]] = {
 }
 """The methods that other libraries choose for a discovery, by our names."""
 
-Logs = dict[tuple[str, int], list[float]]
-"""Logarithms of the medians of launches in seconds, by method and size."""
+Logs = dict[tuple[str, int], Floats]
+"""Logarithms of the medians of launches in seconds, by method and size; NaN without samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +90,22 @@ def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretO
     files: list[BenchFile] = []
     while len(files) < request.launches:
         files += [launch(choosing + len(files), [*map(alone, racing)])]
-        if len(files) >= least and _resolved(chosen, _logs(files), len(files)):
+        if _resolved(chosen, _logs(files), least):
             break
     logs = _logs(files)
     for size, choices in chosen.items():
-        times = choices.times(logs, size, len(files))
-        if times is not None:
+        times = choices.times(logs, size)
+        if times.shape[1] >= least:
             described = first[0].selected[size].described
             yield _outcome(problem, size, known(described, request), choices, times)
+
+
+def whole_launches(logs: Logs, methods: Sequence[str], size: int) -> Floats:
+    """Return the logarithms of seconds by method and launch, of launches that measured them all."""
+    if not all((method, size) in logs for method in methods):
+        return np.empty((len(methods), 0))
+    its = np.array([logs[method, size] for method in methods])
+    return its[:, ~np.isnan(its).any(axis=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +115,8 @@ class _Choices:
     methods: dict[str, str]
     racing: list[str]
 
-    def times(self, logs: Logs, size: int, launches: int) -> Floats | None:
-        """Return the logarithms of seconds by method and launch, None if any is missing."""
-        its = [logs.get((name, size), []) for name in self.racing]
-        return np.array(its) if all(len(each) == launches for each in its) else None
+    def times(self, logs: Logs, size: int) -> Floats:
+        return whole_launches(logs, self.racing, size)
 
     def variance(self, times: Floats) -> float:
         """Return the mean variance between launches of the others' logarithms over the table's."""
@@ -119,16 +124,17 @@ class _Choices:
         return float(over.var(axis=1, ddof=1).mean()) if len(over) else 0.0
 
 
-def _resolved(chosen: Mapping[int, _Choices], logs: Logs, launches: int) -> bool:
+def _resolved(chosen: Mapping[int, _Choices], logs: Logs, least: int) -> bool:
     """Return whether the launches would show a difference of RESOLVED, in the mean over sizes."""
-    variances = [
-        choices.variance(times)
+    found = [
+        (times.shape[1], choices.variance(times))
         for size, choices in chosen.items()
-        if (times := choices.times(logs, size, launches)) is not None
+        if (times := choices.times(logs, size)).shape[1] > 1
     ]
-    if not variances:
+    if not found or (launches := min(found)[0]) < least:
         return False
-    return least_found(math.sqrt(float(np.mean(variances)) / launches), launches - 1) <= RESOLVED
+    variance = float(np.mean([variance for _, variance in found]))
+    return least_found(math.sqrt(variance / launches), launches - 1) <= RESOLVED
 
 
 def _outcome(
@@ -200,7 +206,7 @@ def _choices(
     problem: RegretProblem, file: BenchFile, logs: Logs, size: int, rival: Table | None
 ) -> _Choices:
     """Return the methods at a size; none where not all of them were measured."""
-    measured = {method: float(np.mean(its)) for (method, of), its in logs.items() if of == size}
+    measured = {method: float(np.nanmean(its)) for (method, of), its in logs.items() if of == size}
     measured.pop(AUTO, None)
     default = DEFAULT_METHODS[problem.operation]
     selected = file.selected.get(size)
@@ -219,11 +225,11 @@ def _choices(
 
 
 def _logs(files: Iterable[BenchFile]) -> Logs:
-    found: Logs = defaultdict(list)
-    for file in files:
-        for case, median_s in medians(file).items():
-            found[case].append(math.log(median_s))
-    return found
+    launches = [medians(file) for file in files]
+    return {
+        case: np.log([medians_s.get(case, math.nan) for medians_s in launches])
+        for case in sorted(set().union(*launches))
+    }
 
 
 def medians(file: BenchFile) -> dict[tuple[str, int], float]:
