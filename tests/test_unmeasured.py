@@ -183,7 +183,7 @@ def test_nodes_that_share_their_cores_are_crowded_together() -> None:
 
 def test_a_gain_that_the_distance_may_eat_up_is_left() -> None:
     near, far = (
-        compile_rules([raced(1, 3, 8, nap=0.9), raced(1, ppn, 8, nap=0.9)]) for ppn in (5, 1000)
+        compile_rules([raced(1, 3, 8, nap=0.85), raced(1, ppn, 8, nap=0.85)]) for ppn in (5, 1000)
     )
     assert [chosen(near, 1, 4, 8), chosen(far, 1, 40, 8)] == ["nap", "direct"]
     sure = compile_rules([raced(1, 3, 8, nap=0.6), raced(1, 1000, 8, nap=0.6)])

@@ -24,6 +24,7 @@ from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point
 from tuner.selection.intervals import NEARLY, Classes, Degrees, classes_of, degrees_of
 from tuner.selection.match import within
+from tuner.stats import Floats
 
 Span = tuple[int, int]
 """An interval that includes both ends."""
@@ -43,8 +44,11 @@ Layouts = dict[Spans, Classes]
 RISK = 0.2
 """The most probability that a choice is slower than the default by over NEARLY: the guard."""
 
-_PRIOR_PAIRS = 4.0
+_PRIOR_PAIRS = 16.0
 """The pairs of layouts that the usual spread counts for, beside a system's own."""
+
+_TAIL = 3.0
+"""Degrees of freedom of the differences: a few methods differ far more than the others."""
 
 _SLOWEST = math.log(1.2)
 """Methods that are slower than the default by more matter to no choice."""
@@ -55,7 +59,7 @@ class Spread(NamedTuple):
 
     It grows with the octaves between their nodes and between their processes per node, and where
     only one has a power of two processes, for which some algorithms are made. With the defaults
-    the guard keeps its promise on two MPIs (`python -m tests.bench.unmeasured`).
+    the guard keeps its promise on four systems (`python -m tests.bench.unmeasured`).
     """
 
     per_octave: float = 0.025
@@ -108,9 +112,23 @@ def spread_of(points: Iterable[Point], regime: Regimes) -> Spread:
     for of_regime in layouts.values():
         for a, b in pairwise(sorted(of_regime)):
             if squares := _squares(of_regime[a], of_regime[b]):
-                scales.append(max(sum(squares) / len(squares), 0.0) / usual.between(a, b))
+                scales.append(_variance(np.array(squares)) / usual.between(a, b))
     scale = (_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales))
     return Spread(*(scale * variance for variance in usual))
+
+
+def _variance(squares: Floats) -> float:
+    """Return the most likely squared scale of Student's t by squares of its draws.
+
+    By expectation maximisation. Squares below 0, whose errors exceed them, count as 0.
+    """
+    shown = np.maximum(squares, 0.0)
+    variance = float(shown.mean())
+    for _ in range(50):
+        if variance > 0:
+            weights = (_TAIL + 1) / (_TAIL + shown / variance)
+            variance = float((weights * shown).mean())
+    return variance
 
 
 def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
