@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,21 @@ from tests.kernels.conftest import build_kernels
 from tests.test_cli import call, fail, succeed
 from tests.test_export import PROVENANCE
 from tests.test_rules import on, point
+from tuner.domain.records import Features
 from tuner.domain.tables import STATUSES, Table
 from tuner.export import forms
 from tuner.machine.mpi import find_mpis
+from tuner.rawfile.reading import BenchFile, RawCase, Selected
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
 from tuner.studies.regret.judging import RegretOutcome, judge, lines
-from tuner.studies.regret.measuring import RegretRequest, known, whole_launches
+from tuner.studies.regret.measuring import (
+    RegretRequest,
+    WantedLaunch,
+    known,
+    outcomes,
+    whole_launches,
+)
 from tuner.studies.regret.problems import RegretError, RegretProblem, problems
 
 
@@ -98,6 +107,56 @@ def test_a_launch_that_left_a_method_out_is_not_compared() -> None:
     compared = whole_launches(logs, ["direct", "nap"], 8)
     assert compared.tolist() == [[1.0, 3.0], [4.0, 6.0]]
     assert whole_launches(logs, ["direct", "nap"], 64).shape == (2, 0)
+
+
+class Measured:
+    """Launches whose times follow from the method, with noise that differs between launches."""
+
+    def __init__(self, noise: float, path: Path) -> None:
+        self.random = np.random.default_rng(1)
+        self.noise = noise
+        self.path = path
+        self.turns: list[int] = []
+
+    def __call__(self, wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
+        self.turns.append(len(wanted))
+        return [self.file(each) for each in wanted]
+
+    def file(self, wanted: WantedLaunch) -> BenchFile:
+        times = {"direct": 3.0, "nap": 1.0, "stfw:dims=2": 1.4, "lent": 9.0, "auto": 1.4}
+        names = times.keys() if wanted.methods[0] == "all" else map(own_name, wanted.methods)
+        features = Features(1, 1.0, 8, 8, "{}")
+        cases = [RawCase(name, 8, 8, features, 1, 0, 0.0, 0.0) for name in names]
+        drawn = self.random.normal(0, self.noise, len(cases))
+        samples_s = [times[case.method] * math.exp(z) for case, z in zip(cases, drawn, strict=True)]
+        chosen = Selected("stfw:dims=2", f"stfw:dims=2, chosen by default: no rule of {self.path}")
+        return BenchFile("", cases=cases, samples_s=np.array(samples_s), selected={8: chosen})
+
+
+def own_name(spec: str) -> str:
+    return spec.removesuffix(":")
+
+
+@pytest.mark.parametrize(
+    ("noise", "at_once", "turns"),
+    [(0.001, False, [4, 8]), (0.1, False, [4, 8, 2, 2, 2]), (0.1, True, [4, 8, 6])],
+)
+def test_launches_follow_until_a_difference_would_show(
+    tmp_path: Path, noise: float, at_once: bool, turns: list[int]
+) -> None:
+    table = Table(PROVENANCE, [], [])
+    request = RegretRequest(table, tmp_path / "a.table", "local:cpu", "mpich", 7, 1.0)
+    asked = [
+        RegretProblem("exchange", f"random:degree=2,seed={n}", 1, 4, (8,), True) for n in (1, 2)
+    ]
+    measured = Measured(noise, request.path)
+    found = list(outcomes(asked, request, measured, at_once))
+    assert measured.turns == turns
+    assert [each.problem for each in found] == asked
+    for each in found:
+        assert each.launches == (4 if noise < 0.01 else 7)
+        assert each.methods == {"table": "stfw:dims=2", "default": "direct", "best": "nap"}
+        assert each.regret() == pytest.approx(0.4, abs=2 * noise)
 
 
 def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:

@@ -97,10 +97,10 @@ class SlurmCampaign:
     mpi: Mpi
     env: dict[str, str]
 
-    def run(self, *options: str) -> subprocess.Popen[str]:
-        """Starts `switchpoint run`."""
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Starts a command of `switchpoint`."""
         return subprocess.Popen(
-            [sys.executable, "-m", "tuner.cli", "run", *options],
+            [sys.executable, "-m", "tuner.cli", *words],
             cwd=self.place,
             env=self.env,
             stdout=subprocess.PIPE,
@@ -111,8 +111,8 @@ class SlurmCampaign:
     def measure(self) -> subprocess.Popen[str]:
         """Starts the campaign."""
         variables = {"methods": "pex;nbx", "sizes": "8", "swpbench": self.place / "swpbench"}
-        return self.run(
-            *(f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=5"),
+        return self.start(
+            *("run", f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=5"),
             *("--launches=3", "--", "--name=^discovery%scale=2_nodes%pattern=random"),
             *(f"--setvar={name}={value}" for name, value in variables.items()),
         )
@@ -173,6 +173,24 @@ def test_ranks_are_started_by_either_launcher(campaign, mpi, launcher):
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["procs"], header["nodes"]) == ("box:cpu", 4, 2)
         assert header["allocation"].isdigit()
+
+
+def test_choices_are_judged_by_jobs(campaign):
+    made = campaign()
+    said, _ = made.measure().communicate(timeout=END_S)
+    assert made.stored() == LAUNCHES, said
+    judge = ("check", "choices", "--problems=1", "--launches=5", "--budget=5")
+    said, _ = made.start(*judge).communicate(timeout=END_S)
+    assert "is not a system of this machine; give its configuration with --config" in said
+    judging = made.start(*judge, f"--config={made.config}")
+    said, _ = judging.communicate(timeout=END_S)
+    assert "Error: " not in said, said
+    (study,) = (made.place / "results" / "studies").iterdir()
+    outcomes = json.loads(study.read_text())["outcomes"]
+    assert outcomes, said
+    assert {each["launches"] for each in outcomes} <= {4, 5}
+    assert {(each["problem"]["nodes"], each["problem"]["ppn"]) for each in outcomes} == {(2, 2)}
+    assert len(made.raw_files()) == len(LAUNCHES)  # it keeps none
 
 
 def test_advice_says_how_srun_starts_a_program_with_a_table(
@@ -265,7 +283,7 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     hold.unlink()
     (first,) = made.raw_files()
     before = first.read_bytes()
-    running = made.run("--resume", partial)
+    running = made.start("run", "--resume", partial)
     said, _ = running.communicate(timeout=END_S)
     assert running.returncode == 0, said
     assert made.stored() == LAUNCHES

@@ -1,7 +1,8 @@
 """Orders, which define what campaigns measure. An order is a JSON file named after its campaign.
 
 An order and the raw files are the whole state of a campaign, so a killed campaign can be resumed.
-There are three kinds: a fixed campaign, the plan of a race, and soaks of winners.
+There are three kinds: a fixed campaign, the plan of a race, and soaks of winners. A study has an
+order as well, but keeps nothing.
 """
 
 from dataclasses import dataclass, field
@@ -19,8 +20,8 @@ from tuner.files import read_json, shown
 from tuner.paths import results_directory
 from tuner.rawfile import keeping
 
-PLAN, SOAKS = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS"
-"""Environment variables that name the order for the checks `planned` and `winners`."""
+PLAN, SOAKS, STUDY = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS", "SWITCHPOINT_STUDY"
+"""Environment variables that name the order for the checks `planned`, `winners` and `studied`."""
 
 T = TypeVar("T")
 
@@ -82,6 +83,33 @@ class SoakOrder:
     stage: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class StudyJob:
+    """Launches of one operation with one pattern on a layout, each by swpbench's options."""
+
+    operation: str
+    pattern: str
+    nodes: int
+    ppn: int
+    launches: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOrder:
+    """The launches of a study on one system, and the directory that gets their raw files."""
+
+    system: str  # ReFrame's, as local:cpu
+    environment: str
+    directory: str
+    budget_s: float  # of a launch
+    env: dict[str, str]  # of the ranks
+    jobs: list[StudyJob]
+
+    def raw_file(self, job: int, launch: int) -> Path:
+        """Return the path of a launch's raw file."""
+        return Path(self.directory) / f"{job}-{launch}.jsonl"
+
+
 @dataclass(frozen=True)
 class Orders(Generic[T]):
     """The files of one kind of order, in a directory of the results."""
@@ -120,6 +148,7 @@ class Orders(Generic[T]):
 
 FIXED = Orders(FixedOrder, "an order of a campaign", "logs", ".order.json")
 PLANS = Orders(RacePlan, "a plan", "plans", ".json")
+STUDIES = Orders(StudyOrder, "an order of a study", "logs", ".study.json")
 SOAKINGS = Orders(SoakOrder, "an order of soaks", "logs", ".soaking.json")
 
 

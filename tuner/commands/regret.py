@@ -13,6 +13,7 @@ import click
 
 from tuner.commands.options import (
     budget_option,
+    config_option,
     database_option,
     json_option,
     launches_option,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     metavar="ID",
     help="System whose table for collectives is measured beside it, such as one from PICO.",
 )
+@config_option("ReFrame configuration of a system other than this machine, whose jobs measure.")
 @database_option
 @json_option
 def regret(
@@ -70,22 +72,26 @@ def regret(
     procs: list[int],
     patterns: tuple[str, ...],
     rival: str | None,
+    config: Path | None,
     database: Path,
     as_json: bool,
 ) -> None:
     """Measure how much slower a system's table is than the best method, on new problems.
 
     Sizes, process counts and patterns are random. A problem is launched until a difference of 5 %
-    would show. Exits with 1 when a target is missed.
+    would show; jobs of a site make its launches in three turns at most. Exits with 1 when a target
+    is missed.
     """
     from tuner import atomic
     from tuner.campaign import planned
     from tuner.commands.printing.results import console
     from tuner.export import forms
+    from tuner.machine.mpi import scratch_directory
+    from tuner.machine.systems import is_here
     from tuner.models.fitting import last_fitted
     from tuner.paths import results_directory
     from tuner.store.store import Store
-    from tuner.studies.regret import judging, measuring
+    from tuner.studies.regret import judging, launching, measuring
     from tuner.studies.regret.problems import problems
 
     with Store.open(database, readonly=True) as store:
@@ -99,15 +105,26 @@ def regret(
     out = console(stderr=as_json)
     provenance = table.provenance
     outcomes: list[RegretOutcome] = []
-    with TemporaryDirectory() as scratch:
+    drawn = list(problems(table, count, seed, procs, patterns))
+    if config is not None:
+        scratch_directory().mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=config and scratch_directory()) as scratch:  # nodes see the latter
         path = Path(scratch) / "switchpoint.table"
         forms.write(table, "table", path, model)
         system = provenance.name.partition("+")[0]
         request = measuring.RegretRequest(
             table, path, system, provenance.environment, launches, budget_s, other
         )
-        for problem in problems(table, count, seed, procs, patterns):
-            found = list(measuring.outcomes(problem, request))
+        if config is not None:
+            measure, turns = launching.in_jobs(request, config.absolute(), out), [drawn]
+        elif is_here(system):
+            measure, turns = launching.here(request), [[problem] for problem in drawn]
+        else:
+            raise SwitchpointError(
+                f"{name} is not a system of this machine; give its configuration with --config"
+            )
+        for turn in turns:
+            found = list(measuring.outcomes(turn, request, measure, at_once=config is not None))
             outcomes += found
             _show_outcomes(found, out)
     if not outcomes:

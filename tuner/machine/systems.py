@@ -18,6 +18,15 @@ LOCAL = "local:cpu"
 THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
 
 
+def is_here(system: str) -> bool:
+    """Return whether ranks of one of ReFrame's systems start on this machine.
+
+    So do those of results that have a name of their own, which has no partition.
+    """
+    name, of_reframe, _ = system.partition(":")
+    return not of_reframe or name in {*THIS_MACHINE, machines.SYSTEM}
+
+
 class KernelsError(SwitchpointError):
     """Error raised when there are no built kernels; the message names the MPI."""
 

@@ -2,18 +2,18 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from tuner.campaign.launches import measure
 from tuner.domain.cases import Place
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, alone
 from tuner.domain.tables import Table
 from tuner.machine.simulation import machines
-from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
 from tuner.selection import match
 from tuner.stats import Floats
@@ -58,46 +58,55 @@ class RegretRequest:
     rival: Table | None = None
 
 
-def outcomes(problem: RegretProblem, request: RegretRequest) -> Iterator[RegretOutcome]:
-    """Measure a problem: first launches to name the contenders, then those that count.
+class WantedLaunch(NamedTuple):
+    """A launch of methods on a problem; `number` tells it from the others of the problem."""
 
-    Raises LaunchError, NodesError, KernelsError, RegretError.
+    problem: RegretProblem
+    methods: tuple[str, ...]
+    number: int
+
+
+Measure = Callable[[Sequence[WantedLaunch]], list[BenchFile]]
+"""Measures launches, those of a problem after each other; returns their files in that order.
+
+Raises LaunchError, NodesError, KernelsError, DispatchError.
+"""
+
+
+def outcomes(
+    problems: Sequence[RegretProblem], request: RegretRequest, measure: Measure, at_once: bool
+) -> Iterator[RegretOutcome]:
+    """Measure problems: first launches to name the contenders, then those that count.
+
+    After the least launches, the next one of each problem that is not resolved follows, or all that
+    it may have `at_once`, as where each call of `measure` waits in a queue.
+
+    Raises RegretError, and what `measure` raises.
     """
-    built = kernels(request.system, request.environment)
-    start = launch_on(
-        request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation
-    )
-    tables = {"SWITCHPOINT_TABLE": str(request.path), "SWITCHPOINT_USER_TABLE": ""}
-    start = replace(start, env=start.env | tables)
-
-    def launch(number: int, methods: Sequence[str]) -> BenchFile:
-        return measure(start, built.swpbench, _options(problem, request, methods, number))
-
     exact = machines.is_simulated(request.system)
     choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)
-    first = [launch(number, ["all", AUTO]) for number in range(choosing)]
-    logs = _logs(first)
-    chosen = {
-        size: _choices(problem, first[0], logs, size, request.rival) for size in problem.sizes
-    }
-    chosen = {size: choices for size, choices in chosen.items() if choices.methods}
-    if not chosen:
-        raise RegretError(
-            f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing could be "
-            "measured in the launch's time; give a larger --budget"
-        )
-    racing = sorted({name for choices in chosen.values() for name in choices.racing})
-    files: list[BenchFile] = []
-    while len(files) < request.launches:
-        files += [launch(choosing + len(files), [*map(alone, racing)])]
-        if _resolved(chosen, _logs(files), least):
-            break
-    logs = _logs(files)
-    for size, choices in chosen.items():
-        times = choices.times(logs, size)
-        if times.shape[1] >= least:
-            described = first[0].selected[size].described
-            yield _outcome(problem, size, known(described, request), choices, times)
+    wanted = [
+        WantedLaunch(problem, ("all", AUTO), number)
+        for problem in problems
+        for number in range(choosing)
+    ]
+    files = iter(measure(wanted))
+    races = [_Race.of(each, list(islice(files, choosing)), request.rival) for each in problems]
+    racing, count = races, least
+    while racing:
+        wanted = [
+            WantedLaunch(race.problem, race.methods, choosing + len(race.files) + number)
+            for race in racing
+            for number in range(count)
+        ]
+        files = iter(measure(wanted))
+        for race in racing:
+            race.files.extend(islice(files, count))
+        left = request.launches - len(racing[0].files)
+        racing = [race for race in racing if left > 0 and not race.is_resolved(least)]
+        count = left if at_once else 1
+    for race in races:
+        yield from race.outcomes(request, least)
 
 
 def whole_launches(logs: Logs, methods: Sequence[str], size: int) -> Floats:
@@ -115,26 +124,62 @@ class _Choices:
     methods: dict[str, str]
     racing: list[str]
 
-    def times(self, logs: Logs, size: int) -> Floats:
-        return whole_launches(logs, self.racing, size)
-
     def variance(self, times: Floats) -> float:
         """Return the mean variance between launches of the others' logarithms over the table's."""
         over = np.delete(times, own := self.racing.index(self.methods["table"]), 0) - times[own]
         return float(over.var(axis=1, ddof=1).mean()) if len(over) else 0.0
 
 
-def _resolved(chosen: Mapping[int, _Choices], logs: Logs, least: int) -> bool:
-    """Return whether the launches would show a difference of RESOLVED, in the mean over sizes."""
-    found = [
-        (times.shape[1], choices.variance(times))
-        for size, choices in chosen.items()
-        if (times := choices.times(logs, size)).shape[1] > 1
-    ]
-    if not found or (launches := min(found)[0]) < least:
-        return False
-    variance = float(np.mean([variance for _, variance in found]))
-    return least_found(math.sqrt(variance / launches), launches - 1) <= RESOLVED
+@dataclass(frozen=True, slots=True)
+class _Race:
+    """The contenders for a problem by size, what chose them, and the launches that count."""
+
+    problem: RegretProblem
+    chosen: dict[int, _Choices]
+    described: dict[int, str]
+    files: list[BenchFile]
+
+    @classmethod
+    def of(cls, problem: RegretProblem, first: Sequence[BenchFile], rival: Table | None) -> "_Race":
+        """Return the race that follows from the first launches. Raises RegretError."""
+        logs = _logs(first)
+        chosen = {size: _choices(problem, first[0], logs, size, rival) for size in problem.sizes}
+        chosen = {size: choices for size, choices in chosen.items() if choices.methods}
+        if not chosen:
+            raise RegretError(
+                f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing "
+                "could be measured in the launch's time; give a larger --budget"
+            )
+        described = {size: first[0].selected[size].described for size in chosen}
+        return cls(problem, chosen, described, [])
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return all contenders, by the names that stand for no family."""
+        names = {name for choices in self.chosen.values() for name in choices.racing}
+        return tuple(map(alone, sorted(names)))
+
+    def is_resolved(self, least: int) -> bool:
+        """Return whether the launches would show a difference of RESOLVED, in the mean of sizes."""
+        logs = _logs(self.files)
+        found = [
+            (times.shape[1], choices.variance(times))
+            for size, choices in self.chosen.items()
+            if (times := whole_launches(logs, choices.racing, size)).shape[1] > 1
+        ]
+        if not found or (launches := min(found)[0]) < least:
+            return False
+        variance = float(np.mean([variance for _, variance in found]))
+        return least_found(math.sqrt(variance / launches), launches - 1) <= RESOLVED
+
+    def outcomes(self, request: RegretRequest, least: int) -> Iterator[RegretOutcome]:
+        """Yield the outcomes of the sizes that enough launches measured whole."""
+        logs = _logs(self.files)
+        for size, choices in self.chosen.items():
+            times = whole_launches(logs, choices.racing, size)
+            if times.shape[1] >= least:
+                chosen_by = known(self.described[size], request)
+                yield _outcome(self.problem, size, chosen_by, choices, times)
 
 
 def _outcome(
@@ -171,17 +216,6 @@ def known(described: str, request: RegretRequest) -> str:
     above = request.path.read_text().splitlines()[: int(used[1])]
     rule = request.table.rules[sum(line.startswith("rule ") for line in above) - 1]
     return "inferred" if rule.inferred else rule.evidence.status
-
-
-def _options(
-    problem: RegretProblem, request: RegretRequest, methods: Sequence[str], number: int
-) -> list[str]:
-    return [
-        *("--op", problem.operation, "--pattern", problem.pattern, "--quiet"),
-        *("--sizes", ",".join(map(str, problem.sizes)), "--methods", ";".join(methods)),
-        *("--budget", str(request.budget_s), "--launch", str(number), "--seed", str(number + 1)),
-        *("--system", request.system, "--environment", request.environment),
-    ]
 
 
 def rivals(rival: Table, problem: RegretProblem, size_bytes: int) -> dict[str, str]:

@@ -1,0 +1,76 @@
+"""The launches of problems: here, or as jobs of a site."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, groupby
+from pathlib import Path
+
+from rich.console import Console
+
+from tuner.campaign import launches, studied
+from tuner.campaign.order import StudyJob, StudyOrder
+from tuner.machine.systems import kernels, launch_on
+from tuner.rawfile.reading import BenchFile
+from tuner.studies.regret.measuring import Measure, RegretRequest, WantedLaunch
+
+
+def here(request: RegretRequest) -> Measure:
+    """Return what starts launches on a system of this machine. Raises KernelsError."""
+    built = kernels(request.system, request.environment)
+
+    def measure(wanted: WantedLaunch) -> BenchFile:
+        problem = wanted.problem
+        start = launch_on(
+            *(request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation)
+        )
+        options = _options(wanted, request) | {
+            "--op": problem.operation,
+            "--pattern": problem.pattern,
+            "--system": request.system,
+            "--environment": request.environment,
+        }
+        words = ["--quiet", *chain.from_iterable(options.items())]
+        start = replace(start, env=start.env | _tables(request))
+        return launches.measure(start, built.swpbench, words)
+
+    return lambda wanted: [measure(each) for each in wanted]
+
+
+def in_jobs(request: RegretRequest, config: Path, console: Console) -> Measure:
+    """Return what runs launches as jobs, one for each problem, by a site's configuration.
+
+    Their files lie meanwhile beside the table of the request, in a directory that all nodes see.
+    """
+
+    def measure(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
+        jobs = [
+            StudyJob(
+                *(problem.operation, problem.pattern, problem.nodes, problem.ppn),
+                [_options(each, request) for each in its],
+            )
+            for problem, its in groupby(wanted, lambda each: each.problem)
+        ]
+        order = StudyOrder(
+            *(request.system, request.environment, str(request.path.parent), request.budget_s),
+            *(_tables(request), jobs),
+        )
+        stage = f"judging {len(jobs)} problem{'s' * (len(jobs) > 1)}"
+        return list(chain.from_iterable(studied.run(order, config, stage, console)))
+
+    return measure
+
+
+def _options(wanted: WantedLaunch, request: RegretRequest) -> dict[str, str]:
+    """Return swpbench's options for a launch, beside its operation and pattern."""
+    return {
+        "--sizes": ",".join(map(str, wanted.problem.sizes)),
+        "--methods": ";".join(wanted.methods),
+        "--budget": f"{request.budget_s:g}",
+        "--launch": str(wanted.number),
+        "--seed": str(wanted.number + 1),
+    }
+
+
+def _tables(request: RegretRequest) -> dict[str, str]:
+    """Return the environment in which the library reads the table of the request, and no other."""
+    return {"SWITCHPOINT_TABLE": str(request.path), "SWITCHPOINT_USER_TABLE": ""}
