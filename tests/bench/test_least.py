@@ -1,6 +1,8 @@
 """Every bench runs in its smallest case, without its bars."""
 
 import json
+import lzma
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from tests.bench.__main__ import PARTS
 from tests.bench.collectives import place
 from tests.conftest import Require
+from tests.kernels.conftest import build_kernels
 from tuner.machine.mpi import CHECKOUT, find_mpis
 from tuner.machine.nodes.launch import SYSTEM
 
@@ -48,3 +51,25 @@ def test_the_smallest_case_of_each_part_runs(part: str, tmp_path: Path, require:
     assert not document["judged"]
     assert len(document["commit"]) == 40
     assert document["machine"]["cores"] > 0
+
+
+@pytest.mark.check
+def test_times_of_layouts_join_those_of_other_systems(tmp_path: Path, require: Require) -> None:
+    require("mpi", bool(find_mpis()), "no MPI is installed")
+    data = tmp_path / "held-out.json.xz"
+    other = ["other:cpu", "mpich", "bcast", "blocks", 1, 2, False, 0, 0.0, 8, {"vendor": [1.0]}]
+    data.write_bytes(lzma.compress(json.dumps([other]).encode()))
+    words = ["--system=local:cpu", "--layouts=1x2", "--operations=bcast", "--sizes=8"]
+    words += ["--launches=2", "--budget=0.2", f"--data={data}"]
+    env = os.environ | {"SWITCHPOINT_KERNELS": str(build_kernels(find_mpis()[0]))}
+    for _ in range(2):  # the second in place of the first
+        subprocess.run(
+            [sys.executable, "-m", "tests.bench.held_out", *words],
+            cwd=CHECKOUT,
+            env=env,
+            check=True,
+        )
+    mine, kept = json.loads(lzma.decompress(data.read_bytes()))
+    assert kept == other
+    assert mine[:1] + mine[2:6] == ["local:cpu", "bcast", "blocks", 1, 2]
+    assert len(mine[-1]["vendor"]) == 2

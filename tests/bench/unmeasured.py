@@ -36,7 +36,7 @@ from tuner.selection.intervals import NEARLY, place_of
 from tuner.selection.rules import compile_rules
 
 DATA = CHECKOUT / "tests" / "data" / "held-out-layouts.json.xz"
-CORES = {"local:cpu": 2}
+CORES = {"local:cpu": 2, "virtual-nodes:tcp-1gbit": 2}
 ROUNDS = 3  # of a launch; all are its median, so that errors are those between launches
 
 CHOOSERS = ("default", "line", "nearest", "table", "settled", "oracle")
@@ -213,27 +213,44 @@ def nearest(
     return point.method if risk <= unmeasured.RISK else default
 
 
-Split = Callable[[set[Place]], Iterator[set[Place]]]
-"""Yields sets of the layouts to learn from."""
+Measured = tuple[Place, str]
+"""A layout and a pattern that were measured together."""
+
+Split = Callable[[set[Measured]], Iterator[set[Measured]]]
+"""Yields what to learn from, of all that was measured of an operation."""
 
 
-def each_left_out(places: set[Place]) -> Iterator[set[Place]]:
+def each_left_out(measured: set[Measured]) -> Iterator[set[Measured]]:
     """Yield all layouts but one, which lies between others, of one node or of several."""
-    for place in sorted(places):
-        kept = places - {place}
-        kind = [its for its in kept if (its[0] > 1) == (place[0] > 1)]
+    for left_out in sorted({place for place, _ in measured}):
+        kept = {(place, pattern) for place, pattern in measured if place != left_out}
+        kind = [place for place, _ in kept if (place[0] > 1) == (left_out[0] > 1)]
         if kind and all(
             min(axis) <= number <= max(axis)
-            for number, axis in zip(place, zip(*kind, strict=True), strict=True)
+            for number, axis in zip(left_out, zip(*kind, strict=True), strict=True)
         ):
+            yield kept
+
+
+def patterns_left_out(measured: set[Measured]) -> Iterator[set[Measured]]:
+    """Yield all patterns but those of one degree, if there are others."""
+
+    def degree(pattern: str) -> str:
+        return pattern.partition(",seed=")[0]
+
+    for left_out in sorted({degree(pattern) for _, pattern in measured}):
+        kept = {each for each in measured if degree(each[1]) != left_out}
+        if kept:
             yield kept
 
 
 def only(*ppns: int) -> Split:
     """Return a split with these numbers of processes on one node."""
 
-    def split(places: set[Place]) -> Iterator[set[Place]]:
-        yield {(1, ppn) for ppn in ppns}
+    def split(measured: set[Measured]) -> Iterator[set[Measured]]:
+        yield {
+            (place, pattern) for place, pattern in measured if place[0] == 1 and place[1] in ppns
+        }
 
     return split
 
@@ -246,23 +263,29 @@ def judge(system: list[MeasuredSize], split: Split, judged: Judged) -> None:
     """Add the choices of all choosers on the layouts left out."""
     cores = CORES.get(system[0].system.split()[0], 16)
     points = decide([cell for its in system for cell in its.cells()])
-    tables: dict[frozenset[Place], tuple[list[Point], list[Rule], list[Rule]]] = {}
+    tables: dict[tuple[int, ...], tuple[list[Rule], list[Rule]]] = {}
     operations: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in system:
         operations[its.case.operation].append(its)
     for operation, measured in operations.items():
         tallies = [judged["all"], judged["collectives"]][: 1 + (operation in COLLECTIVES)]
-        for kept in map(frozenset, split({its.place for its in measured})):
-            if kept not in tables:
-                learned = [its for its in points if _place(its) in kept]
-                known = compile_rules([settled(point) for point in learned], cores)
-                tables[kept] = learned, compile_rules(learned, cores), known
-            learned, *of_kept = tables[kept]
+        for kept in split({_measured(its.case) for its in measured}):
+            places = {place for place, _ in kept}
+            learned = [  # of other operations the same layouts
+                point
+                for point in points
+                if _measured(point.case) in kept
+                or (point.case.operation != operation and _place(point) in places)
+            ]
+            if (key := tuple(map(id, learned))) not in tables:
+                known = [settled(point) for point in learned]
+                tables[key] = compile_rules(learned, cores), compile_rules(known, cores)
+            of_kept = tables[key]
             own = [point for point in learned if point.case.operation == operation]
             regime = unmeasured.regimes(learned, cores)
             for tally in tallies:
                 tally.rules.append(sum(rule.operation == operation for rule in of_kept[0]))
-            for its in (each for each in measured if each.place not in kept):
+            for its in (each for each in measured if _measured(each.case) not in kept):
                 _judge_one(its, own, of_kept, regime, tallies)
 
 
@@ -301,6 +324,10 @@ def _judge_one(
 
 def _place(point: Point) -> Place:
     return point.case.layout.nodes, point.case.layout.ppn
+
+
+def _measured(case: Case) -> Measured:
+    return (case.layout.nodes, case.layout.ppn), case.pattern
 
 
 def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure]:
@@ -344,19 +371,23 @@ def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
 def main() -> int:
     """Print the figures beside their bars."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--systems", nargs="*", default=["local", "simulated"])
+    parser.add_argument("--systems", nargs="*", default=["local", "virtual-nodes", "simulated"])
     options = options_of(parser, "unmeasured", {"systems": ["local"]})
     by_system: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in load():
         by_system[its.system].append(its)
-    splits: dict[str, Split] = {"2, 8": only(2, 8), "2, 3, 6, 8": only(2, 3, 6, 8)}
+    of_local: dict[str, Split] = {"2, 8": only(2, 8), "2, 3, 6, 8": only(2, 3, 6, 8)}
+    left_out: dict[str, Split] = {"one left out": each_left_out}
+    by_pattern: dict[str, Split] = {"a degree left out": patterns_left_out}
+    splits_of = {
+        "local": of_local if options.least else of_local | left_out | by_pattern,
+        "virtual-nodes": left_out | by_pattern,
+        "simulated": left_out,
+    }
     figures: list[Figure] = []
     for kind in options.systems:
         systems = [its for name, its in by_system.items() if name.startswith(kind)]
-        local = splits if kind == "local" else {}
-        for name, split in (
-            local | ({} if options.least else {"one left out": each_left_out})
-        ).items():
+        for name, split in splits_of[kind].items():
             judged = {what: RegretTally.empty() for what in ("all", "collectives")}
             for system in systems:
                 judge(system, split, judged)

@@ -1,0 +1,113 @@
+"""Measure the times by which tests.bench.unmeasured judges, on an idle machine.
+
+Every launch of a layout measures all methods of six operations; layouts take turns, so that a drift
+of the machine is spread over them. What the data has of the system and MPI is replaced.
+Run from the checkout: python -m tests.bench.held_out --system virtual-nodes:tcp-1gbit --mpi openmpi
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from tests.bench.unmeasured import DATA
+from tuner import atomic
+from tuner.campaign import launches
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine.mpi import available_cores
+from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.namespaces import available
+from tuner.machine.systems import BuiltKernels, kernels, launch_on
+from tuner.rawfile.reading import BenchFile
+from tuner.studies.regret.measuring import medians
+
+LAYOUTS = "1x2 1x3 1x4 2x1 2x2 2x3 2x4 3x1 3x2 3x3 3x4 4x1 4x2 4x3 4x4"
+OPERATIONS = "exchange,discovery,bcast,allreduce,allgather,alltoall"
+SIZES = "8,256,8192,65536"
+DEGREES = 2, 5
+TIMEOUT_S = 3600.0
+
+Key = tuple[Any, ...]
+"""The first fields of a row: what was measured."""
+
+
+def patterns(operation: str, procs: int) -> list[str]:
+    """Return what an operation sends: random messages of few and of more degrees, or blocks."""
+    if operation in COLLECTIVES:
+        return ["blocks"]
+    degrees = sorted({min(degree, procs - 1) for degree in DEGREES})
+    return [f"random:degree={degree},seed=1" for degree in degrees]
+
+
+def launch(
+    options: argparse.Namespace, built: BuiltKernels, layout: tuple[int, int], number: int
+) -> Iterator[tuple[tuple[str, str], BenchFile]]:
+    """Yield the raw files of one launch of all operations, each with operation and pattern."""
+    nodes, ppn = layout
+    start = launch_on(options.system, built.mpi, nodes * ppn, ppn, built.root)
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted: list[tuple[list[str], Path]] = []
+        sent: list[tuple[str, str]] = []
+        for operation in options.operations.split(","):
+            for pattern in patterns(operation, nodes * ppn):
+                words = ["--op", operation, "--pattern", pattern, "--sizes", options.sizes]
+                words += ["--budget", str(options.budget), "--launch", str(number), "--quiet"]
+                words += ["--seed", str(number + 1)]
+                wanted.append((words, Path(scratch) / f"{len(wanted)}.jsonl"))
+                sent.append((operation, pattern))
+        yield from zip(
+            sent, launches.run_each(start, built.swpbench, wanted, TIMEOUT_S), strict=True
+        )
+
+
+def main() -> int:
+    """Measure, and write the data anew."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--system", default=f"{SYSTEM}:tcp-1gbit", help="ReFrame's name")
+    parser.add_argument("--mpi", default="", help="name; by default the first")
+    parser.add_argument("--layouts", default=LAYOUTS, help="nodes x processes on each")
+    parser.add_argument("--operations", default=OPERATIONS)
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--launches", type=int, default=4)
+    parser.add_argument("--budget", type=float, default=1.5, help="seconds for an operation")
+    parser.add_argument("--data", type=Path, default=DATA)
+    options = parser.parse_args()
+    built = kernels(options.system, options.mpi)
+    layouts = [tuple(map(int, each.split("x"))) for each in options.layouts.split()]
+    found: dict[Key, dict[str, list[float | None]]] = defaultdict(dict)
+    virtual = options.system.startswith(SYSTEM)
+    with available() if virtual else nullcontext():
+        for number in range(options.launches):
+            for nodes, ppn in layouts:
+                print(f"launch {number + 1} of {options.launches}, {nodes} x {ppn}", flush=True)
+                procs = nodes * ppn
+                crowded = (procs if virtual else ppn) > available_cores()
+                for sent, file in launch(options, built, (nodes, ppn), number):
+                    features = {case.size_bytes: case.features for case in file.cases}
+                    for (method, size), median_s in medians(file).items():
+                        its = features[size]  # those of all methods
+                        key = (
+                            *(options.system, built.mpi.name, *sent),
+                            *(nodes, ppn, crowded, its.mmax, its.mavg, size),
+                        )
+                        none: list[float | None] = [None] * options.launches
+                        found[key].setdefault(method, none)[number] = round(1e6 * median_s, 4)
+    there = json.loads(lzma.decompress(options.data.read_bytes())) if options.data.exists() else []
+    rows = [row for row in there if row[:2] != [options.system, built.mpi.name]]
+    rows += [[*key, times] for key, times in found.items()]
+    rows.sort(key=lambda row: row[:10])
+    atomic.write(options.data, lzma.compress(json.dumps(rows).encode()))
+    print(f"{len(found)} rows in {options.data}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
