@@ -371,17 +371,16 @@ def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
 def main() -> int:
     """Print the figures beside their bars."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--systems", nargs="*", default=["local", "virtual-nodes", "simulated"])
+    parser.add_argument("--systems", nargs="*", default=["local", "simulated"])
     options = options_of(parser, "unmeasured", {"systems": ["local"]})
     by_system: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in load():
         by_system[its.system].append(its)
     of_local: dict[str, Split] = {"2, 8": only(2, 8), "2, 3, 6, 8": only(2, 3, 6, 8)}
     left_out: dict[str, Split] = {"one left out": each_left_out}
-    by_pattern: dict[str, Split] = {"a degree left out": patterns_left_out}
     splits_of = {
-        "local": of_local if options.least else of_local | left_out | by_pattern,
-        "virtual-nodes": left_out | by_pattern,
+        "local": of_local if options.least else of_local | left_out,
+        "virtual-nodes": left_out | {"a degree left out": patterns_left_out},
         "simulated": left_out,
     }
     figures: list[Figure] = []
@@ -392,7 +391,8 @@ def main() -> int:
             for system in systems:
                 judge(system, split, judged)
             for what, tally in judged.items():
-                figures += tally.figures(f"{kind}, {name}, {what}", judged=what == "all")
+                if tally.regrets:
+                    figures += tally.figures(f"{kind}, {name}, {what}", judged=what == "all")
         if not options.least:
             figures += calibration(kind, systems)
     return conclude("unmeasured", figures, options)
