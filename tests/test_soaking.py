@@ -137,9 +137,9 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
     assert contents <= {file.read_bytes() for file in results.glob("cluster-*/*Z/*.jsonl")}
     with Store.open(database_path(), readonly=True) as store:
         soaked = soak.stored(store, table.provenance.system)
-    executions = soaked.set_index(["method", "size_bytes"])["executions"].to_dict()
+    # On a busy machine the time of a launch may end first, and another has the rest.
+    executions = soaked.groupby(["method", "size_bytes"])["executions"].sum().to_dict()
     assert executions == {("neighbor", 8): required, ("alltoallv", 4096): required}
-    assert len(soaked) == 2
     assert "method=neighbor" in path.read_text()
 
 
