@@ -27,7 +27,6 @@ from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.nodes.namespaces import available
 from tuner.machine.systems import BuiltKernels, kernels, launch_on
 from tuner.rawfile.reading import BenchFile
-from tuner.studies.regret.measuring import medians
 
 LAYOUTS = "1x2 1x3 1x4 2x1 2x2 2x3 2x4 3x1 3x2 3x3 3x4 4x1 4x2 4x3 4x4"
 OPERATIONS = "exchange,discovery,bcast,allreduce,allgather,alltoall"
@@ -92,7 +91,7 @@ def main() -> int:
                 crowded = (procs if virtual else ppn) > available_cores()
                 for sent, file in launch(options, built, (nodes, ppn), number):
                     features = {case.size_bytes: case.features for case in file.cases}
-                    for (method, size), median_s in medians(file).items():
+                    for (method, size), median_s in file.medians_s().items():
                         its = features[size]  # those of all methods
                         key = (
                             *(options.system, built.mpi.name, *sent),

@@ -29,7 +29,6 @@ from tuner.domain.tables import FASTER, Table
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.systems import kernels, launch_on
 from tuner.store.store import Store
-from tuner.studies.regret.measuring import medians
 
 SLOWER, MOST_SLOWER = 0.02, 1.02
 """The most winners that may be slower than the default, and the most time of one over it."""
@@ -95,7 +94,7 @@ def launch(
     ]
     out = scratch / "launch.jsonl"
     out.unlink(missing_ok=True)
-    times_s = medians(launches.run(start, built.swpbench, options, out, TIMEOUT_S, scratch))
+    times_s = launches.run(start, built.swpbench, options, out, TIMEOUT_S, scratch).medians_s()
     for winner in its:
         size = winner.case.size_bytes
         chosen_s, default_s = (times_s.get((name, size)) for name in (winner.method, default))

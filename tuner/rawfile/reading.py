@@ -95,6 +95,15 @@ class BenchFile:
         of_cases = sum(case.samples for case in self.cases)
         return of_cases + (sum(map(self.kind.samples, self.records)) if self.kind else 0)
 
+    def medians_s(self) -> dict[tuple[str, int], float]:
+        """Return the median seconds of each case, by method and size in bytes."""
+        medians, start = {}, 0
+        for case in self.cases:
+            its = self.samples_s[start : start + case.samples]
+            medians[case.method, case.size_bytes] = float(np.median(its))
+            start += case.samples
+        return medians
+
     @property
     def kind(self) -> Kind | None:
         """Return the kind of its records; None for a launch that measures cases."""

@@ -24,7 +24,6 @@ from tuner.machine.nodes.launch import launch as launch_on_nodes
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.systems import LOCAL, BuiltKernels, kernels
 from tuner.paths import results_directory
-from tuner.rawfile import reading
 from tuner.stats import Floats, mean_interval
 
 
@@ -140,7 +139,7 @@ def _measure(
     file = measure(start, built.swpbench, options)
     if file.header is None or not file.cases:
         raise CrossoverError(f"no method could be measured: {request.methods}")
-    return file.header, _medians(file)
+    return file.header, {method: median_s for (method, _), median_s in file.medians_s().items()}
 
 
 def _start(request: CrossoverRequest, built: BuiltKernels) -> tuple[LaunchCommand, str]:
@@ -151,14 +150,6 @@ def _start(request: CrossoverRequest, built: BuiltKernels) -> tuple[LaunchComman
     ppn = request.ppn or -(-request.procs // nodes.count)
     start = launch_on_nodes(nodes, built.mpi, request.procs, ppn, built.root)
     return start, f"{SYSTEM}:tcp-{nodes.rate}"
-
-
-def _medians(file: reading.BenchFile) -> dict[str, float]:
-    ends = np.cumsum([case.samples for case in file.cases])[:-1]
-    samples = np.split(file.samples_s, ends)
-    return {
-        case.method: float(np.median(each)) for case, each in zip(file.cases, samples, strict=True)
-    }
 
 
 def crossover(method: str, strided_s: Floats, balanced_s: Floats, partition_s: float) -> Crossover:

@@ -71,16 +71,11 @@ def _measure(
 
 
 def _mean_logs(file: reading.BenchFile) -> dict[str, float]:
-    ends = np.cumsum([case.samples for case in file.cases])[:-1]
-    samples = np.split(file.samples_s, ends)
-    medians = {
-        (case.method, case.size_bytes): float(np.median(each))
-        for case, each in zip(file.cases, samples, strict=True)
-    }
+    medians_s = file.medians_s()
     logs: dict[str, list[float]] = {}
-    for (method, size), time_s in medians.items():
-        if method != DEFAULT and (DEFAULT, size) in medians:
-            logs.setdefault(method, []).append(math.log(time_s / medians[DEFAULT, size]))
+    for (method, size), time_s in medians_s.items():
+        if method != DEFAULT and (DEFAULT, size) in medians_s:
+            logs.setdefault(method, []).append(math.log(time_s / medians_s[DEFAULT, size]))
     return {method: float(np.mean(each)) for method, each in logs.items()}
 
 
