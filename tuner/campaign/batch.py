@@ -10,7 +10,6 @@ from tuner.campaign import reframe
 from tuner.campaign.order import keep_finished, state
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Session
-from tuner.machine.sites.jobs import pending
 from tuner.paths import results_directory
 from tuner.rawfile import keeping, reading
 
@@ -54,7 +53,7 @@ class Batch:
     def _run_and_keep(self, console: Console) -> Session:
         shown = self.stage, self.launches, self.expected_s, self.built, self._counter()
         try:
-            with progress(*shown, self.settled, self._pending, console) as tick:
+            with progress(*shown, self.settled, self.planned.waits, console) as tick:
                 return reframe.run(self.call, self.planned, self.log, tick)
         finally:
             keep_finished(self.campaign, str(self.planned.stage))
@@ -73,11 +72,6 @@ class Batch:
 
     def __str__(self) -> str:
         return state(self.campaign, self._done(), self.launches, self.resumed_by)
-
-    def _pending(self) -> str:
-        """Return why a job of the batch waits; "" if none does."""
-        queues = {job.scheduler for job in self.planned.wanted} - {"local"}
-        return next(filter(None, (pending(name, self.planned.stage) for name in queues)), "")
 
     def _done(self) -> int:
         return len(keeping.of_campaign(self.campaign)) - self.others

@@ -28,6 +28,7 @@ from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.mpi import python_path
+from tuner.machine.sites.jobs import pending
 from tuner.paths import CHECKOUT
 
 CHECKS = CHECKOUT / "checks"
@@ -90,6 +91,11 @@ class Session:
     def launches(self) -> int:
         """Return the number of launches that are missing."""
         return sum(job.launches for job in self.wanted)
+
+    def waits(self) -> str:
+        """Return why a job waits in its queue; "" if none does."""
+        queues = {job.scheduler for job in self.wanted} - {"local"}
+        return next(filter(None, (pending(name, self.stage) for name in queues)), "")
 
     def clear(self) -> Session:
         """Delete the directories of ReFrame's files, and return the session."""

@@ -12,7 +12,6 @@ from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
-from tuner.machine.sites.jobs import pending
 from tuner.paths import new_campaign, results_directory
 from tuner.rawfile import reading
 from tuner.rawfile.reading import BenchFile
@@ -28,14 +27,10 @@ def run(wanted: StudyOrder, config: Path, stage: str, console: Console) -> list[
         KeyboardInterrupt, SystemExit: interrupted.
     """
     name = new_campaign()
-    path = Path(wanted.directory) / "order.json"
+    path = STUDIES.path_of(name)
     STUDIES.save(wanted, path)
     call = Call(config, ["--name=^studied"], {"campaign": name}, {STUDY: str(path)}, "study.py")
     planned = reframe.dry_run(call).clear()
-    queues = {job.scheduler for job in planned.wanted} - {"local"}
-
-    def waits() -> str:
-        return next(filter(None, (pending(each, planned.stage) for each in queues)), "")
 
     def finished() -> int:
         return len(list(Path(wanted.directory).glob("*.jsonl")))
@@ -43,7 +38,7 @@ def run(wanted: StudyOrder, config: Path, stage: str, console: Console) -> list[
     log = results_directory() / "logs" / f"{name}.log"
     launches = sum(len(job.launches) for job in wanted.jobs)
     expected_s = SESSION_S + (START_S + wanted.budget_s) * launches
-    shown = stage, launches, expected_s, False, finished, lambda: "", waits, console
+    shown = stage, launches, expected_s, False, finished, lambda: "", planned.waits, console
     with progress(*shown) as tick:
         session = reframe.run(call, planned, log, tick)
     if session.failures:
