@@ -159,6 +159,20 @@ def test_launches_follow_until_a_difference_would_show(
         assert each.regret() == pytest.approx(0.4, abs=2 * noise)
 
 
+def test_a_problem_that_nothing_measured_leaves_the_others(tmp_path: Path) -> None:
+    request = RegretRequest(Table(PROVENANCE, [], []), tmp_path / "a", "local:cpu", "mpich", 4, 1.0)
+    slow, fast = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("slow", "fast"))
+    measured = Measured(0.001, request.path)
+
+    def measure(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
+        return [BenchFile("") if its.problem == slow else measured.file(its) for its in wanted]
+
+    for at_once in (False, True):
+        (found,) = outcomes([slow, fast], request, measure, at_once)
+        assert (found.problem, found.launches) == (fast, 4)
+    assert list(outcomes([slow], request, measure, at_once=True)) == []
+
+
 def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
     found = judge([outcome(1.0), outcome(1.5, seen=False)])
     missed = {line.what: line for line in lines(found, cost=0.4) if not line.met}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner.studies.regret.judging import LimitedFigure, RegretOutcome, RegretVerdict
+    from tuner.studies.regret.problems import RegretProblem
 
 
 @click.command()
@@ -126,7 +127,7 @@ def regret(
         for turn in turns:
             found = list(measuring.outcomes(turn, request, measure, at_once=config is not None))
             outcomes += found
-            _show_outcomes(found, out)
+            _show_outcomes(turn, found, out)
     if not outcomes:
         raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
     verdict = judging.judge(outcomes)
@@ -160,13 +161,21 @@ def regret(
         raise SystemExit(1)
 
 
-def _show_outcomes(outcomes: list[RegretOutcome], out: Console) -> None:
-    for outcome in outcomes:
-        problem, methods = outcome.problem, outcome.methods
+def _show_outcomes(
+    problems: list[RegretProblem], outcomes: list[RegretOutcome], out: Console
+) -> None:
+    of_cases = {(outcome.problem, outcome.size_bytes): outcome for outcome in outcomes}
+    for problem, size in ((its, size) for its in problems for size in its.sizes):
+        layout = f"{problem.nodes} x {problem.ppn}"
+        where = f"{problem.operation} {problem.pattern} on {layout}, {size} B"
+        outcome = of_cases.get((problem, size))
+        if outcome is None:
+            out.print(f"{where}: too few launches measured it whole; give a larger --budget")
+            continue
+        methods = outcome.methods
         out.print(
-            f"{problem.operation} {problem.pattern} on {problem.nodes} x {problem.ppn}, "
-            f"{outcome.size_bytes} B: {methods['table']} {outcome.regret():+.1%} against "
-            f"{methods['best']}, {outcome.over_default - 1:+.1%} against {methods['default']}"
+            f"{where}: {methods['table']} {outcome.regret():+.1%} against {methods['best']}, "
+            f"{outcome.over_default - 1:+.1%} against {methods['default']}"
         )
 
 

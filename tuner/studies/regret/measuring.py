@@ -18,7 +18,7 @@ from tuner.rawfile.reading import BenchFile
 from tuner.selection import match
 from tuner.stats import Floats
 from tuner.studies.regret.judging import RegretOutcome, least_found
-from tuner.studies.regret.problems import RegretError, RegretProblem
+from tuner.studies.regret.problems import RegretProblem
 
 CHOOSING_LAUNCHES = 2
 """Launches of all methods, which name the contenders."""
@@ -79,9 +79,10 @@ def outcomes(
     """Measure problems: first launches to name the contenders, then those that count.
 
     After the least launches, the next one of each problem that is not resolved follows, or all that
-    it may have `at_once`, as where each call of `measure` waits in a queue.
+    it may have `at_once`, as where each call of `measure` waits in a queue. Sizes for which the
+    time of the launches did not suffice have no outcome.
 
-    Raises RegretError, and what `measure` raises.
+    Raises what `measure` raises.
     """
     exact = machines.is_simulated(request.system)
     choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)
@@ -92,7 +93,7 @@ def outcomes(
     ]
     files = iter(measure(wanted))
     races = [_Race.of(each, list(islice(files, choosing)), request.rival) for each in problems]
-    racing, count = races, least
+    racing, count = [race for race in races if race.chosen], least
     while racing:
         wanted = [
             WantedLaunch(race.problem, race.methods, choosing + len(race.files) + number)
@@ -141,15 +142,10 @@ class _Race:
 
     @classmethod
     def of(cls, problem: RegretProblem, first: Sequence[BenchFile], rival: Table | None) -> "_Race":
-        """Return the race that follows from the first launches. Raises RegretError."""
+        """Return the race that follows from the first launches; its sizes are those measured."""
         logs = _logs(first)
         chosen = {size: _choices(problem, first[0], logs, size, rival) for size in problem.sizes}
         chosen = {size: choices for size, choices in chosen.items() if choices.methods}
-        if not chosen:
-            raise RegretError(
-                f"{problem.operation} {problem.pattern} on {problem.procs} processes: nothing "
-                "could be measured in the launch's time; give a larger --budget"
-            )
         described = {size: first[0].selected[size].described for size in chosen}
         return cls(problem, chosen, described, [])
 
@@ -259,18 +255,8 @@ def _choices(
 
 
 def _logs(files: Iterable[BenchFile]) -> Logs:
-    launches = [medians(file) for file in files]
+    launches = [file.medians_s() for file in files]
     return {
         case: np.log([medians_s.get(case, math.nan) for medians_s in launches])
         for case in sorted(set().union(*launches))
-    }
-
-
-def medians(file: BenchFile) -> dict[tuple[str, int], float]:
-    """Return the median seconds of each case, by method and size."""
-    ends = np.cumsum([case.samples for case in file.cases])[:-1]
-    samples = np.split(file.samples_s, ends)
-    return {
-        (case.method, case.size_bytes): float(np.median(each))
-        for case, each in zip(file.cases, samples, strict=True)
     }
