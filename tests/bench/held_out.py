@@ -1,7 +1,7 @@
 """Measure the times by which tests.bench.unmeasured judges, on an idle machine.
 
 Every launch of a layout measures all methods of six operations; layouts take turns, so that a drift
-of the machine is spread over them. What the data has of the system and MPI is replaced.
+of the machine is spread over them. What the data has of the same cases is replaced.
 Run from the checkout: python -m tests.bench.held_out --system virtual-nodes:tcp-1gbit --mpi openmpi
 """
 
@@ -100,10 +100,9 @@ def main() -> int:
                         none: list[float | None] = [None] * options.launches
                         found[key].setdefault(method, none)[number] = round(1e6 * median_s, 4)
     there = json.loads(lzma.decompress(options.data.read_bytes())) if options.data.exists() else []
-    rows = [row for row in there if row[:2] != [options.system, built.mpi.name]]
-    rows += [[*key, times] for key, times in found.items()]
-    rows.sort(key=lambda row: row[:10])
-    atomic.write(options.data, lzma.compress(json.dumps(rows).encode()))
+    rows = {tuple(row[:10]): row[10] for row in there} | found
+    ordered = [[*key, times] for key, times in sorted(rows.items())]
+    atomic.write(options.data, lzma.compress(json.dumps(ordered).encode()))
     print(f"{len(found)} rows in {options.data}")
     return 0
 
