@@ -193,16 +193,16 @@ def test_a_gain_that_the_distance_may_eat_up_is_left() -> None:
 def test_ratios_that_hardly_move_are_trusted_farther() -> None:
     steady = {ppn: raced(1, ppn, 8, nap=0.85) for ppn in (4, 64, 1024)}
     moving = steady | {64: raced(1, 64, 8, nap=2.0)}
-    spreads = [
-        spread_of(its.values(), regimes(its.values(), None)).per_octave for its in (steady, moving)
+    scales = [
+        spread_of(its.values(), regimes(its.values(), None)).scale for its in (steady, moving)
     ]
-    assert spreads[0] < Spread().per_octave < spreads[1]
+    assert scales[0] < 1 < scales[1]
 
 
 def test_the_estimate_lies_between_its_neighbours() -> None:
     """Between two exact values it is on the line; at a measured layout it is that value."""
     known = {(1, 4): Value(0.0, 0.0), (1, 16): Value(-1.0, 0.0)}
-    spread = Spread(0.02, 0.0)
+    spread = Spread(regimes([], 16), scale=0.8)
     mean, variance = estimate((1, 8), known, spread)
     assert (mean, variance) == (pytest.approx(-0.5), pytest.approx(0.01))
     mean, variance = estimate((1, 16), known, spread)

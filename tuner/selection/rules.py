@@ -17,10 +17,10 @@ def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rul
     `cores` are those of a node; without them they are taken from the points.
     """
     rules = []
-    of_operations, regime, spread = MeasuredLayouts.of(points, cores)
+    of_operations, spread = MeasuredLayouts.of(points, cores)
     for operation, measured in of_operations.items():
         chosen = {layout: degrees_of(classes) for layout, classes in measured.items()}
-        between = dict(unmeasured(measured, regime, spread))
+        between = dict(unmeasured(measured, spread))
         chosen |= _united(_united(between, 1), 0)
         for (nodes_span, ppn_span), degrees in sorted(chosen.items(), key=lambda item: item[0]):
             for mmax, means in degrees:

@@ -1,10 +1,9 @@
-"""Choices on layouts that nobody measured, estimated from those of the same regime, and guarded.
+"""Choices on layouts that nobody measured, estimated from measured ones, and guarded.
 
-Regimes divide what does not compare: enough cores from too few, one node from several, one process
-on each node from more. Within one, the logarithm of a method's time over the default's is taken as
-a Gaussian process over the layouts, which differs more the farther they are apart (ordinary
-kriging); where one layout was measured, its choices hold as far as the guard allows. No input or
-output.
+The logarithm of a method's time over the default's is taken as a Gaussian process over the layouts
+(ordinary kriging), of one node and of several apart. It differs more the farther they are apart,
+and from one regime to another: from enough cores to too few, from one process on each node to more.
+Where one layout was measured, its choices hold as far as the guard allows. No input or output.
 """
 
 from __future__ import annotations
@@ -44,6 +43,18 @@ Layouts = dict[Spans, Classes]
 RISK = 0.2
 """The most probability that a choice is slower than the default by over NEARLY: the guard."""
 
+_PER_OCTAVE = 0.025
+"""The usual variance for each octave between layouts; with it the guard keeps its promise."""
+
+_POWER_OF_TWO = 0.02
+"""The same where only one has a power of two processes, for which some algorithms are made."""
+
+_CROWDED = 0.02
+"""The same where only one has enough cores."""
+
+_SHARED_NODES = 0.02
+"""The same where only one has several processes on each node."""
+
 _PRIOR_PAIRS = 16.0
 """The pairs of layouts that the usual spread counts for, beside a system's own."""
 
@@ -54,34 +65,38 @@ _SLOWEST = math.log(1.2)
 """Methods that are slower than the default by more matter to no choice."""
 
 
-class Spread(NamedTuple):
-    """The variance of the difference of a log-ratio between two layouts of one regime.
+class Regime(NamedTuple):
+    """What layouts share that compare well; those with and without a network do not compare."""
 
-    It grows with the octaves between their nodes and between their processes per node, and where
-    only one has a power of two processes, for which some algorithms are made. With the defaults
-    the guard keeps its promise on four systems (`python -m tests.bench.unmeasured`).
+    several_nodes: bool
+    crowded: bool
+    shared_nodes: bool
+
+
+Regimes = Callable[[float, float], Regime]
+"""Returns the regime of nodes and processes on each."""
+
+
+class Spread(NamedTuple):
+    """The variance of the difference of a log-ratio between two layouts of one node or of several.
+
+    It grows with the octaves between their nodes and between their processes per node, where only
+    one has a power of two processes, and with what their regimes differ in. A system's is the usual
+    one times `scale`.
     """
 
-    per_octave: float = 0.025
-    power_of_two: float = 0.02
+    regime: Regimes
+    scale: float = 1.0
 
     def between(self, a: Middle, b: Middle) -> float:
         """Return the variance between two layouts; only whole numbers are powers of two."""
         octaves = math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True)))
-        mixed = _has_power_of_two(*a) != _has_power_of_two(*b)
-        return self.per_octave * octaves + self.power_of_two * mixed
-
-
-class Regime(NamedTuple):
-    """What layouts share that compare."""
-
-    crowded: bool
-    several_nodes: bool
-    shared_nodes: bool
-
-
-Regimes = Callable[[int, int], Regime]
-"""Returns the regime of nodes and processes on each."""
+        here, there = self.regime(*a), self.regime(*b)
+        variance = _PER_OCTAVE * octaves
+        variance += _POWER_OF_TWO * (_has_power_of_two(*a) != _has_power_of_two(*b))
+        variance += _CROWDED * (here.crowded != there.crowded)
+        variance += _SHARED_NODES * (here.shared_nodes != there.shared_nodes)
+        return self.scale * variance
 
 
 def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
@@ -95,26 +110,25 @@ def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
     cores = cores or max(enough, default=0)
     shared = any(its.oversubscribed and its.ppn <= cores for its in layouts)
 
-    def regime(nodes: int, ppn: int) -> Regime:
-        return Regime((nodes * ppn if shared else ppn) > cores, nodes > 1, ppn > 1)
+    def regime(nodes: float, ppn: float) -> Regime:
+        return Regime(nodes > 1, (nodes * ppn if shared else ppn) > cores, ppn > 1)
 
     return regime
 
 
 def spread_of(points: Iterable[Point], regime: Regimes) -> Spread:
     """Return the spread of a system: the usual one, scaled by what its own layouts show."""
-    layouts: dict[tuple[str, Regime], dict[Place, list[Point]]]
+    layouts: dict[tuple[str, bool], dict[Place, list[Point]]]
     layouts = defaultdict(lambda: defaultdict(list))
     for point in points:
         operation, nodes, ppn, *_ = point.case.place
-        layouts[operation, regime(nodes, ppn)][nodes, ppn].append(point)
-    usual, scales = Spread(), []
-    for of_regime in layouts.values():
-        for a, b in pairwise(sorted(of_regime)):
-            if squares := _squares(of_regime[a], of_regime[b]):
+        layouts[operation, nodes > 1][nodes, ppn].append(point)
+    usual, scales = Spread(regime), []
+    for of_kind in layouts.values():
+        for a, b in pairwise(sorted(of_kind)):
+            if squares := _squares(of_kind[a], of_kind[b]):
                 scales.append(_variance(np.array(squares)) / usual.between(a, b))
-    scale = (_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales))
-    return Spread(*(scale * variance for variance in usual))
+    return Spread(regime, (_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales)))
 
 
 def _variance(squares: Floats) -> float:
@@ -155,7 +169,6 @@ class MeasuredLayouts(NamedTuple):
     """The measured layouts of a system by operation, and how its layouts compare."""
 
     of_operations: dict[str, Layouts]
-    regime: Regimes
     spread: Spread
 
     @classmethod
@@ -167,25 +180,27 @@ class MeasuredLayouts(NamedTuple):
         for place, of_layout in groupby(ordered, lambda point: point.case.place):
             alone = _alone((place.nodes, place.ppn))
             of_operations[place.operation][alone] = classes_of(of_layout)
-        return cls(of_operations, regime, spread_of(ordered, regime))
+        return cls(of_operations, spread_of(ordered, regime))
 
 
-def unmeasured(
-    measured: Layouts, regime: Regimes, spread: Spread
-) -> Iterator[tuple[Spans, Degrees]]:
+def unmeasured(measured: Layouts, spread: Spread) -> Iterator[tuple[Spans, Degrees]]:
     """Yield the layouts between the least and the most nodes and processes that were measured.
 
     One node and several are apart. Layouts in whose regime nothing was measured are left out.
     """
-    for spans, here, near in asked(measured, regime, spread):
+    for spans, here, near in asked(measured, spread):
         choices = partial(_choices_at, here, near, spread)
         yield spans, degrees_of(near[next(iter(near))], choices)
 
 
 def asked(
-    measured: Layouts, regime: Regimes, spread: Spread
+    measured: Layouts, spread: Spread
 ) -> Iterator[tuple[Spans, Middle, dict[Place, Classes]]]:
-    """Yield unmeasured layouts, their middle, and measured ones of their regime, nearest first."""
+    """Yield unmeasured layouts, their middle, and measured ones of as many nodes, one or several.
+
+    The nearest are first.
+    """
+    regime = spread.regime
     places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
     for several in (False, True):
         kind = [place for place in places if (place[0] > 1) == several]
@@ -193,12 +208,10 @@ def asked(
         bands = (_of_one_regime(*band, regime) for band in product(nodes, ppns))
         for spans in chain.from_iterable(bands):
             (node_span, ppn_span) = spans
-            its = regime(node_span[0], ppn_span[0])
-            near = [place for place in kind if regime(*place) == its]
-            if not near or spans in measured:
-                continue
             here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
-            near.sort(key=lambda place: (spread.between(here, place), place))
+            if spans in measured or not any(regime(*place) == regime(*here) for place in kind):
+                continue
+            near = sorted(kind, key=lambda place: (spread.between(here, place), place))
             yield spans, here, {place: measured[_alone(place)] for place in near}
 
 
@@ -303,7 +316,8 @@ def estimated(
     These are the methods that some layout chose at the size: no other was confirmed and soaked.
     """
     points = next(iter(near.values()))
-    beside = _beside(here, list(near))
+    regime = spread.regime
+    beside = _beside(here, [place for place in near if regime(*place) == regime(*here)])
     default = DEFAULT_METHODS[points[0].case.operation]
     chosen = {point.method for its in near.values() for point in its} - {default}
     curves = {
@@ -334,7 +348,8 @@ def _nearest(points: Sequence[Point], size: int) -> Point:
 def _beside(here: Middle, near: Sequence[Place]) -> set[Place]:
     """Return the nearest layout, and those with the next fewer and the next more processes.
 
-    A method that one of them lacks, such as one for powers of two, may not exist here either.
+    `near` are those of the regime. A method that one of them lacks, such as one for powers of two,
+    may not exist here either.
     """
     fewer = [place for place in near if math.prod(place) < math.prod(here)]
     more = [place for place in near if math.prod(place) > math.prod(here)]

@@ -28,10 +28,10 @@ def worths(points: Iterable[Point], cores: int | None, most_procs: int | None) -
 
     Of layouts with the same estimates, that in their middle stands for all.
     """
-    of_operations, regime, spread = MeasuredLayouts.of(points, cores)
+    of_operations, spread = MeasuredLayouts.of(points, cores)
     losses: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for operation, measured in of_operations.items():
-        for _, middle, near in asked(measured, regime, spread):
+        for _, middle, near in asked(measured, spread):
             nodes, ppn = (round(number) for number in middle)
             if most_procs is not None and nodes * ppn > most_procs:
                 continue
