@@ -170,6 +170,14 @@ def test_crowded_layouts_say_nothing_of_those_with_enough_cores() -> None:
         assert rest == {"neighbor"}
 
 
+def test_layouts_with_enough_cores_make_crowded_ones_surer() -> None:
+    """Three ranks are nearer to two, for which the cores suffice, than to eight."""
+    crowded = on(raced(1, 8, 8, nap=0.87), 1, 8, over=True)
+    silent, agreeing = raced(1, 2, 8, neighbor=1.2), raced(1, 2, 8, nap=0.87)
+    found = [chosen(compile_rules([its, crowded], 2), 1, 3, 8) for its in (silent, agreeing)]
+    assert found == ["direct", "nap"]
+
+
 def test_nodes_that_share_their_cores_are_crowded_together() -> None:
     virtual = [
         on(raced(2, 1, 8, nap=0.5), 2, 1),
