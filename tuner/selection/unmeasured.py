@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.tables import OPEN, Point
+from tuner.domain.tables import OPEN, UNSOAKED, Point
 from tuner.selection.intervals import NEARLY, Classes, Degrees, classes_of, degrees_of
 from tuner.selection.match import within
 from tuner.stats import Floats
@@ -198,7 +198,7 @@ def asked(
 ) -> Iterator[tuple[Spans, Middle, dict[Place, Classes]]]:
     """Yield unmeasured layouts, their middle, and measured ones of as many nodes, one or several.
 
-    The nearest are first.
+    Those of its regime are first, the nearest before the others.
     """
     regime = spread.regime
     places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
@@ -209,9 +209,12 @@ def asked(
         for spans in chain.from_iterable(bands):
             (node_span, ppn_span) = spans
             here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
-            if spans in measured or not any(regime(*place) == regime(*here) for place in kind):
+            own = {place for place in kind if regime(*place) == regime(*here)}
+            if not own or spans in measured:
                 continue
-            near = sorted(kind, key=lambda place: (spread.between(here, place), place))
+            near = sorted(
+                kind, key=lambda place: (place not in own, spread.between(here, place), place)
+            )
             yield spans, here, {place: measured[_alone(place)] for place in near}
 
 
@@ -313,13 +316,18 @@ def estimated(
 ) -> Iterator[tuple[Point, dict[str, Inference]]]:
     """Yield the points of the nearest layout, with the estimates of the candidates.
 
-    These are the methods that some layout chose at the size: no other was confirmed and soaked.
+    These are the methods that some layout chose at the size, as no other was confirmed and soaked,
+    and that wait for no soak in the regime.
     """
     points = next(iter(near.values()))
     regime = spread.regime
-    beside = _beside(here, [place for place in near if regime(*place) == regime(*here)])
-    default = DEFAULT_METHODS[points[0].case.operation]
-    chosen = {point.method for its in near.values() for point in its} - {default}
+    own = [place for place in near if regime(*place) == regime(*here)]
+    beside = _beside(here, own)
+    waiting = {
+        point.challenger for place in own for point in near[place] if point.status == UNSOAKED
+    }
+    unfit = {DEFAULT_METHODS[points[0].case.operation], *waiting}
+    chosen = {point.method for its in near.values() for point in its} - unfit
     curves = {
         method: {place: curve for place in near if (curve := _curve(near[place], method))}
         for method in sorted(chosen)

@@ -16,6 +16,7 @@ from tuner.export.document import table_document
 from tuner.files import printable
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import have_filled, settlement, verdict
+from tuner.selection.unmeasured import regimes
 from tuner.units import bytes_text, degree_text, significant, span_text
 
 if TYPE_CHECKING:
@@ -91,9 +92,9 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print(note)
     grid = Columns("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
-    filled = have_filled(table)
-    for rule, has_filled in zip(table.rules, filled, strict=True):
-        case = (rule.operation, _layout_text(rule), _degree_text(rule))
+    filled, crowded = have_filled(table), _are_crowded(table)
+    for rule, has_filled, is_crowded in zip(table.rules, filled, crowded, strict=True):
+        case = (rule.operation, _layout_text(rule, is_crowded), _degree_text(rule))
         sizes = bytes_text(rule.bytes_low, rule.bytes_high)
         shown = ("", "", "") if case == before and out.is_terminal else case
         grid.add_row(
@@ -105,7 +106,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         )
         before = case
     out.print(grid)
-    if any(rule.evidence.case.layout.oversubscribed for rule in table.rules):
+    if any(crowded):
         out.print("(o) more ranks than cores")
     for mark, scheme, words in _SCHEMES:
         if any(rule.evidence.case.sync == scheme for rule in table.rules):
@@ -162,9 +163,20 @@ def _degree_text(rule: Rule) -> str:
     return degree_text(*degrees).removeprefix("degree ") or "all"
 
 
-def _layout_text(rule: Rule) -> str:
+def _are_crowded(table: Table) -> list[bool]:
+    """Return whether the layouts of each rule have more ranks than cores, measured or not."""
+    regime = regimes(table.points, table.provenance.cores)
+    return [
+        regime(rule.nodes_low, rule.ppn_low).crowded
+        if rule.inferred
+        else rule.evidence.case.layout.oversubscribed
+        for rule in table.rules
+    ]
+
+
+def _layout_text(rule: Rule, is_crowded: bool) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
-    marks = " (o)" * rule.evidence.case.layout.oversubscribed + " (i)" * rule.inferred
+    marks = " (o)" * is_crowded + " (i)" * rule.inferred
     for mark, scheme, _ in _SCHEMES:
         marks += f" ({mark})" * (rule.evidence.case.sync == scheme)
     return f"{nodes} x {ppn}{marks}"
