@@ -7,11 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign.ending import all_below, end_with_parent, exits_on, held
+from tuner.campaign import guard
+from tuner.campaign.ending import end_with_parent, exits_on, held
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler, shim
@@ -20,7 +22,6 @@ UNFINALIZED = "exiting improperly"
 """What Open MPI's launcher says, over one line or two, where it ends with 1 because a program exits
 without MPI_Finalize."""
 
-_GRACE_S = 10
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _TABLE = "SWITCHPOINT_TABLE"
 
@@ -148,8 +149,9 @@ def run(
         except OSError as error:
             raise RunError(f"{start.command[0]} cannot be started: {error}") from error
         try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # no sooner: it can be ended now
-            ended = process.wait(limit_s)
+            with guard.watched(process.pid):
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)  # no sooner: it can be ended now
+                ended = process.wait(limit_s)
         except subprocess.TimeoutExpired as error:
             _end(process)
             words = shlex.join(start.command)
@@ -171,21 +173,15 @@ def last_text(output: IO[bytes]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a session: its launcher is asked first, as one that is killed may leave its ranks.
+    """End a session, and wait for its launcher."""
 
-    MPICH's takes no notice in its first milliseconds, and goes on to start them.
-    """
-    for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
-        with all_below(process.pid):
-            try:
-                os.killpg(process.pid, number)
-                process.wait(grace_s)
-                os.killpg(process.pid, signal.SIGKILL)  # those that outlive the launcher
-            except ProcessLookupError:
-                process.wait()
-            except subprocess.TimeoutExpired:
-                continue
-            return
+    def has_ended(grace_s: float | None) -> bool:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+        return process.returncode is not None
+
+    guard.end_session(process.pid, has_ended)
+    process.wait()
 
 
 def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:

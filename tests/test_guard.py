@@ -1,0 +1,74 @@
+"""What a killed command has started is ended by its guard."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tuner.campaign import guard
+
+STUBBORN = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+own = dict(stdin=subprocess.PIPE, start_new_session=True)
+rank = subprocess.Popen([sys.executable, "-c", "input()"], **own)
+print(rank.pid, flush=True)
+rank.wait()
+"""
+"""A launcher that takes no notice of SIGTERM, with a rank in a session of its own."""
+
+
+COMMAND = """
+import subprocess, time
+from tuner.campaign import guard
+guard._PATIENCE_S = 0.1
+with subprocess.Popen(["sleep", "600"], start_new_session=True) as launcher:
+    with guard.watched(launcher.pid):
+        print(launcher.pid, flush=True)
+        time.sleep(600)
+"""
+"""A command that runs a launcher."""
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_launcher_that_outlives_its_command_is_ended(
+    is_over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["guard", "0.1"])
+    monkeypatch.setattr(guard, "_GRACE_S", 0.1)
+    command = [sys.executable, "-c", STUBBORN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as launcher:
+        assert launcher.stdout is not None
+        rank = int(launcher.stdout.readline())
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{launcher.pid}\n" + "0\n" * is_over))
+        guard.main()
+        assert (launcher.poll() is None) == is_over
+        assert is_running(rank) == is_over
+        launcher.kill()
+        with suppress(ProcessLookupError):
+            os.kill(rank, signal.SIGKILL)
+
+
+def test_the_guard_knows_what_runs_when_its_command_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", COMMAND], stdout=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        pid = int(command.stdout.readline())
+        assert is_running(pid)
+        command.kill()
+    end_s = time.monotonic() + 60
+    while is_running(pid):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

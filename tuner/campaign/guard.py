@@ -1,0 +1,89 @@
+"""A process beside a command, which ends what that has started when it is killed itself.
+
+The signal at its end reaches a launcher alone, and MPICH's takes no notice of one in its first
+milliseconds. Started by `watched`: python -m tuner.campaign.guard SECONDS
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+
+from tuner.campaign.ending import all_below
+
+_GRACE_S = 10.0
+_PATIENCE_S = 20.0
+"""What is watched has to end by the signal that it gets at its parent's end."""
+
+_NONE = 0
+
+
+def end_session(pid: int, has_ended: Callable[[float | None], bool]) -> None:
+    """End the session of a launcher, which is asked first: one that is killed may leave its ranks.
+
+    `has_ended` waits so many seconds for the launcher, and returns whether it has ended.
+    """
+    for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        with all_below(pid), suppress(ProcessLookupError):
+            os.killpg(pid, number)
+            if has_ended(grace_s):
+                os.killpg(pid, signal.SIGKILL)  # those that outlive the launcher
+                return
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[None]:
+    """Have the session of a launcher ended, should this process be killed in the block (Linux)."""
+    _say(pid)
+    try:
+        yield
+    finally:
+        _say(_NONE)
+
+
+def _say(pid: int) -> None:
+    if sys.platform == "linux" and (pipe := _guard().stdin) is not None:
+        with suppress(BrokenPipeError):  # the guard itself was killed
+            pipe.write(b"%d\n" % pid)
+
+
+@cache
+def _guard() -> subprocess.Popen[bytes]:
+    """Start the guard of this process, which belongs to no results."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SWITCHPOINT_")}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "tuner.campaign.guard", str(_PATIENCE_S)],
+        bufsize=0,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def main() -> None:
+    """Read what is watched until the process that writes has ended, and be patient so long."""
+    patience_s = float(sys.argv[1])
+    pid, launcher = _NONE, -1
+    for line in sys.stdin:
+        if launcher >= 0:
+            os.close(launcher)
+        pid, launcher = int(line), -1
+        if pid != _NONE:
+            with suppress(ProcessLookupError):  # it has ended
+                launcher = os.pidfd_open(pid)
+
+    def has_ended(grace_s: float | None) -> bool:
+        return bool(select.select([launcher], [], [], grace_s)[0])
+
+    if launcher >= 0 and not has_ended(patience_s):
+        end_session(pid, has_ended)
+
+
+if __name__ == "__main__":
+    main()
