@@ -28,10 +28,10 @@ COMMAND = """
 import subprocess, time
 from tuner.campaign import guard
 guard._PATIENCE_S = 0.1
-with subprocess.Popen(["sleep", "600"], start_new_session=True) as launcher:
-    with guard.watched(launcher.pid):
-        print(launcher.pid, flush=True)
-        time.sleep(600)
+with guard.watching() as watched:
+    launcher = subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=watched)
+    print(launcher.pid, flush=True)
+    time.sleep(600)
 """
 """A command that runs a launcher."""
 

@@ -129,9 +129,11 @@ def run(
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
     begun_s = time.monotonic()
-    with exits_on(*_ENDING), held(signal.SIGINT, *_ENDING) as before:
+    signals = signal.SIGINT, *_ENDING
+    with exits_on(*_ENDING), held(*signals) as before, guard.watching() as watched:
 
         def prepare() -> None:
+            watched()
             end_with_parent(at_kill)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -149,9 +151,8 @@ def run(
         except OSError as error:
             raise RunError(f"{start.command[0]} cannot be started: {error}") from error
         try:
-            with guard.watched(process.pid):
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)  # no sooner: it can be ended now
-                ended = process.wait(limit_s)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # no sooner: it can be ended now
+            ended = process.wait(limit_s)
         except subprocess.TimeoutExpired as error:
             _end(process)
             words = shlex.join(start.command)

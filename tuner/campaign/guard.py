@@ -1,7 +1,7 @@
 """A process beside a command, which ends what that has started when it is killed itself.
 
 The signal at its end reaches a launcher alone, and MPICH's takes no notice of one in its first
-milliseconds. Started by `watched`: python -m tuner.campaign.guard SECONDS
+milliseconds. Started by `watching`: python -m tuner.campaign.guard SECONDS
 """
 
 import os
@@ -36,11 +36,14 @@ def end_session(pid: int, has_ended: Callable[[float | None], bool]) -> None:
 
 
 @contextmanager
-def watched(pid: int) -> Iterator[None]:
-    """Have the session of a launcher ended, should this process be killed in the block (Linux)."""
-    _say(pid)
+def watching() -> Iterator[Callable[[], None]]:
+    """Have the session of a launcher ended, should this process be killed in the block (Linux).
+
+    Yield what the launcher has to call before it is executed, as it may be too late afterwards.
+    """
+    _say(_NONE)  # the guard is there before the launcher
     try:
-        yield
+        yield lambda: _say(os.getpid())
     finally:
         _say(_NONE)
 
