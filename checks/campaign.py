@@ -100,6 +100,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             self.time_limit = None  # it would limit real seconds; the budget is in simulated ones
         self.races = self.interleaved and self.operation in RULED_OPERATIONS and not simulated
         if not self.current_partition.scheduler.is_local:
+            # In LSF's whole minutes: ReFrame leaves seconds out.
+            self.time_limit = 60 * math.ceil(self.time_limit / 60)
             most = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
             self.batches = max(most, 1)
 

@@ -202,6 +202,7 @@ def job_scripts(config: Path, place: Path) -> list[str]:
                 "#SBATCH --partition=cpu",
                 "#SBATCH --exclusive",
                 "#SBATCH --account=m42",
+                "#SBATCH --no-requeue",
             },
         ),
         (
@@ -216,7 +217,14 @@ def job_scripts(config: Path, place: Path) -> list[str]:
         ),
         (
             "lsf-span",
-            {"#BSUB -n 160", '#BSUB -R "span[ptile=40]"', "#BSUB -x", "#BSUB -rn", "#BSUB -P m42"},
+            {
+                "#BSUB -n 160",
+                '#BSUB -R "span[ptile=40]"',
+                "#BSUB -W 4",  # 6 launches of 33 s at most
+                "#BSUB -x",
+                "#BSUB -rn",
+                "#BSUB -P m42",
+            },
         ),
     ],
 )
