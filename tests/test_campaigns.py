@@ -18,6 +18,7 @@ from tuner.campaign.campaigns import find
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
 from tuner.campaign.planned import PlannedCampaign
+from tuner.campaign.plans import Budget
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.rawfile import keeping
@@ -193,3 +194,46 @@ def test_a_configuration_that_reframe_cannot_name_is_refused(tmp_path: Path) -> 
     config.write_text("site_configuration = {}\n")
     answer = fail("run", "--dry-run", "--config", str(config))
     assert r"caf\xe9.py: ReFrame reads only paths that are UTF-8" in answer
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["-J", "account=m42", "-n", "exchange"], ["-J", "account=m42"]),
+        (["-S", "sizes=8", "--job-option", "x", "-xhub"], ["-S", "sizes=8", "--job-option", "x"]),
+        (["--nam=a", "-v", "--cpu-only", "-J", "#SBATCH -t 5"], ["-v", "-J", "#SBATCH -t 5"]),
+        (["-p", "^mpich$", "-Jmem=4", "--maintainer", "a", "-T", "b"], ["-Jmem=4"]),
+        (["--exec-order", "uid", "-E", "scale", "--failed"], ["--exec-order", "uid"]),
+    ],
+)
+def test_options_for_jobs_are_those_of_later_sessions_too(
+    results: Path, given: list[str], kept: list[str]
+) -> None:
+    job = Job("exchange", "site:cpu", "mpich", "exchange", "random", "1_node", 2, 2, 1, "pass", "")
+    session = Session([replace(job, races=True, batches=2)], [], results, results)
+    call = Call(Path("/a/site.py"), given, {"campaign": NAME})
+    planned = PlannedCampaign.make(call, session, Budget(600), 6)
+    assert planned.order.options == kept
+    planned.order.options = given
+    assert planned.soak_site(200).options == kept
+
+
+def test_an_option_without_its_value_is_one_line() -> None:
+    with pytest.raises(DispatchError, match="option of ReFrame: argument -n/--name: expected one"):
+        reframe.without_selection(["-J", "account=m42", "-n"])
+
+
+@pytest.mark.parametrize(
+    ("options", "checks", "environment"),
+    [
+        (["-J", "name=exchange", "-S", "methods=all"], False, False),
+        (["-J", "P=-n 4", "--exclude=hub"], False, False),
+        (["-nexchange"], True, False),
+        (["--ta", "smoke", "-p", "mpich"], True, True),
+        (["-E", "scale == '1_node'"], True, False),
+        (["--prgenv=mpich"], False, True),
+    ],
+)
+def test_what_options_select(options: list[str], checks: bool, environment: bool) -> None:
+    assert reframe.selects(options) == checks
+    assert reframe.selects_environment(options) == environment

@@ -114,6 +114,7 @@ class SlurmCampaign:
         return self.start(
             *("run", f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=5"),
             *("--launches=3", "--", "--name=^discovery%scale=2_nodes%pattern=random"),
+            *("-J", "comment=m42"),
             *(f"--setvar={name}={value}" for name, value in variables.items()),
         )
 
@@ -271,6 +272,7 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     running = made.measure()
     wait_for(lambda: held.exists() or running.poll() is not None)
     job = job_running()
+    assert queued(job, "%k") == "m42"  # what `run -- -J` gave
     interrupt(cluster, job)
     said, _ = running.communicate(timeout=END_S)
     assert running.returncode == 1, said
@@ -322,6 +324,11 @@ def job_running() -> str:
     command = ["squeue", "--noheader", "--states=running", "--format=%i"]
     (job,) = subprocess.run(command, capture_output=True, text=True).stdout.split()
     return job
+
+
+def queued(job: str, form: str) -> str:
+    command = ["squeue", "--noheader", f"--jobs={job}", f"--format={form}"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

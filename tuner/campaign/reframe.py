@@ -7,6 +7,7 @@ left out of it is an error; and the jobs that ran are compared with the plan.
 
 from __future__ import annotations
 
+import argparse
 import getpass
 import json
 import os
@@ -21,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tuner.campaign.ending import end_with_parent, exits_on
 from tuner.campaign.times import POLL_S
@@ -36,8 +37,12 @@ CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" /
 """The configurations of this machine: as it is, and as several virtual nodes."""
 
 WARNINGS = ("skipping test", "does not exist")
-SELECTING = ("-n", "--name", "-t", "--tag", "-E", "--filter-expr")  # options of ReFrame
-ENVIRONMENTS = ("-p", "--prgenv")  # options that add up when repeated
+
+# Options of ReFrame that choose what runs, each with a value unless it is among the last.
+SELECTING = ("-n", "--name"), ("-t", "--tag"), ("-E", "--filter-expr")
+ENVIRONMENTS = ("-p", "--prgenv")  # which add up when repeated
+NARROWING = ("-x", "--exclude"), ("-T", "--exclude-tag"), ("--maintainer",)
+FLAGS = ("--cpu-only", "--gpu-only", "--failed")
 
 
 class DispatchError(SwitchpointError):
@@ -140,15 +145,37 @@ class Call:
         ]
 
 
+class _Options(argparse.ArgumentParser):
+    """The parser of ReFrame's options that choose what runs; the others are left as they are."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False)
+        for names in (*SELECTING, ENVIRONMENTS, *NARROWING):
+            self.add_argument(*names, action="append")
+        for name in FLAGS:
+            self.add_argument(name, action="store_true")
+
+    def error(self, message: str) -> NoReturn:
+        raise DispatchError(f"option of ReFrame: {message}")
+
+
+def selects(options: Sequence[str]) -> bool:
+    """Return whether ReFrame's options name the checks to run. Raise DispatchError."""
+    named, _ = _Options().parse_known_args(options)
+    return any((named.name, named.tag, named.filter_expr))
+
+
+def selects_environment(options: Sequence[str]) -> bool:
+    """Return whether ReFrame's options name an environment. Raise DispatchError."""
+    return bool(_Options().parse_known_args(options)[0].prgenv)
+
+
 def without_selection(options: Sequence[str]) -> list[str]:
-    """Return those of ReFrame's options that determine where and how it works."""
-    return [
-        option
-        for option in options
-        if option.startswith("--")
-        and "=" in option
-        and not option.startswith((*SELECTING, *ENVIRONMENTS))
-    ]
+    """Return those of ReFrame's options that determine where and how it works.
+
+    Raise DispatchError when one lacks its value.
+    """
+    return _Options().parse_known_args(options)[1]
 
 
 def _reframe() -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.campaign.reframe import CONFIGS, ENVIRONMENTS, SELECTING, Call
+from tuner.campaign.reframe import CONFIGS, Call, selects, selects_environment
 from tuner.commands.browse import serve_somewhere
 from tuner.commands.options import (
     config_option,
@@ -152,7 +152,7 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
     from tuner.machine.mpi import find_mpis, why_first
 
     mpis = find_mpis()
-    if not mpis or any(option.startswith(ENVIRONMENTS) for option in options):
+    if not mpis or selects_environment(options):
         return None
     say = partial(console.print, soft_wrap=True)
     say(f"measuring {mpis[0]}: {why_first(mpis[0])}")
@@ -167,6 +167,4 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
 
 def selecting(options: Sequence[str]) -> list[str]:
     """Return ReFrame's options, and the default selection of checks if they select none."""
-    if any(option.startswith(SELECTING) for option in options):
-        return list(options)
-    return [*options, DEFAULT_CHECKS]
+    return [*options, *([] if selects(options) else [DEFAULT_CHECKS])]
