@@ -13,7 +13,7 @@ from dashboard.snapshot import kept
 from dashboard.widgets import Option
 from tuner.domain.cases import STAGGERED, Layout
 from tuner.domain.records import NAME, PATTERN_SPEC
-from tuner.machine.nodes import launch as virtual
+from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.store.store import Store
 
 QueryT = TypeVar("QueryT", bound=Query)
@@ -128,16 +128,6 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
         system=chosen.system,
         case=chosen.cases[layout_keys(chosen.cases) == layout].to_dict("records")[0],
     )
-
-
-SIMULATED, VIRTUAL = "simulated", "virtual nodes"
-
-
-def unreal(name: str, cpu_model: str) -> str:
-    """Return SIMULATED or VIRTUAL for a system that is not a real machine, else ""."""
-    if cpu_model == "simulated":
-        return SIMULATED
-    return VIRTUAL if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
 
 
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:

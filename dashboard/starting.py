@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dashboard.choice import SIMULATED, VIRTUAL, unreal
 from tuner.machine.mpi import build_root, installation_directory, shim
+from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 
 _LIBRARY = "lib/libswitchpoint_pmpi.so"
 _PROGRAM = re.compile(r"[\w.+-]+")

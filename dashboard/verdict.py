@@ -2,27 +2,28 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from dashboard.choice import SIMULATED, campaigns_of, explorable, unreal, upgrades
+from dashboard.choice import campaigns_of, explorable, upgrades
 from dashboard.compared import Step
 from dashboard.measuring import measuring
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
 from tuner.domain.tables import UNSOAKED, WON, Point, Table
-from tuner.export.forms import FORMS
+from tuner.machine.systems import SIMULATED, unreal
 from tuner.selection import trust
-from tuner.selection.evidence import seconds_text, settlement
+from tuner.selection.evidence import settlement
+from tuner.selection.next_step import NextStep, next_step
 from tuner.store.store import Store
 
 GOOD, CARE, BAD, NONE = "good", "care", "bad", "none"
 """Levels, which the pages show as colours; NONE: there is nothing to judge."""
 
 _FEW = 0.5
-"""The share of settled sizes below which a table is used with care."""
+"""The share of decided sizes below which a table is used with care."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,6 @@ class OperationGain:
     most: float
     waiting: int
     awaited: float
-
-
-@dataclass(frozen=True)
-class NextStep:
-    """What to do next: why, and the lines for a shell."""
-
-    reason: str
-    lines: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -90,7 +83,7 @@ def judge(
     state = trust.state(table.provenance.disturbed, table.provenance.noisy)
     doubts = [*trust.notes(table.provenance), *steadiness.doubts()]
     alone = [point for point in table.points if not point.case.layout.oversubscribed]
-    if settled.settled < _FEW * settled.points:
+    if settled.open > (1 - _FEW) * settled.points:
         doubts.append("most sizes are open: the default stays there")
     if not alone:
         doubts.append("all layouts have more ranks than cores")
@@ -104,7 +97,7 @@ def judge(
         words=words,
         doubts=doubts,
         advice=next(_advice(store, system, table, step, newer)),
-        settled=f"{settled.settled} of {settled.points} sizes are settled",
+        settled=f"settled: {settled.counts}",
         gains=_gains(alone),
         crowded=_gains(crowded),
     )
@@ -167,36 +160,26 @@ def _advice(
 ) -> Iterator[NextStep]:
     """Yield what can be done, the most useful first."""
     name = system["system"]
-    of_system = f"--system {quote(name)}"
-    again = measuring(system)
     if newer:
         sides = f"{quote(name)} {quote(newer['system'])}"
         yield NextStep("See what the upgrade changed.", [f"switchpoint compare {sides}"])
     campaigns = store.campaigns(name).set_index("campaign")
     newest = campaigns_of(store, name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
-        resume = [f"switchpoint run --resume {newest}"] if is_resumable(newest) else again
+        resume = [f"switchpoint run --resume {newest}"]
+        if not is_resumable(newest):
+            resume = measuring(system)
         yield NextStep(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
     if (unused := int(system["launches"]) - table.provenance.launches) > 0:
         omitted = f"The table omits {_count(unused, 'launch', 'launches')}."
-        yield NextStep(omitted, [f"switchpoint tune {of_system}"])
-    if trust.state(table.provenance.disturbed, table.provenance.noisy) == trust.CONTAMINATED:
-        yield NextStep("Measure again while nothing else runs.", again)
-    if step and step.slower:
+        yield NextStep(omitted, [f"switchpoint tune --system {quote(name)}"])
+    its = table.provenance
+    if step and step.slower and trust.state(its.disturbed, its.noisy) != trust.CONTAMINATED:
         operation = step.slower[0].operation
         before = step.before[operation]
         sides = f"{before.system}/{before.name} {name}/{step.campaign.name}"
         yield NextStep(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
-    if any(point.status == UNSOAKED for point in table.points):
-        yield NextStep("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
-    settled = settlement(table.points)
-    if settled.worst is not None:
-        time = f": about {seconds_text(settled.more_s)} more" if settled.more_s else ""
-        sizes = _count(settled.points - settled.settled, "open size", "open sizes")
-        yield NextStep(f"Settle {sizes}{time}.", again)
-    form = FORMS["table"]
-    export = f"switchpoint export {of_system} --output {form.file}"
-    yield NextStep("Use the table.", [export, *form.use])
+    yield next_step(table)
 
 
 def _count(number: int, one: str, many: str) -> str:

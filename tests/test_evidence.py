@@ -1,7 +1,22 @@
-"""Decisions in words."""
+"""Decisions in words, and what to do next."""
 
+from dataclasses import replace
+
+import pytest
+
+from tests.test_export import PROVENANCE
 from tests.test_rules import point
+from tuner.domain.tables import Point, Table
 from tuner.selection.evidence import settlement, verdict
+from tuner.selection.next_step import next_step, summary
+
+OPEN = point("direct", status="open")._replace(challenger="neighbor", may_lose=0.6, more_s=30.0)
+FILLED = OPEN._replace(filled=True, may_lose=0.9)
+SETTLED = point("neighbor", 1024)
+
+
+def table(*points: Point, **provenance: object) -> Table:
+    return Table(replace(PROVENANCE, **provenance), [], list(points))  # type: ignore[arg-type]
 
 
 def test_a_filled_size_is_not_called_faster_while_its_method_waits_for_a_soak() -> None:
@@ -11,3 +26,75 @@ def test_a_filled_size_is_not_called_faster_while_its_method_waits_for_a_soak() 
     assert verdict(filled) == "direct; neighbor, as at the sizes around, waits for its soak"
     found = settlement([waits, filled])
     assert (found.settled, found.filled, found.more_s) == (1, 1, 3.0)
+
+
+def test_what_is_settled_ends_with_the_command_that_goes_on() -> None:
+    assert summary(table(OPEN, FILLED, SETTLED, environment="openmpi")) == (
+        "settled: 1 of 3 sizes, 1 more filled from their neighbours; an open one may lose up to "
+        "60 % (exchange of 8 B on 8 processes); next: settle 1 open and 1 filled sizes "
+        "(about 60 s more): `switchpoint run --environment openmpi`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("local:cpu", "switchpoint run --environment mpich"),
+        ("published", "switchpoint run --environment mpich --anonymous-as published"),
+        ("virtual-nodes:tcp-1gbit", "switchpoint run --system nodes --environment mpich"),
+        (
+            "virtual-nodes:tcp-100mbit",
+            "switchpoint nodes up --rate 100mbit && "
+            "switchpoint run --system nodes --environment mpich",
+        ),
+        ("hpc:long", "switchpoint run --config hpc.py --environment mpich"),
+        ("simulated:fat", "SWITCHPOINT_SIMULATE=fat switchpoint run --config"),
+    ],
+)
+@pytest.mark.parametrize(("more_s", "minutes"), [(200.0, ""), (234.1, "--minutes 6")])
+def test_an_open_size_is_measured_on_its_own_system_for_long_enough(
+    name: str, command: str, more_s: float, minutes: str
+) -> None:
+    cpu = "simulated" if name.startswith("simulated") else "Synthetic CPU"
+    step = next_step(table(OPEN._replace(more_s=more_s), name=name, cpu_model=cpu))
+    assert step.lines[-1].startswith(command)
+    assert step.lines[-1].partition(" --minutes")[2] == minutes.partition("--minutes")[2]
+    assert f"`{step.lines[-1]}`" in str(step)
+
+
+HERE = point("neighbor", 64, status="faster in this allocation")
+
+
+@pytest.mark.parametrize(
+    ("points", "provenance", "said"),
+    [
+        ([SETTLED], {}, "use the table: `switchpoint export --system local-cpu-mpich-1f00ba "),
+        ([SETTLED, FILLED], {}, "use the table: `switchpoint export "),
+        (
+            [SETTLED, HERE],
+            {},
+            "measure again in another allocation, an hour later, to confirm what is faster in "
+            "this one: `switchpoint run ",
+        ),
+        (
+            [OPEN, HERE],
+            {},
+            "settle 1 open size (about 30 s more) in another allocation, an hour later: ",
+        ),
+        (
+            [OPEN, point("direct", status="unsoaked")],
+            {},
+            "soak the faster methods that wait: `switchpoint soak --system local-cpu-mpich-",
+        ),
+        (
+            [OPEN],
+            {"disturbed": 0.5},
+            "measure again while nothing else runs: `switchpoint run --environment mpich`",
+        ),
+        ([OPEN], {"borrowed_for": "here"}, "measure the system itself: `switchpoint run`"),
+    ],
+)
+def test_the_next_step_is_the_most_useful(
+    points: list[Point], provenance: dict[str, object], said: str
+) -> None:
+    assert str(next_step(table(*points, **provenance))).startswith(f"next: {said}")

@@ -10,15 +10,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from dashboard import ids, rules, soaked, starting
-from dashboard.choice import (
-    Filters,
-    named,
-    operations_of,
-    options_of,
-    system_options,
-    systems_of,
-    unreal,
-)
+from dashboard.choice import Filters, named, operations_of, options_of, system_options, systems_of
 from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
@@ -30,6 +22,7 @@ from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, NO_DATA_BYTES
 from tuner.domain.records import NAME
 from tuner.domain.tables import DEFAULT, UNSOAKED, WON, Point
+from tuner.machine.systems import unreal
 from tuner.selection.evidence import stand_in, verdict
 from tuner.store.store import Store
 from tuner.units import size_text

@@ -22,7 +22,6 @@ from dashboard.choice import (
     newest_operations,
     operations_of,
     system_options,
-    unreal,
 )
 from dashboard.compared import MachineCampaign, Side
 from dashboard.elements import anchor, data_cell, row_head, table_row
@@ -38,6 +37,7 @@ from dashboard.web import OpenStore
 from dashboard.widgets import Option, badge, card, data_table, method_name
 from tuner.domain.operations import COLLECTIVES
 from tuner.domain.records import NAME
+from tuner.machine.systems import unreal
 from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
 from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced
 from tuner.store.store import Store

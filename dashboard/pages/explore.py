@@ -18,7 +18,6 @@ from dashboard.choice import (
     layout_key,
     layout_text,
     newest_operations,
-    unreal,
 )
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import Figure, message
@@ -37,6 +36,7 @@ from tuner.domain.cases import Case
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
+from tuner.machine.systems import unreal
 from tuner.selection.evidence import verdict
 from tuner.store.store import Store
 from tuner.studies import products

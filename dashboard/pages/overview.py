@@ -10,7 +10,7 @@ from dash import Dash, html
 from dash.development.base_component import Component
 
 from dashboard import compared
-from dashboard.choice import SIMULATED, VIRTUAL, campaigns_of, system_options, systems_of, unreal
+from dashboard.choice import campaigns_of, system_options, systems_of
 from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
@@ -23,6 +23,7 @@ from dashboard.verdict import CARE, GOOD, OperationGain, SystemVerdict, judge, m
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
 from tuner.domain.tables import Point
+from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.selection.changes import Shift
 from tuner.store.store import Store
 

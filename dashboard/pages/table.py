@@ -37,7 +37,7 @@ from dashboard.widgets import (
 from tuner.domain.records import NAME
 from tuner.domain.tables import OPEN, UNSOAKED
 from tuner.export.forms import FORMS
-from tuner.selection.evidence import settlement
+from tuner.selection.next_step import summary
 from tuner.store.store import Store
 from tuner.units import bytes_text
 
@@ -134,15 +134,12 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
 
 
 def _settled(store: Store, query: TableQuery) -> str:
-    """Return what is settled of the listed operations, in a sentence."""
+    """Return what is settled of the listed operations, and what is next, in a sentence."""
     table = table_of(store, query.system)
     if table is None:
         return ""
-    said = str(
-        settlement(
-            point for point in table.points if query.operation in (ALL, point.case.operation)
-        )
-    )
+    its = [point for point in table.points if query.operation in (ALL, point.case.operation)]
+    said = summary(replace(table, points=its))
     return f"{said[0].upper()}{said[1:]}."
 
 

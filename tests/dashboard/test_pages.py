@@ -29,7 +29,8 @@ from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
 from tuner.models.fitting import fit
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
-from tuner.selection.evidence import settlement, verdict
+from tuner.selection.evidence import verdict
+from tuner.selection.next_step import summary
 from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
 
@@ -171,7 +172,7 @@ def test_the_table_says_what_show_prints(decided: tuple[Path, Table]) -> None:
     for rule in table.rules:
         assert verdict(rule.evidence, "×") in said(parts["rules"])
         assert verdict(rule.evidence) in shown
-    words = str(settlement(table.points))
+    words = summary(table)
     assert words in shown
     assert re.findall(r"\w+", said(parts["settled"]).lower()) == re.findall(r"\w+", words.lower())
     _, parts = drawn(pages.table.PAGE, database, "?o=bcast")

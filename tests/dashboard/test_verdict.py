@@ -90,7 +90,7 @@ def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
     ("name", "lines"),
     [
         ("local:cpu", ["switchpoint run --environment mpich"]),
-        ("mine", ["switchpoint run --environment mpich"]),
+        ("mine", ["switchpoint run --environment mpich --anonymous-as mine"]),
         (
             "blue waters:xe",
             [

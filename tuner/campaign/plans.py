@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.campaign.times import SESSION_S, SOAKS_S
-from tuner.domain.effort import START_S
+from tuner.domain.effort import SOAKS_SHARE, START_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, alone
 
 MOST_LAUNCHES = 24
@@ -21,9 +21,6 @@ FIRST_SHARE, LAST_SHARE = 0.43, 0.9
 
 RACE_SHARE = 0.95
 """Share of the time before the winners are measured with ranks that arrive apart."""
-
-SOAKS_SHARE = 0.22
-"""Share of the time that is kept for the soaks of the winners."""
 
 MOST_BATCHES = 4
 """Most batches of jobs, where a site's configuration says nothing."""

@@ -22,6 +22,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.plan import BUDGET
 from tuner.commands.printing.lines import say_json
+from tuner.domain.effort import RUN_MINUTES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +47,7 @@ RESUMING = ("resume", "dry_run", "required_executions", "as_json")
     type=whole_number(1),
     help="Most launches of a size.  [default: 24; 6 of what does not race]",
 )
-@minutes_option(4.5, "Time for the campaign, with the soaks of the winners.")
+@minutes_option(RUN_MINUTES, "Time for the campaign, with the soaks of the winners.")
 @click.option(
     "--budget",
     metavar="BUDGET",

@@ -9,6 +9,12 @@ OVERHEAD = 4.0
 SAMPLE_S = 2e-5
 """Seconds that a sample takes at least, even of the shortest execution."""
 
+RUN_MINUTES = 4.5
+"""Minutes that `switchpoint run` takes unless others are given, with the soaks of the winners."""
+
+SOAKS_SHARE = 0.22
+"""The share of these minutes that is kept for the soaks."""
+
 
 def of_sample_s(seconds: float) -> float:
     """Return what a sample takes that counts so many seconds."""

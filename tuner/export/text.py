@@ -6,7 +6,8 @@ from typing import Any
 import templates
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
-from tuner.selection.evidence import settlement, verdict
+from tuner.selection.evidence import verdict
+from tuner.selection.next_step import summary
 
 
 def render(template: str, table: Table, **values: Any) -> str:
@@ -14,7 +15,7 @@ def render(template: str, table: Table, **values: Any) -> str:
     return templates.render(
         template,
         provenance=_provenance(table.provenance),
-        notes=[*trust.notes(table.provenance), *_of_soaks(table), str(settlement(table.points))],
+        notes=[*trust.notes(table.provenance), *_of_soaks(table), summary(table)],
         reason=partial(
             reason, executions=soaks.executions(table), lender=lender_of(table.provenance)
         ),

@@ -17,6 +17,15 @@ LOCAL = "local:cpu"
 
 THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
 
+SIMULATED, VIRTUAL = "simulated", "virtual nodes"
+
+
+def unreal(name: str, cpu_model: str) -> str:
+    """Return SIMULATED or VIRTUAL for a system that is not a real machine, else ""."""
+    if cpu_model == "simulated":
+        return SIMULATED
+    return VIRTUAL if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
+
 
 def is_here(system: str) -> bool:
     """Return whether ranks of one of ReFrame's systems start on this machine.

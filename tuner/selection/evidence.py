@@ -31,9 +31,6 @@ _LIMITED = {
     FASTER_TOGETHER: "; slower where ranks arrive apart",
 }
 
-MORE = "switchpoint run"
-"""The command that measures more of what is open."""
-
 
 def verdict(point: Point, times: str = "x") -> str:
     """Return the verdict on a point in words, with its numbers; times: the sign of multiples."""
@@ -129,18 +126,24 @@ class Settlement:
     worst: Point | None
     more_s: float
 
+    @property
+    def open(self) -> int:
+        """Return the number of points that are neither settled nor filled."""
+        return self.points - self.settled - self.filled
+
+    @property
+    def counts(self) -> str:
+        """Return how many sizes are settled, and how many are filled."""
+        more = f", {self.filled} more filled from their neighbours" if self.filled else ""
+        return f"{self.settled} of {self.points} sizes{more}"
+
     def __str__(self) -> str:
-        said = f"settled: {self.settled} of {self.points} sizes"
-        if self.filled:
-            said += f", {self.filled} more filled from their neighbours"
+        said = f"settled: {self.counts}"
         if self.worst is None:
             return said
         case = self.worst.case
         where = f"{case.operation} of {size_text(case.bytes)} on {case.layout.procs} processes"
-        said += f"; an open one may lose {gain_text(self.may_lose)} ({where})"
-        if not self.more_s:
-            return f"{said}; run `{MORE}`"
-        return f"{said}; about {seconds_text(self.more_s)} more would settle them: run `{MORE}`"
+        return f"{said}; an open one may lose {gain_text(self.may_lose)} ({where})"
 
 
 def settlement(points: Iterable[Point]) -> Settlement:

@@ -15,7 +15,8 @@ from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
 from tuner.files import printable
 from tuner.selection import soaks, trust
-from tuner.selection.evidence import have_filled, settlement, verdict
+from tuner.selection.evidence import have_filled, verdict
+from tuner.selection.next_step import summary
 from tuner.selection.unmeasured import regimes
 from tuner.units import bytes_text, degree_text, significant, span_text
 
@@ -120,9 +121,9 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print("(f) some of the sizes are open, and take the method of their neighbours")
     for note in soaks.notes(table):
         out.print(note)
-    out.print(str(settlement(table.points)))
     if unused_launches > 0:
         out.print(f"this table omits {unused_launches} launches; run `switchpoint tune` to use all")
+    out.print(summary(table))
 
 
 def show_products(system: str, products: pd.DataFrame, out: Console) -> None:

@@ -1,0 +1,96 @@
+"""What to do next with a system's table: why, and the commands, as far as this machine knows them.
+
+Everything that shows a table takes its next step from here, so that all give the same command.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from tuner.domain.effort import RUN_MINUTES, SOAKS_SHARE
+from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
+from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
+from tuner.machine.nodes.namespaces import DEFAULT_RATE
+from tuner.machine.systems import SIMULATED, unreal
+from tuner.paths import CHECKOUT
+from tuner.selection import trust
+from tuner.selection.evidence import seconds_text, settlement
+
+TABLE = "switchpoint.table"
+"""The usual name of the file that applications read."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do next: why, and the lines for a shell."""
+
+    reason: str
+    lines: Sequence[str]
+
+    def __str__(self) -> str:
+        first = next(line for line in self.lines if not line.startswith("#"))
+        return f"next: {self.reason[0].lower()}{self.reason[1:].removesuffix('.')}: `{first}`"
+
+
+def measuring(name: str, environment: str, cpu_model: str, more_s: float = 0.0) -> list[str]:
+    """Return the lines for a shell that measure a system again.
+
+    name: ReFrame's. more_s: the seconds to measure, if known.
+    """
+    kind = unreal(name, cpu_model)
+    site, of_partition, partition = name.partition(":")
+    options = f" --environment {quote(environment)}"
+    if kind == SIMULATED:
+        options = " --config checks/config/simulated.py"
+    elif kind:
+        options = f" --system nodes{options}"
+    elif not of_partition:
+        options += f" --anonymous-as {quote(name)}"
+    minutes = more_s / 60 / (1 - SOAKS_SHARE)
+    if minutes > RUN_MINUTES:
+        options += f" --minutes {math.ceil(minutes)}"
+    if kind == SIMULATED:
+        return [f"SWITCHPOINT_SIMULATE={quote(partition)} switchpoint run{options}"]
+    rate = partition.removeprefix("tcp-")
+    if site == VIRTUAL_SITE and rate != DEFAULT_RATE:
+        return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
+    if kind or site == "local" or not of_partition:
+        return [f"switchpoint run{options}"]
+    here = CHECKOUT / "checks" / "config" / f"{site}.py"
+    if here.is_file():
+        return [f"switchpoint run --config {quote(str(here))}{options}"]
+    file = quote(f"{site}.py")
+    return [
+        f"# {file}: the configuration of {site}, which `switchpoint site init` writes there",
+        f"switchpoint run --config {file}{options}",
+    ]
+
+
+def next_step(table: Table) -> NextStep:
+    """Return what to do next with a table, by its points."""
+    its, settled = table.provenance, settlement(table.points)
+    if its.borrowed_for:
+        return NextStep("Measure the system itself.", ["switchpoint run"])
+    again = measuring(its.name, its.environment, its.cpu_model, settled.more_s)
+    of_system = f"--system {quote(its.system)}"
+    statuses = {point.status for point in table.points}
+    if trust.state(its.disturbed, its.noisy) == trust.CONTAMINATED:
+        return NextStep("Measure again while nothing else runs.", again)
+    if UNSOAKED in statuses:
+        return NextStep("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
+    elsewhere = " in another allocation, an hour later" * (FASTER_HERE in statuses)
+    if settled.open:
+        filled = f" and {settled.filled} filled" if settled.filled else ""
+        sizes = f"{settled.open} open{filled} size{'s' * (settled.open + settled.filled != 1)}"
+        time = f" (about {seconds_text(settled.more_s)} more)" if settled.more_s else ""
+        return NextStep(f"Settle {sizes}{time}{elsewhere}.", again)
+    if elsewhere:
+        return NextStep(f"Measure again{elsewhere}, to confirm what is faster in this one.", again)
+    export = f"switchpoint export {of_system} --output {TABLE}"
+    return NextStep("Use the table.", [export, f"export SWITCHPOINT_TABLE=$PWD/{TABLE}"])
+
+
+def summary(table: Table) -> str:
+    """Return what is settled of a table, what its open sizes may lose, and what to do next."""
+    return f"{settlement(table.points)}; {next_step(table)}"
