@@ -149,7 +149,7 @@ def test_what_differs_is_not_borrowed() -> None:
         borrowed(Bundle(replace(lender().table, points=opened), None), small)
 
 
-def test_library_and_version_count_before_cores_and_network() -> None:
+def test_the_same_system_library_and_version_count_before_cores_and_network() -> None:
     here = Borrower("b", "openmpi", "4.1.4", 8, as_model(machine("torus-4x4x2")))
     same = lender(name="same")
     shelf = [
@@ -158,11 +158,11 @@ def test_library_and_version_count_before_cores_and_network() -> None:
         same._replace(model=here.model, table=lender(name="same network").table),
     ]
     found = []
-    while len(shelf) > 1:
+    while shelf:
         found.append(nearest(here, shelf))
         shelf.remove(found[-1])
     assert [its.table.provenance.system for its in found] == [
-        *("same network", "same", "large", "other version", "other library")
+        *("b", "same network", "same", "large", "other version", "other library")
     ]
     with pytest.raises(BorrowingError, match="the catalogue has no table for b"):
         nearest(here, shelf)

@@ -79,8 +79,10 @@ def test_a_probe_gives_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert looks.ranked(known.model, plan().cases[0], SPECS)[0] == "vendor"
     assert not known.points
     shelf.directory(tmp_path / "s.db").mkdir()
-    (shelf.directory(tmp_path / "s.db") / "a.bundle").write_bytes(pack(lender(cores=2)))
-    assert {its.case.layout.ppn for its in looks.known_by(raw).points} == {
-        4,
-        8,
-    }  # 16: crowded there
+    same = lender(name=known.model.system)  # a machine of the same make
+    eight = [its for its in same.table.points if its.case.layout.ppn == 8]
+    same = same._replace(table=replace(same.table, points=eight))
+    for bundle, layouts in ((lender(), {4, 8}), (same, {8})):  # 16: crowded there
+        kept = shelf.directory(tmp_path / "s.db") / f"{bundle.table.provenance.system}.bundle"
+        kept.write_bytes(pack(bundle))
+        assert {its.case.layout.ppn for its in looks.known_by(raw).points} == layouts

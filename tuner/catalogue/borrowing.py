@@ -60,8 +60,12 @@ def _of_bundle(bundle: Bundle) -> Borrower:
 
 
 class Distance(NamedTuple):
-    """How unlike two systems are; earlier members matter more."""
+    """How unlike two systems are; earlier members matter more.
 
+    A system of the same id is a machine of the same make, with the same software.
+    """
+
+    other_system: bool
     other_library: bool
     other_version: bool
     octaves: float  # between the cores of their nodes, and between the times of their messages
@@ -70,7 +74,9 @@ class Distance(NamedTuple):
 def distance(a: Borrower, b: Borrower) -> Distance:
     """Return the distance between two systems."""
     cores = abs(math.log2(max(a.cores, 1) / max(b.cores, 1)))
-    return Distance(a.family != b.family, a.version != b.version, cores + _networks(a, b))
+    return Distance(
+        a.name != b.name, a.family != b.family, a.version != b.version, cores + _networks(a, b)
+    )
 
 
 def _networks(a: Borrower, b: Borrower) -> float:
@@ -95,14 +101,14 @@ def _messages(model: SystemModel | None) -> dict[tuple[str, str], float]:
 
 
 def nearest(borrower: Borrower, bundles: Iterable[Bundle]) -> Bundle:
-    """Return the bundle of the nearest other system. Raise BorrowingError without any."""
-    others = [its for its in bundles if its.table.provenance.system != borrower.name]
-    if not others:
+    """Return the bundle of the nearest system. Raise BorrowingError without any."""
+    found = min(bundles, key=lambda its: distance(_of_bundle(its), borrower), default=None)
+    if found is None:
         raise BorrowingError(
             f"the catalogue has no table for {borrower}; add bundles with `switchpoint catalogue "
             "add`, or measure with `switchpoint run`"
         )
-    return min(others, key=lambda its: distance(_of_bundle(its), borrower))
+    return found
 
 
 def borrowed(lender: Bundle, borrower: Borrower) -> Table:
