@@ -1,12 +1,13 @@
 """Configurations of sites: made from what schedulers and modules answer, and read by ReFrame.
 
-A scheduler that cannot run here is a script that gives the answers of its manual; what counts is
+A scheduler that cannot run here is a script that gives the answers of tests/data; what counts is
 the job script that ReFrame's own backend then writes.
 """
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,21 @@ from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors, SchedulerError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def answers_of(scheduler: str) -> dict[str, str]:
+    """The programs that answer as in the sessions of tests/data, and to nothing else."""
+    programs: dict[str, str] = {}
+    for path in sorted((CHECKOUT / "tests" / "data" / scheduler).glob("*.txt")):
+        for said in path.read_text().split("\n$ ")[1:]:
+            line, _, answer = said.partition("\n")
+            name, *words = shlex.split(line)
+            case = f"{shlex.quote(' '.join(words))}) cat <<'END'\n{answer}\nEND\n;;\n"
+            programs[name] = programs.get(name, "") + case
+    unknown = '*) echo "not asked so before: $*" >&2; exit 255 ;;'
+    return {name: f'case "$*" in\n{cases}{unknown}\nesac' for name, cases in programs.items()}
+
+
 PBS_NODE = {"resources_available": {"ncpus": 64, "mem": "250gb"}, "state": "free"}
 PBS_QUEUE = {"queue_type": "Execution", "enabled": "True", "started": "True"}
 ANSWERS = {
@@ -35,21 +51,8 @@ ANSWERS = {
         "sacct": "",
         "squeue": "",
     },
-    "pbs": {
-        "pbsnodes": json.dumps({"nodes": {f"n{number}": PBS_NODE for number in range(16)}}),
-        "qstat": json.dumps(
-            {"Queue": {"workq": PBS_QUEUE, "routing": PBS_QUEUE | {"queue_type": "Route"}}}
-        ),
-        "qsub": "",
-    },
-    "lsf-span": {
-        "lshosts": "HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES\n"
-        "login X86_64 Intel 60.0 - 128G 4G No ()\n"
-        + "".join(f"n{number} X86_64 Intel 60.0 40 250G 4G Yes (mg)\n" for number in range(12)),
-        "bqueues": "QUEUE_NAME PRIO STATUS MAX JL/U JL/P JL/H NJOBS PEND RUN SUSP\n"
-        "normal 30 Open:Active - - - - 0 0 0 0\nclosed 30 Closed:Inact - - - - 0 0 0 0\n",
-        "bsub": "",
-    },
+    "pbs": answers_of("pbs") | {"qsub": ""},
+    "lsf-span": answers_of("lsf") | {"bsub": ""},
     "flux": {"flux": 'case "$1" in resource) echo 4 192 ;; queue) echo batch ;; esac'},
 }
 PARTITIONS = {
@@ -57,8 +60,15 @@ PARTITIONS = {
         Partition("cpu", 60, Processors(128, 1, 2), kinds=2),
         Partition("smt", 8, Processors(256, 2, 2)),
     ],
-    "pbs": [Partition("workq", 16, Processors(64))],
-    "lsf-span": [Partition("normal", 12, Processors(40))],
+    "pbs": [
+        Partition("workq", 4, Processors(64), kinds=2),
+        Partition("bigmem", 2, Processors(128)),
+    ],
+    "lsf-span": [
+        Partition("normal", 12, Processors(40)),
+        Partition("fat", 2, Processors(48)),
+        Partition("any", 13, Processors(40)),
+    ],
     "flux": [Partition("batch", 4, Processors(48))],
 }
 
@@ -72,7 +82,7 @@ def answering(tmp_path, monkeypatch):
         bin = tmp_path / f"{scheduler}-bin"
         bin.mkdir()
         for name, answer in ANSWERS[scheduler].items():
-            script = answer if name == "flux" else f"cat <<'END'\n{answer.rstrip()}\nEND"
+            script = answer if answer.startswith("case") else f"cat <<'END'\n{answer.rstrip()}\nEND"
             (bin / name).write_text(f"#!/bin/sh\n{script}\n")
             (bin / name).chmod(0o755)
         monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{os.environ['PATH']}")
@@ -138,20 +148,28 @@ def test_answers_that_cannot_be_used_are_one_line(
 def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatch):
     answering("lsf-span")
     bqueues = tmp_path / "lsf-span-bin" / "bqueues"
-    bqueues.write_text(bqueues.read_text().replace("closed 30 ", "\nodd "))
+    was = bqueues.read_text()
+    bqueues.write_text(was.replace("night ", "\nodd "))
+    assert bqueues.read_text() != was
     assert schedulers.SCHEDULERS["lsf"].partitions() == PARTITIONS["lsf-span"]
+    nodes = {f"n{number}": PBS_NODE for number in range(16)}
+    queue = {"workq": PBS_QUEUE, "routing": PBS_QUEUE | {"queue_type": "Route"}}
+    expected = [Partition("workq", 16, Processors(64))]
     switches = {"sw0": {"state": "free"}, "sw1": {"resources_available": {"mem": "1gb"}}}
-    nodes = json.loads(ANSWERS["pbs"]["pbsnodes"])["nodes"] | switches
-    monkeypatch.setitem(ANSWERS["pbs"], "pbsnodes", json.dumps({"nodes": nodes}))
-    answering("pbs")
-    assert schedulers.SCHEDULERS["pbs"].partitions() == PARTITIONS["pbs"]
+    answer = {
+        "pbsnodes": json.dumps({"nodes": nodes | switches}),
+        "qstat": json.dumps({"Queue": queue}),
+    }
+    monkeypatch.setitem(ANSWERS, "pbs0", answer)
+    answering("pbs0")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == expected
     own = {f"n{n}": PBS_NODE | {"queue": "workq"} for n in range(16)}
     down = {"d0": PBS_NODE | {"queue": "other", "state": "down"}}
     both = {"workq": PBS_QUEUE, "other": PBS_QUEUE}
     answer = {"pbsnodes": json.dumps({"nodes": own | down}), "qstat": json.dumps({"Queue": both})}
     monkeypatch.setitem(ANSWERS, "pbs1", answer)
     answering("pbs1")
-    assert schedulers.SCHEDULERS["pbs"].partitions() == PARTITIONS["pbs"]
+    assert schedulers.SCHEDULERS["pbs"].partitions() == expected
     away = {
         f"x{n}": PBS_NODE | {"state": state} for n, state in enumerate(("offline", "down,busy"))
     }
@@ -210,7 +228,7 @@ def job_scripts(config: Path, place: Path) -> list[str]:
             {
                 "#PBS -l select=4:mpiprocs=64:ncpus=64",
                 "#PBS -q workq",
-                "#PBS -l place=scatter:excl",
+                "#PBS -l place=scatter:exclhost",
                 "#PBS -A m42",
                 "#PBS -r n",
             },
@@ -245,48 +263,105 @@ def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
     assert len(scripts) == 4  # half a node to four nodes
 
 
-JOBS = {
-    "pbs": {
-        "qselect": "12.pbs",
-        "qstat": json.dumps(
-            {
-                "Jobs": {
-                    "12.pbs": {
-                        "comment": "Not Running: Insufficient amount of resource: ncpus",
-                        "Exit_status": 271,
-                        "Variable_List": {"PBS_O_WORKDIR": "/stage/site/job"},
-                    }
-                }
-            }
-        ),
-    },
-    "lsf": {"bjobs": "12|/stage/site/job|Job slot limit reached: 4 hosts;"},
-}
-LIMITS = {
-    "pbs": "=>> PBS: job killed: walltime 181 exceeded limit 180\n",
-    "lsf": "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited.",
-}
-
-
 def test_a_job_of_slurm_ends_when_its_processes_have(monkeypatch):
     states = iter(["COMPLETING Reason=None", "COMPLETING Reason=None", "NODE_FAIL Reason=None"])
     monkeypatch.setattr(jobs, "ask", lambda *_: f"JobId=2 JobState={next(states)} Dependency=x")
     assert ending("slurm", "2", "") == "job 2 lost a node"
 
 
-def test_jobs_of_pbs_and_lsf_say_why_they_wait_and_how_they_ended(answering, monkeypatch):
-    monkeypatch.setattr(sys.modules[__name__], "ANSWERS", JOBS)
-    answering("pbs")
-    reason = "Not Running: Insufficient amount of resource: ncpus"
-    assert pending("pbs", Path("/stage")) == f"job 12.pbs is pending: {reason}"
-    assert ending("pbs", "12.pbs", "") == f"job 12.pbs was ended by signal 15 ({reason})"
-    assert "walltime 181 exceeded limit 180" in ending("pbs", "12.pbs", LIMITS["pbs"])
-    answering("lsf")
-    said = "job 12 is pending: Job slot limit reached: 4 hosts;"
-    assert pending("lsf", Path("/stage")) == said
-    assert pending("lsf", Path("/elsewhere")) == ending("lsf", "12", "all is well") == ""
-    limit = LIMITS["lsf"].splitlines()[0]
-    assert ending("lsf", "12", LIMITS["lsf"]) == f"job 12 was ended by the scheduler ({limit})"
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        (
+            "pbs",
+            "job 12.pbs is pending: Not Running: Insufficient amount of resource: ncpus "
+            "(R: 128 A: 64 T: 384)",
+        ),
+        (
+            "lsf-span",
+            "job 12 is pending: Job slot limit reached: 4 hosts; Closed by LSF administrator: "
+            "2 hosts;",
+        ),
+    ],
+)
+def test_a_job_of_pbs_or_lsf_says_why_it_waits(scheduler, said, answering, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "alice")
+    answering(scheduler)
+    assert pending(scheduler, Path("/stage")) == said
+    assert pending(scheduler, Path("/elsewhere")) == ""
+
+
+WALLTIME = "=>> PBS: job killed: walltime 181 exceeded limit 180\n"
+RUN_LIMIT = "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited.\n"
+RAN = (
+    "Job run at Fri Nov 27 at 12:31 on (cn01[0]:ncpus=32+cn01[1]:ncpus=32)+(cn02[0]:ncpus=32"
+    "+cn02[1]:ncpus=32)"
+)
+
+
+@pytest.mark.parametrize(
+    ("job", "output", "said"),
+    [
+        ("21.pbs", "", f"was cancelled ({RAN} and terminated by alice@login1.cluster.example)"),
+        ("22.pbs", "", f"exceeded its time limit ({RAN} and exceeded resource walltime)"),
+        ("23.pbs", "", f"was ended by signal 15 ({RAN} and failed)"),
+        ("24.pbs", "", f"lost a node ({RAN})"),
+        ("25.pbs", "", f"ran out of memory ({RAN} and exceeded resource mem)"),
+        ("26.pbs", "", f"was ended by PBS with status -1 ({RAN} and failed)"),
+        ("27.pbs", "all is well", ""),
+        ("28.pbs", "", ""),  # which failed by itself
+        ("29.pbs", "", ""),  # not known
+        (
+            "23.pbs",
+            WALLTIME,
+            f"exceeded its time limit ({RAN} and failed; job killed: walltime 181 exceeded limit "
+            "180)",
+        ),
+        (
+            "29.pbs",
+            WALLTIME,
+            "exceeded its time limit (job killed: walltime 181 exceeded limit 180)",
+        ),
+        (
+            "31",
+            "",
+            "exceeded its time limit (TERM_RUNLIMIT: job killed after reaching LSF run time limit)",
+        ),
+        (
+            "31",
+            RUN_LIMIT,
+            "exceeded its time limit (TERM_RUNLIMIT: job killed after reaching LSF run time limit)",
+        ),
+        ("32", "", "was cancelled (TERM_OWNER: job killed by owner)"),
+        ("33", "", "lost a node (UNKWN)"),
+        ("34", "", "lost a node (TERM_REMOVE_HUNG_JOB: job removed from the LSF system)"),
+        ("35", "", "lost a node (TERM_ZOMBIE: job exited while LSF is not available)"),
+        (
+            "36",
+            "",
+            "ran out of memory (TERM_MEMLIMIT: job killed after reaching LSF memory usage limit)",
+        ),
+        (
+            "37",
+            "",
+            "was ended by the scheduler (TERM_CWD_NOTEXIST: current working directory is not "
+            "accessible or does not exist on the execution host)",
+        ),
+        ("38", "", ""),
+        ("39", "all is well", ""),
+        ("40", "", ""),
+        ("41", "", ""),
+        (
+            "41",
+            "TERM_OWNER: job killed by owner.\n",
+            "was cancelled (TERM_OWNER: job killed by owner)",
+        ),
+    ],
+)
+def test_a_job_of_pbs_or_lsf_says_how_it_ended(job, output, said, answering):
+    scheduler = "pbs" if "pbs" in job else "lsf-span"
+    answering(scheduler)
+    assert ending(scheduler, job, output) == (f"job {job} {said}" if said else "")
 
 
 def test_a_terminal_is_asked_for_what_nothing_tells(answering, tmp_path):

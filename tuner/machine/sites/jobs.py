@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.machine.sites.schedulers import SLURM, SchedulerError, ask
+from tuner.machine.sites.schedulers import LSF, SLURM, SchedulerError, ask
 
 _SLURM_STATES = {
     "BOOT_FAIL": "lost a node",
@@ -23,11 +23,32 @@ _SLURM_STATES = {
 _WRITTEN = (
     r"error: \*\*\* JOB \d+ ON \S+ (CANCELLED AT .*?) \*\*\*",  # Slurm
     r"^=>> PBS: (job killed: .*)$",
-    r"^(TERM_\w+: .*)$",  # LSF
+    r"^(TERM_\w+: .*?)\.?$",  # LSF
 )
+
+# What those words mean.
+_MEANINGS = {
+    r"\bwalltime \S+ exceeded|^TERM_RUNLIMIT\b": "exceeded its time limit",
+    r"\bv?mem \S+ exceeded|^TERM_(MEMLIMIT|SWAP)\b": "ran out of memory",
+    r"^TERM_(BUCKET_KILL|(FORCE_)?(ADMIN|OWNER))\b": "was cancelled",
+    r"^TERM_(RC|REMOVE_HUNG_JOB|ZOMBIE)\b": "lost a node",
+    r"^TERM_PREEMPT\b": "was preempted",
+    r"^job killed|^TERM_": "was ended by the scheduler",
+}
 _COMPLETING_S = 10.0
 _POLL_S = 0.3
-_SIGNALS = 256  # PBS adds it to the number of the signal that ended a job
+
+# PBS: what it adds to the number of the signal that ended a job, other statuses, and a substate.
+_SIGNALS = 256
+_PBS_STATUSES = {
+    -20: "lost a node",
+    -26: "ran out of memory",
+    -27: "ran out of memory",
+    -29: "exceeded its time limit",
+}
+_TERMINATED = 91  # by qdel
+
+_LOST = ("UNKWN", "ZOMBI")  # states of jobs of LSF whose host is not reached
 
 
 class PendingJob(NamedTuple):
@@ -61,10 +82,13 @@ def ending(scheduler: str, job: str, output: str) -> str:
         how, why = find(job) if find else ("", "")
     except (SchedulerError, LookupError, TypeError, ValueError):
         how = why = ""  # it may have forgotten the job
-    if not how and not written:
-        return ""
-    reasons = "; ".join(filter(None, (why, written)))
-    return f"job {job} {how or 'was ended by the scheduler'}" + (f" ({reasons})" if reasons else "")
+    said = _meaning(written) or how or _meaning(why)
+    reasons = "; ".join(dict.fromkeys(filter(None, (why, written))))
+    return f"job {job} {said}" + (f" ({reasons})" if reasons else "") if said else ""
+
+
+def _meaning(words: str) -> str:
+    return next((said for pattern, said in _MEANINGS.items() if re.search(pattern, words)), "")
 
 
 def _slurm_pending() -> list[PendingJob]:
@@ -109,13 +133,22 @@ def _slurm_ending(job: str) -> tuple[str, str]:
 def _pbs_ending(job: str) -> tuple[str, str]:
     ((_, facts),) = json.loads(ask("qstat", "-x", "-f", "-F", "json", job))["Jobs"].items()
     status = int(facts.get("Exit_status", 0))
-    if status > _SIGNALS:
+    if int(facts.get("substate", 0)) == _TERMINATED:
+        how = "was cancelled"
+    elif status > _SIGNALS:
         how = f"was ended by signal {status - _SIGNALS}"
     else:
-        how = f"was ended by PBS with status {status}" if status < 0 else ""
+        how = _PBS_STATUSES.get(status, f"was ended by PBS with status {status}" * (status < 0))
     return how, facts.get("comment", "")
 
 
+def _lsf_ending(job: str) -> tuple[str, str]:
+    fields = "stat exit_reason delimiter='|'"
+    state, reason = ask("bjobs", "-noheader", "-o", fields, job).strip().split("|", 1)
+    return ("lost a node", state) if state in _LOST else ("", reason.strip(" -"))
+
+
 _PENDING = dict.fromkeys(SLURM, _slurm_pending) | {"pbs": _pbs_pending}
-_PENDING |= dict.fromkeys(("lsf", "lsf-span"), _lsf_pending)
+_PENDING |= dict.fromkeys(LSF, _lsf_pending)
 _ENDINGS = dict.fromkeys(SLURM, _slurm_ending) | {"pbs": _pbs_ending}
+_ENDINGS |= dict.fromkeys(LSF, _lsf_ending)

@@ -4,15 +4,19 @@ import json
 import re
 import shutil
 import subprocess
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import available_cores
 
 SLURM = ("slurm", "squeue")
 """Slurm by ReFrame's names: with accounting, and without."""
+
+LSF = ("lsf-span", "lsf")
+"""LSF by ReFrame's names: any, and with CSM."""
 
 
 class SchedulerError(SwitchpointError):
@@ -119,38 +123,77 @@ def _slurm_partitions() -> list[Partition]:
     return [_partition(name, shapes) for name, shapes in nodes.items()]
 
 
+def _partitions(
+    shapes: Mapping[str, Counter[Processors]], most_nodes: Mapping[str, Any] | None = None
+) -> list[Partition]:
+    """Return the queues that have nodes. Raise SchedulerError where there are only others."""
+    found = {name: its for name, its in shapes.items() if its} or shapes
+    return [_partition(name, its, (most_nodes or {}).get(name)) for name, its in found.items()]
+
+
 def _pbs_partitions() -> list[Partition]:
-    vnodes = json.loads(ask("pbsnodes", "-a", "-F", "json"))["nodes"].values()
+    vnodes = json.loads(ask("pbsnodes", "-a", "-F", "json"))["nodes"]
     queues = json.loads(ask("qstat", "-Q", "-f", "-F", "json"))["Queue"]
-    shapes: dict[str, Counter[Processors]] = {}  # by the queue to which a vnode belongs; "" for any
-    for each in vnodes:
-        cpus = int(each.get("resources_available", {}).get("ncpus", 0))  # 0: no compute node
-        if cpus and not _PBS_AWAY.intersection(each.get("state", "").split(",")):
-            shapes.setdefault(each.get("queue", ""), Counter())[Processors(cpus)] += 1
+    cpus: Counter[tuple[str, str]] = Counter()  # by queue, if vnodes belong to one, and host
+    for name, each in vnodes.items():
+        if {state.strip() for state in each.get("state", "").split(",")} <= _PBS_USABLE:
+            resources = each.get("resources_available", {})
+            place = each.get("queue", ""), resources.get("host", name)
+            cpus[place] += int(resources.get("ncpus", 0))
+    shapes: dict[str, Counter[Processors]] = defaultdict(Counter)
+    for (queue, _), number in cpus.items():
+        if number:  # else no compute node
+            shapes[queue][Processors(number)] += 1
+    owning = {each.get("queue") for each in vnodes.values()}
     usable = {
-        name: (shapes.get(name) or shapes.get("", Counter()), facts)
+        name: facts
         for name, facts in queues.items()
         if (facts["queue_type"], facts["enabled"], facts["started"])
         == ("Execution", "True", "True")
     }
-    found = [
-        _partition(name, its, facts.get("resources_max", {}).get("nodect"))
-        for name, (its, facts) in usable.items()
-        if its
-    ]
-    if usable and not found:
-        raise SchedulerError(f"partition {next(iter(usable))}: the scheduler reports no nodes")
-    return found
+    return _partitions(
+        {name: shapes[name if name in owning else ""] for name in usable},
+        {name: facts.get("resources_max", {}).get("nodect") for name, facts in usable.items()},
+    )
 
 
 def _lsf_partitions() -> list[Partition]:
-    hosts = [line.split() for line in ask("lshosts", "-w").splitlines()[1:]]
-    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; a host that is down has less
-    servers = [host for host in hosts if host[7:8] == ["Yes"] and host[4].isdigit()]
-    shapes = Counter(Processors(int(host[4])) for host in servers)
-    queues = [line.split() for line in ask("bqueues", "-w").splitlines()[1:]]
+    # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; "-" is unknown
+    cpus = {row[0]: int(row[4]) for row in _rows("lshosts") if row[4:] and row[4].isdigit()}
     # QUEUE_NAME PRIO STATUS …
-    return [_partition(queue[0], shapes) for queue in queues if queue[2:3] == ["Open:Active"]]
+    queues = [row[0] for row in _rows("bqueues") if row[2:3] == ["Open:Active"]]
+    described = dict(re.findall(_LSF_QUEUE, ask("bqueues", "-l"), re.MULTILINE))
+    shapes = {}
+    for name in queues:
+        slots = _lsf_slots(described[name].split())
+        its = (min(cpus[host], slots[host] or cpus[host]) for host in slots if host in cpus)
+        shapes[name] = Counter(map(Processors, its))
+    return _partitions(shapes)
+
+
+def _lsf_slots(hosts: list[str]) -> dict[str, int | None]:
+    """Return the slots of usable hosts, None if not limited.
+
+    The words of lsb.queues say which: names as in `hostA+1 group/`, or all; less those after ~.
+    """
+    if hosts == ["none"]:
+        return {}
+    names = [word.split("+")[0].rstrip("/!") for word in hosts]
+    named = [name for name in names if not name.startswith("~")]
+    but = [name.removeprefix("~") for name in names if name.startswith("~")]
+    without = {row[0] for row in _rows("bhosts", "-X", *but)} if but else set()
+    # HOST_NAME STATUS JL/U MAX …
+    return {
+        row[0]: None if row[3] == "-" else int(row[3])
+        for row in _rows("bhosts", "-X", *([] if _LSF_ALL.intersection(named) else named))
+        if row[1] not in _LSF_AWAY and row[3] != "0" and row[0] not in without
+    }
+
+
+def _rows(command: str, *options: str) -> list[list[str]]:
+    """Return the words of each line that an LSF command prints, but of the heading."""
+    lines = ask(command, "-w", *options).splitlines()[1:]
+    return [line.split() for line in lines if line.strip()]
 
 
 def _flux_partitions() -> list[Partition]:
@@ -191,7 +234,10 @@ def ask(*command: str) -> str:
 # A job that starts again would find raw files of its first start: the campaign is resumed instead.
 _SLURM_ACCESS = ("--partition={partition}", "--exclusive", "--no-requeue")
 _LSF_ACCESS = ("-q {partition}", "-x", "-rn")
-_PBS_AWAY = {"offline", "down", "unknown", "state-unknown", "stale", "provisioning"}
+_LSF_QUEUE = r"^QUEUE: (\S+)$(?:\n(?!QUEUE: |HOSTS:).*)*\nHOSTS:(.*)$"
+_LSF_ALL = {"all", "others"}
+_LSF_AWAY = {"unavail", "unreach", "closed_Adm", "closed_EGO", "closed_LIM", "closed_Lock"}
+_PBS_USABLE = {"free", "busy", "job-busy", "job-exclusive", "job-sharing", "resv-exclusive"}
 _PMI = {
     "mpich": "pmi2",
     "openmpi": "pmix",
@@ -228,13 +274,13 @@ SCHEDULERS = _by_name(
             "mpiexec",
             ("pbsnodes", "qstat", "qsub"),
             _pbs_partitions,
-            ("-q {partition}", "-l place=scatter:excl", "-r n"),
+            ("-q {partition}", "-l place=scatter:exclhost", "-r n"),
             "-A {account}",
         ),
         Scheduler(
             "lsf-span",
             "mpirun",
-            ("lshosts", "bqueues", "bsub"),
+            ("lshosts", "bhosts", "bqueues", "bsub"),
             _lsf_partitions,
             _LSF_ACCESS,
             "-P {account}",
@@ -243,7 +289,7 @@ SCHEDULERS = _by_name(
         Scheduler(  # with CSM
             "lsf",
             "mpirun",
-            ("lshosts", "bqueues", "bsub"),
+            ("lshosts", "bhosts", "bqueues", "bsub"),
             _lsf_partitions,
             _LSF_ACCESS,
             "-P {account}",
