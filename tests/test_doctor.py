@@ -1,5 +1,6 @@
 """The doctor tells what a machine lacks, and how to get it."""
 
+import os
 import shutil
 import sys
 
@@ -29,6 +30,21 @@ def test_hwloc_is_what_pkg_config_finds(tmp_path, monkeypatch, require):
     monkeypatch.setenv("PKG_CONFIG_LIBDIR", "/nowhere")
     monkeypatch.setenv("PKG_CONFIG_PATH", "")
     assert found()["hwloc"] == ""
+
+
+def test_programs_that_do_not_end_are_left(tmp_path, monkeypatch):
+    for name in ("pkg-config", "make"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec sleep 600\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(doctor, "ANSWER_S", 0.2)
+    monkeypatch.setattr(doctor, "find_mpis", list)
+    said: list[str] = []
+    parts = {part.name: part.found for part in doctor.examine(said.append)}
+    assert parts["make"].startswith("does not run")
+    assert parts["hwloc"] == parts["fftw3"] == ""
+    assert said == ["looking for MPIs, programs and libraries, for 0.2 s each at most"]
 
 
 def test_a_bare_machine_is_told_what_to_get(tmp_path, monkeypatch):

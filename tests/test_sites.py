@@ -439,6 +439,8 @@ def test_flux_comes_with_a_caution(answering, tmp_path):
         ("site_configuration = {'systems': [], 'environments': []}", "no systems"),
         ("import no_such_module", "no_such_module"),
         ("raise SystemExit('no MPI')", "no MPI"),
+        ("import os\nos._exit(3)", "exits with 3"),
+        ("print('[')\nsite_configuration = 4", "not a ReFrame configuration"),
         (
             "site_configuration = {'systems': [{'name': 'a', 'partitions': ['cpu']}],"
             " 'environments': [{'name': 'e'}]}",
@@ -453,6 +455,19 @@ def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
         examine(config)
 
 
+def test_a_configuration_that_does_not_end_is_told(tmp_path, monkeypatch):
+    config = tmp_path / "site.py"
+    config.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr("tuner.campaign.examine._READ_S", 0.5)
+    answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
+    assert answer.exit_code == 1
+    assert answer.stdout == ""
+    assert answer.stderr.splitlines() == [
+        f"reading {config}, for 0.5 s at most",
+        f"Error: {config}: not read within 0.5 s",
+    ]
+
+
 def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path, monkeypatch):
     config = tmp_path / "site.py"
     answering("lsf-span")
@@ -465,7 +480,10 @@ def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path, monkey
     done: list[str] = []
     parts = [part for part in examine(config, done.append) if part.required and not part.found]
     lacking = {(part.name, part.used_for): part.advice for part in parts}
-    assert done == [f"ReFrame plans with {config}, for 0.1 s at most"]
+    assert done == [
+        f"reading {config}, for 60 s at most",
+        f"ReFrame plans with {config}, for 0.1 s at most",
+    ]
     assert "bsub" in lacking["site:normal", "scheduler"]
     assert "mpi" in lacking["site:normal", "selection"]
     assert "num_cpus_per_core" in lacking["site:normal", "scales"]

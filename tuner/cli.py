@@ -70,11 +70,11 @@ def main() -> None:
 def doctor(config: Path | None, as_json: bool) -> None:
     """Check prerequisites."""
     from tuner.campaign.examine import examine
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.results import activity, console
     from tuner.machine import doctor as examination
 
-    with console(stderr=True).status("looking for MPIs, programs and libraries") as status:
-        parts = examine(config, status.update) if config else examination.examine()
+    with activity() as show:
+        parts = examine(config, show) if config else examination.examine(show)
     if as_json:
         say_json([asdict(part) for part in parts])
     else:

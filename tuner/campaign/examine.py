@@ -1,7 +1,11 @@
 """The checks of a site's configuration for `switchpoint doctor --config`."""
 
-import runpy
+import json
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,7 @@ from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.errors import SwitchpointError
 from tuner.machine.doctor import Prerequisite
-from tuner.machine.mpi import identify
+from tuner.machine.mpi import identify, python_path
 from tuner.machine.sites.schedulers import SCHEDULERS
 
 
@@ -18,7 +22,15 @@ class ConfigurationError(SwitchpointError):
     """Error raised when a configuration cannot be read; the message says why."""
 
 
+_READ_S = 60.0  # of the configuration, a program that may ask anything
 _PLAN_S = 120.0  # of ReFrame's dry run, which takes a few seconds
+
+# What a site's file prints goes to neither of our streams.
+_READ = """\
+import json, runpy, sys
+content = runpy.run_path(sys.argv[1])["site_configuration"]
+json.dump(content, open(sys.argv[2], "w"), default=str)
+"""
 
 
 def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> list[Prerequisite]:
@@ -29,6 +41,7 @@ def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> lis
     Raises:
         ConfigurationError: the file is not a configuration.
     """
+    say(f"reading {config}, for {_READ_S:g} s at most")
     content = _read(config)
     parts = [
         part
@@ -43,14 +56,12 @@ def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> lis
 
 def _read(config: Path) -> dict[str, Any]:
     """Return the configuration that the file defines; ReFrame itself reads it when it plans."""
+    content = _site_configuration(config)
     try:
-        content = runpy.run_path(str(config))["site_configuration"]
         systems = [each["name"] for each in content["systems"]]
         environments = [each["name"] for each in content["environments"]]
     except (KeyError, TypeError) as error:
         raise ConfigurationError(f"{config}: not a ReFrame configuration: {error}") from error
-    except (Exception, SystemExit) as error:
-        raise ConfigurationError(f"{config}: {type(error).__name__}: {error}") from error
     for system in content["systems"]:
         for partition in system.get("partitions", []):
             if not isinstance(partition, dict):
@@ -60,6 +71,27 @@ def _read(config: Path) -> dict[str, Any]:
     if not systems or not environments:
         raise ConfigurationError(f"{config}: names no systems or no environments")
     return dict(content)
+
+
+def _site_configuration(config: Path) -> Any:
+    """Return what another Python makes of the file. Raise ConfigurationError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "configuration.json"
+        try:
+            answer = subprocess.run(
+                [sys.executable, "-c", _READ, config, path],
+                env=os.environ | {"PYTHONPATH": python_path()},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_READ_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ConfigurationError(f"{config}: not read within {_READ_S:g} s") from error
+        if answer.returncode != 0:
+            said = answer.stderr.strip().splitlines() or [f"exits with {answer.returncode}"]
+            raise ConfigurationError(f"{config}: {said[-1]}")
+        return json.loads(path.read_text())
 
 
 def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:

@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from tuner.machine.mpi import available_cores, find_mpis, search_path
+from tuner.machine.mpi import ANSWER_S, available_cores, find_mpis, search_path
 from tuner.paths import database_path, results_directory
 
 
@@ -63,8 +63,12 @@ _MPI_ADVICE = {
 }
 
 
-def examine() -> list[Prerequisite]:
-    """Return every part, found or not. One MPI of any family is required."""
+def examine(say: Callable[[str], None] = lambda text: None) -> list[Prerequisite]:
+    """Return every part, found or not. One MPI of any family is required.
+
+    `say` is called with what is being done.
+    """
+    say(f"looking for MPIs, programs and libraries, for {ANSWER_S:g} s each at most")
     return [
         Prerequisite("python", "everything", platform.python_version(), True, ""),
         *_examine_mpis(),
@@ -132,8 +136,7 @@ def _examine_package(name: str, used_for: str, advice: str) -> Prerequisite:
 def _examine_library(name: str, used_for: str, advice: str) -> Prerequisite:
     """Return the part of a library, found by pkg-config as in the kernels' build."""
     path = shutil.which("pkg-config", path=search_path())
-    command = [path or "pkg-config", "--modversion", name]
-    answer = subprocess.run(command, capture_output=True, text=True) if path else None
+    answer = _run(path, "--modversion", name) if path else None
     found = answer.stdout.strip() if answer and answer.returncode == 0 else ""
     return Prerequisite(name, used_for, found, False, advice)
 
@@ -146,11 +149,17 @@ def _examine_results() -> Prerequisite:
 
 def _version(path: str, option: str) -> str:
     """Return the first line of what a program prints as its version."""
-    try:
-        answer = subprocess.run(
-            [path, option], capture_output=True, text=True, timeout=20, cwd=Path("/")
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    if (answer := _run(path, option)) is None:
         return "does not run"
     lines = (answer.stdout or answer.stderr).splitlines()
     return lines[0].strip() if lines else "version unknown"
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str] | None:
+    """Return how a program ended; None where it cannot be started, or takes too long."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=ANSWER_S, cwd=Path("/")
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

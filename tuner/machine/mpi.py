@@ -28,6 +28,7 @@ FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks
 # installed side by side.
 SUFFIXES = ("", ".mpich", ".openmpi")
 LABELS = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI", "simgrid": "SimGrid"}
+ANSWER_S = 20.0  # for which a program is asked for its version
 INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
 MPICH_THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
@@ -291,7 +292,7 @@ def _ask(command: list[str]) -> str:
     """Return what a program prints on both streams, "" when it cannot be run."""
     try:
         answer = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=20
+            command, capture_output=True, text=True, errors="replace", timeout=ANSWER_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

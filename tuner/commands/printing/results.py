@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,20 @@ def console(stderr: bool = False) -> Console:
     make = partial(_Console, stderr=stderr, markup=False, emoji=False, highlight=False)
     terminal = make()
     return terminal if terminal.is_terminal else make(width=10_000, no_color=True)
+
+
+@contextmanager
+def activity() -> Iterator[Callable[[str], None]]:
+    """Yield a function that prints on standard error what is being done.
+
+    On a terminal one line shows it until the end.
+    """
+    out = console(stderr=True)
+    if out.is_terminal:
+        with out.status("") as status:
+            yield status.update
+    else:
+        yield out.print
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
