@@ -6,14 +6,12 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from dashboard import soaked
+from dashboard import decided, soaked
 from dashboard.choice import campaigns_of, systems_of, upgrades
 from dashboard.snapshot import Snapshot, kept, snapshot
-from tuner.domain.tables import Point
-from tuner.selection import changes, comparison, soaks, tuning
+from tuner.selection import changes, comparison, tuning
 from tuner.selection.changes import Medians, Shift, Where
 from tuner.selection.comparison import ComparedTimes, Comparison, MeasuredSide, Subject
-from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
 Side = tuple[str, str]
@@ -47,18 +45,10 @@ def undecided(store: Store, *sides: Side) -> str:
 
 @kept(32)
 def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
-    """Return a campaign; the stored decisions may include a method that failed its soak since."""
-    times = _times(store, system, campaign)
-    verdicts = soaked.verdicts(store, system)
-    again = {operation for operation, _ in times.cells.keys() & soaks.failed(verdicts)}
-    points: list[Point] = []
-    for name in {operation: None for operation, _ in times.cells}:
-        if name in again:
-            of_operation = store.contents(system, campaign=campaign, operation=name)
-            points += decide(soaks.candidates(of_operation, verdicts))
-        else:
-            points += store.decisions(system, campaign, name)
-    return comparison.measured(times, points, verdicts, tuning.required_by(store, system))
+    waits = undecided(store, (system, campaign))
+    points = [] if waits else decided.of_campaign(store, system, campaign)
+    verdicts, required = soaked.verdicts(store, system), tuning.required_by(store, system)
+    return comparison.measured(_times(store, system, campaign), points, verdicts, required)
 
 
 @kept(32)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dashboard import soaked
 from dashboard.snapshot import kept
 from tuner.domain.cases import Case, Place
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
-from tuner.selection.decisions import decide
+from tuner.selection import tuning
 from tuner.selection.intervals import place_of
 from tuner.store.store import Store
 
@@ -56,17 +57,22 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(**pd.DataFrame(figures, cells.index, SPEEDUPS, dtype=float))
 
 
+def of_campaign(
+    store: Store, system: str, campaign: str, operation: str | None = None
+) -> list[Point]:
+    """Return the decisions on one campaign alone, of an operation or of all, as `compare` does."""
+    if tuning.holds(store, system, campaign, soaked.verdicts(store, system)):
+        return store.decisions(system, campaign, operation)
+    points = _anew(store, system, campaign)
+    return [point for point in points if operation in (None, point.case.operation)]
+
+
 @kept(32)
 def _decided(store: Store, system: str, campaign: str, operation: str) -> _Points:
-    if campaign in store.undecided(system):
-        of_campaign = _anew(store, system, campaign)
-        points = [point for point in of_campaign if point.case.operation == operation]
-    else:
-        points = store.decisions(system, campaign, operation)
+    points = of_campaign(store, system, campaign, operation)
     return {(place_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
 
 
 @kept(4)
 def _anew(store: Store, system: str, campaign: str) -> list[Point]:
-    """Return the decisions that the store lacks until the next `switchpoint tune`."""
-    return decide(store.contents(system, campaign=campaign))
+    return tuning.decide_again(store, system, campaign, soaked.verdicts(store, system))

@@ -26,7 +26,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
     gains: dict[int, dict[tuple[int, str], list[float]]] = defaultdict(dict)  # by launch count
     for (size, method), mine in logs.items():
         found = paired(logs.get((size, default), {}), mine)
-        gains[len(found)][size, method] = [*found.values()]
+        gains[len(found)][size, method] = [log.value for log in found.values()]
     rows = []
     for count, of_cells in gains.items():
         figures = np.full((len(of_cells), 3), np.nan)

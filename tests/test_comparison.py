@@ -1,6 +1,7 @@
 """What two campaigns are said to differ in, where the truth is known."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,20 +9,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
+from dashboard import compared
 from tests import synthetic, test_soaks
 from tests.test_cli import fail, succeed
 from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner import stats
 from tuner.domain.records import Cell
-from tuner.selection import comparison, soaks
-from tuner.selection.comparison import Choice, Comparison, decided
+from tuner.selection import comparison, soaks, tuning
+from tuner.selection.comparison import Choice, ComparedTimes, Comparison
+from tuner.selection.decisions import decide
+from tuner.store.store import Store
 
 Write = Callable[..., None]
 
 
 def compare(a: list[Cell], b: list[Cell]) -> Comparison:
-    return comparison.compare(decided(a), decided(b))
+    sides = (comparison.measured(ComparedTimes.of_cells(its), decide(its)) for its in (a, b))
+    return comparison.compare(*sides)
 
 
 @pytest.fixture
@@ -170,6 +176,59 @@ def test_what_waits_for_its_soak_is_measured_but_not_deployable(
     assert document["deployable"] == document["measured"]
     assert document["measured"]["moved"] == [moved]
     assert "which require no soaks here\nthe same" in succeed("compare", "before", "after")
+
+
+def test_pages_and_command_compare_by_what_tables_are_made_of(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the headers of launches, and without methods that are off, though they were decided."""
+    for name, day in (("before", "2026-11-20"), ("after", "2026-11-21")):
+        paths = synthetic.write(tmp_path, synthetic.Campaign(name=name, samples=5, day=day))
+        for path in paths:
+            header, rest = path.read_text().split("\n", 1)
+            path.write_text(json.dumps(json.loads(header) | {"allocation": name}) + "\n" + rest)
+    succeed("ingest")
+    succeed("tune")
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        sides = [(system, "before"), (system, "after")]
+
+        def chosen() -> set[tuple[str, str]]:
+            document = compared.document(store, *sides)
+            assert document.pop("undecided") == ""
+            command = json.loads(succeed("compare", "before", "after", "--json"))
+            assert command == json.loads(json.dumps(document))
+            assert command["compared"] == 4 * 5
+            of_class = tuning.compared_side(store, *sides[0]).chosen.classes.values()
+            return {(point.method, point.status) for its in of_class for point in its.values()}
+
+        assert ("stfw:dims=2", "faster in this allocation") in chosen()
+    monkeypatch.setenv("SWITCHPOINT_OFF", "stfw")
+    shutil.copy(tmp_path / "switchpoint.db", tmp_path / "other.db")
+    with Store.open(tmp_path / "other.db", readonly=True) as store:  # pages keep those of the first
+        assert not any(method.startswith("stfw") for method, _ in chosen())
+
+
+def test_disturbed_launches_count_less() -> None:
+    quiet = make_cells(CONSTANT, launches=6, launch_noise=0)
+    parts = [cell.parts.copy() for cell in quiet]
+    for part in parts:
+        part["median_s"][0] *= 9
+        part["canary_s"][0] *= 100
+    disturbed = [replace(cell, parts=part) for cell, part in zip(quiet, parts, strict=True)]
+    found = compare(quiet, disturbed)
+    assert found.common_ratio == pytest.approx(9 ** (1 / 9 / (5 + 1 / 9)), rel=0.01)
+
+
+def test_a_weighted_test_is_welchs_where_all_weigh_the_same() -> None:
+    random = np.random.default_rng(1)
+    a, b = random.normal(size=(3, 5)), random.normal(0.5, 2, size=(3, 8))
+    ones, fours = np.full(a.shape, 1.0), np.full(b.shape, 4.0)
+    weighted, plain = stats.welch(a, b, ones, fours), stats.welch(a, b)
+    expected = ttest_ind(a, b, axis=1, equal_var=False)
+    for found in (weighted, plain):
+        assert found.p == pytest.approx(expected.pvalue)
+        assert found.difference == pytest.approx(b.mean(axis=1) - a.mean(axis=1))
 
 
 def test_a_loss_by_what_is_not_soaked_is_measured_and_not_deployable(

@@ -17,7 +17,7 @@ BOOTSTRAP_LAUNCHES = 10
 """Launches from which on intervals are bootstrapped; with fewer they are Student's t."""
 
 MIN_SAMPLES = 6
-"""Samples a launch needs to count in comparisons: fewer cannot bound their median at LEVEL."""
+"""Samples that bound their median at LEVEL."""
 
 _RESAMPLES = 1999
 _STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818, 2.4469119, 2.3646243, 2.3060041)
@@ -180,26 +180,44 @@ class Difference:
     p: Floats
 
 
-def welch(values: Floats, others: Floats, level: float = LEVEL) -> Difference:
+def welch(
+    values: Floats,
+    others: Floats,
+    weights: Floats | float = 1.0,
+    others_weights: Floats | float = 1.0,
+    level: float = LEVEL,
+) -> Difference:
     """Return the mean of `others` minus that of `values`, by Welch's t, along the last axis.
 
-    There are at least two values on each side; the other axes are alike.
+    There are at least two values on each side; the other axes are alike. The weights are relative
+    precisions.
     """
     from scipy import special  # here, because ingest is faster to start without it
 
-    terms = [each.var(axis=-1, ddof=1) / each.shape[-1] for each in (values, others)]
-    difference = others.mean(axis=-1) - values.mean(axis=-1)
+    means, terms = zip(
+        *(_weighted(*each) for each in ((values, weights), (others, others_weights))), strict=True
+    )
+    difference = means[1] - means[0]
     error = np.sqrt(terms[0] + terms[1])
     repeated = error == 0  # as in simulations, to the last digit
-    weights = [
+    squares = [
         term**2 / (each.shape[-1] - 1) for term, each in zip(terms, (values, others), strict=True)
     ]
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = error**4 / (weights[0] + weights[1])
+        freedom = error**4 / (squares[0] + squares[1])
         reach = np.where(repeated, 0, special.stdtrit(freedom, (1 + level) / 2) * error)
         p = 2 * special.stdtr(freedom, -np.abs(difference) / error)
     p = np.where(repeated, difference == 0, p)
     return Difference(difference, difference - reach, difference + reach, p)
+
+
+def _weighted(values: Floats, weights: Floats | float) -> tuple[Floats, Floats]:
+    """Return weighted means along the last axis, and the squares of their standard errors."""
+    weights = np.broadcast_to(weights, values.shape)
+    total = weights.sum(axis=-1)
+    mean = (weights * values).sum(axis=-1) / total
+    squares = (weights * (values - mean[..., None]) ** 2).sum(axis=-1)
+    return mean, squares / (values.shape[-1] - 1) / total
 
 
 def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from tests.synthetic import (
     write_upgrade,
 )
 from tuner.rawfile.ingest import ingest
-from tuner.selection import comparison
+from tuner.selection import comparison, tuning
 from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
 
@@ -167,8 +167,8 @@ def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
         (choice.query.system, choice.query.campaign),
     ]
     with Store.open(upgraded, readonly=True) as store:
-        cells = [store.contents(system, campaign=campaign) for system, campaign in sides]
-    assert choice.found == comparison.compare(*map(comparison.decided, cells))
+        expected = comparison.compare(*(tuning.compared_side(store, *side) for side in sides))
+    assert choice.found == expected
     assert {change.where.method for change in choice.found.changes} == {"neighbor"}
     assert all(1.5 < change.ratio < 2.5 for change in choice.found.changes)
     assert "3 of 12 shared cells" in said(parts["summary"])

@@ -28,9 +28,8 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     """
     from tuner.commands.printing.comparison import show_comparison
     from tuner.commands.printing.results import console
-    from tuner.rawfile.kinds import soak
-    from tuner.selection import soaks, tuning
-    from tuner.selection.comparison import Subject, decided, document
+    from tuner.selection import tuning
+    from tuner.selection.comparison import Subject, document
     from tuner.selection.comparison import compare as compared
     from tuner.store.store import Store
 
@@ -38,14 +37,11 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
         keys = [_key(store, name) for name in (a, b)]
         if keys[0] == keys[1]:
             raise SwitchpointError(f"{a} and {b} are the same: there is nothing to compare")
-        cells = [store.contents(key.system, campaign=key.campaign) for key in keys]
         libraries = store.systems().set_index("system")["mpi_library"]
-        soaked = [soaks.verdicts(soak.stored(store, key.system)) for key in keys]
-        required = [tuning.required_by(store, key.system) for key in keys]
-    for key, of_key in zip(keys, cells, strict=True):
-        if not of_key:
+        sides = [tuning.compared_side(store, *key) for key in keys]
+    for key, side in zip(keys, sides, strict=True):
+        if not side.times.cells:
             raise SwitchpointError(f"{key} has no measured methods to compare")
-    sides = [decided(*side) for side in zip(cells, soaked, required, strict=True)]
     first, second = (
         Subject.of(str(key), str(libraries[key.system]), side)
         for key, side in zip(keys, sides, strict=True)

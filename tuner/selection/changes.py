@@ -5,7 +5,7 @@ docs/explanation/statistics.md explains the test.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ from tuner import stats
 from tuner.domain.cases import Case
 from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
-from tuner.selection.ratios import logs_of, mean
+from tuner.selection.ratios import Log, logs_of, mean
+from tuner.selection.trust import Trust
 
 FALSE_DISCOVERIES = 0.05
 """The expected share of false changes among the reported ones."""
@@ -59,7 +60,7 @@ class Shift:
     unchanged: list[Change]
 
 
-Medians = dict[Where, dict[tuple[str, int], float]]
+Medians = dict[Where, dict[tuple[str, int], Log]]
 """Logarithms of the median seconds of every launch that counts."""
 
 
@@ -68,13 +69,14 @@ def exact_in(cells: Sequence[Cell]) -> bool:
     return bool(cells) and machines.is_simulated(cells[0].key.system)
 
 
-def medians_of(cells: Iterable[Cell]) -> Medians:
+def medians_of(cells: Sequence[Cell]) -> Medians:
     """Return the medians that are compared, of ranks that arrived together.
 
-    Samples are not needed.
+    Samples are not needed, so that drift within launches does not count.
     """
     found: Medians = {}
-    for cell, logs in logs_of(cell for cell in cells if not cell.key.case.staggered):
+    trust = Trust(cells, drifts=False)
+    for cell, logs in logs_of((cell for cell in cells if not cell.key.case.staggered), trust):
         medians = {(cell.key.campaign, launch): log for launch, log in logs.items()}
         if medians:
             found.setdefault(Where(cell.key.case, cell.key.method), {}).update(medians)
@@ -111,7 +113,7 @@ def shifts(a: Medians, b: Medians, *, exact: bool) -> list[Shift]:
     return sorted(found, key=lambda shift: (-shift.effect, shift.operation))
 
 
-_Pair = tuple[Where, list[float], list[float]]
+_Pair = tuple[Where, list[Log], list[Log]]
 """A cell, with the logarithms of its launches in A and in B."""
 
 
@@ -123,13 +125,15 @@ def _changes(
     differences: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     p: list[float] = []
     for launches, pairs in alike.items():
-        mine, theirs = (np.array([pair[side] for pair in pairs]) for side in (1, 2))
+        (mine, weights), (theirs, others_weights) = (
+            np.moveaxis(np.array([pair[side] for pair in pairs]), -1, 0) for side in (1, 2)
+        )
         if exact:
             shift = theirs.mean(axis=1) - mine.mean(axis=1)
             differences.append(np.array([shift] * 3))
             p += (np.abs(shift) <= ROUNDING).astype(float).tolist()
         elif min(launches) > 1:
-            test = stats.welch(mine, theirs)
+            test = stats.welch(mine, theirs, weights, others_weights)
             differences.append(np.array([test.difference, test.low, test.high]))
             p += test.p.tolist()
         else:

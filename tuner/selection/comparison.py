@@ -30,7 +30,6 @@ from tuner.selection.changes import (
     medians_of,
     shifts,
 )
-from tuner.selection.decisions import decide
 from tuner.selection.intervals import place_of, whole_intervals
 from tuner.selection.ratios import mean, paired
 from tuner.selection.rules import compile_rules
@@ -216,7 +215,7 @@ def measured(
     soaked: Sequence[Soaked] = (),
     required_executions: int = 0,
 ) -> MeasuredSide:
-    """Return the compared side of times and decisions, these without methods that failed a soak."""
+    """Return the compared side of times and decisions."""
     chosen = Chosen(points)
     deployable = soaks.withhold(points, soaked, required_executions)
     return MeasuredSide(
@@ -225,14 +224,6 @@ def measured(
         required_executions=required_executions,
         deployable=chosen if deployable == points else Chosen(deployable),
     )
-
-
-def decided(
-    cells: Sequence[Cell], soaked: Sequence[Soaked] = (), required_executions: int = 0
-) -> MeasuredSide:
-    """Return the compared side of cells with samples, by which it is decided."""
-    points = decide(soaks.candidates(cells, soaked))
-    return measured(ComparedTimes.of_cells(cells), points, soaked, required_executions)
 
 
 @dataclass(frozen=True, slots=True)

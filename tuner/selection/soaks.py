@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS, SHARED_BYTES, by_memory
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
@@ -65,10 +66,17 @@ def failed(soaks: Iterable[Soaked]) -> set[Method]:
     return {method for method in having if not _is_default(method)}
 
 
-def candidates(cells: Iterable[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
-    """Return the cells of methods that never failed, and of the default."""
+def left_out(methods: Iterable[Method], soaks: Iterable[Soaked]) -> set[Method]:
+    """Return the methods that are never chosen: they failed a soak, or are off at this site."""
     without = failed(soaks)
-    return [cell for cell in cells if (cell.key.case.operation, cell.key.method) not in without]
+    return {which for which in methods if which in without or off.is_off_here(which[1])}
+
+
+def candidates(cells: Sequence[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
+    """Return the cells of methods that may be chosen."""
+    methods = [(cell.key.case.operation, cell.key.method) for cell in cells]
+    without = left_out(set(methods), soaks)
+    return [cell for cell, method in zip(cells, methods, strict=True) if method not in without]
 
 
 class Lack(NamedTuple):

@@ -73,12 +73,19 @@ class Allocation(NamedTuple):
 class Trust:
     """The verdicts of the checks on launches' parts of cells.
 
-    headers: those of launches, by id; a launch without a header passes their checks.
+    headers: those of launches, by id; a launch without a header passes their checks. drifts:
+    whether drift within launches counts, which only cells with samples show.
     """
 
-    def __init__(self, cells: Sequence[Cell], headers: Mapping[int, Header] | None = None) -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        headers: Mapping[int, Header] | None = None,
+        *,
+        drifts: bool = True,
+    ) -> None:
         self._slowest_canary_s = _limits(cells)
-        self._drifts = _drifts(cells)
+        self._drifts = _drifts(cells) if drifts else {}
         self._unsure = _unsure(headers or {})
         self.allocations = {
             launch: Allocation(header.allocation, datetime.fromisoformat(header.date))

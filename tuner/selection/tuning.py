@@ -1,18 +1,19 @@
-"""The making of a system's table from its cells; the store keeps it."""
+"""The making of tables, and of the decisions on single campaigns; the store keeps both."""
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 
 from tuner import __version__
-from tuner.domain import off
 from tuner.domain.records import Header, System
-from tuner.domain.tables import Provenance, Table
+from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import machines
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
-from tuner.selection import soaks
+from tuner.selection import comparison, soaks
+from tuner.selection.comparison import ComparedTimes, MeasuredSide
 from tuner.selection.decisions import decide
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import Trust, shares
@@ -58,8 +59,7 @@ def tune(
     headers = _headers(store, system)
     trust = Trust(cells, headers)
     candidates = soaks.candidates(cells, soaked)
-    used_here = [cell for cell in candidates if not off.is_off_here(cell.key.method)]
-    decided = decide(used_here, trust)
+    decided = decide(candidates, trust)
     points = soaks.withhold(decided, soaked, required_executions)
     doubts = shares(cells, trust)
     used = measured.loc[names]
@@ -82,7 +82,7 @@ def tune(
     table = Table(provenance, compile_rules(points, provenance.cores), points)
     undecided = store.undecided(system)
     # Those of the only campaign, if nothing of it is left out, are made already.
-    are_made = len(names) == 1 and len(used_here) == len(cells)
+    are_made = len(names) == 1 and len(candidates) == len(cells)
     of_campaigns = {
         name: decided if are_made else decide(its, Trust(its, headers))
         for name, its in measurements.items()
@@ -93,6 +93,35 @@ def tune(
         for name, of_campaign in of_campaigns.items():
             store.put_decisions(system, name, of_campaign)
     return table
+
+
+def holds(store: Store, system: str, campaign: str, soaked: Sequence[Soaked]) -> bool:
+    """Return whether the stored decisions of a campaign are what `decide_again` returns.
+
+    They are of all methods, and lack launches that were added since.
+    """
+    if campaign in store.undecided(system):
+        return False
+    return not soaks.left_out(store.methods(system, campaign), soaked)
+
+
+def decide_again(
+    store: Store, system: str, campaign: str | None, soaked: Sequence[Soaked]
+) -> list[Point]:
+    """Return the decisions on one campaign alone, or on all of a system, as a table has them."""
+    cells = store.contents(system, campaign=campaign)
+    return decide(soaks.candidates(cells, soaked), Trust(cells, _headers(store, system)))
+
+
+def compared_side(store: Store, system: str, campaign: str | None = None) -> MeasuredSide:
+    """Return a campaign, or all of a system, for a comparison. Raise TuningError, StoreError."""
+    times = ComparedTimes.of_cells(store.contents(system, campaign=campaign, samples=False))
+    soaked = soaks.verdicts(soak.stored(store, system))
+    if campaign and holds(store, system, campaign, soaked):
+        points = store.decisions(system, campaign)
+    else:
+        points = decide_again(store, system, campaign, soaked)
+    return comparison.measured(times, points, soaked, required_by(store, system))
 
 
 def _headers(store: Store, system: str) -> dict[int, Header]:

@@ -89,6 +89,14 @@ class Cells(Database):
             [system, campaign],
         )
 
+    def methods(self, system: str, campaign: str) -> set[tuple[str, str]]:
+        """Return the operations and methods that a campaign measured."""
+        rows = self._query(
+            "SELECT DISTINCT operation, method FROM cell WHERE system = ? AND campaign = ?",
+            [system, campaign],
+        )
+        return {(str(operation), str(method)) for operation, method in rows}
+
     def cells(self, system: str | None = None, **equal: str | int | None) -> pd.DataFrame:
         """Return one row per cell, all of its columns but the blobs, in the order of the key.
 

@@ -12,7 +12,7 @@ import msgspec
 from tuner.domain.flat import columns, flat, take
 from tuner.domain.tables import Point, Provenance, Ratio, Rule, Soaked, Table
 from tuner.files import one_line
-from tuner.store.database import Database
+from tuner.store.database import Database, equal_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,12 +68,12 @@ class Tables(Database):
         """Return the decision at each measured size of a system; empty before `tune`."""
         return self._frame(f"SELECT * FROM point {_OF_SYSTEM}", [system])  # noqa: S608
 
-    def decisions(self, system: str, campaign: str, operation: str) -> list[Point]:
-        """Return the decisions on an operation from one campaign alone."""
+    def decisions(self, system: str, campaign: str, operation: str | None = None) -> list[Point]:
+        """Return the decisions on an operation, or on all, from one campaign alone."""
+        where, values = equal_to(system=system, campaign=campaign, operation=operation)
         rows = self._query(
-            f"SELECT {', '.join(_POINT)} FROM decision "  # noqa: S608
-            "WHERE system = ? AND campaign = ? AND operation = ? ORDER BY rowid",
-            [system, campaign, operation],
+            f"SELECT {', '.join(_POINT)} FROM decision WHERE {where} ORDER BY rowid",  # noqa: S608
+            values,
         )
         return [_point(row) for row in rows]
 
