@@ -203,8 +203,24 @@ def test_more_ranks_than_the_nodes_take_are_refused(nodes):
     mpi = Mpi("mpich", "mpich", "4.0", "mpicc", "mpiexec")
     with pytest.raises(NodesError, match="9 ranks, 2 on each node, need 5 nodes; 4 are up"):
         launch(nodes, mpi, 9, 2)
+    with pytest.raises(NodesError, match=r"1 \+ 1 \+ 1 \+ 1 \+ 1 on the nodes, need 5 nodes"):
+        launch(nodes, mpi, 5, [1] * 5)
     with pytest.raises(NodesError, match="at least 1"):
         launch(nodes, mpi, 1, 0)
+
+
+def test_each_node_can_have_a_number_of_ranks_of_its_own(nodes, monkeypatch):
+    mpi = Mpi("mpich", "mpich", "5.0", "mpicc", "mpiexec")
+    assert "vnode0:3,vnode1:5" in launch(nodes, mpi, 8, (3, 5)).argv_prefix
+    with pytest.raises(NodesError, match=r"7 ranks, but 3 \+ 5 on the nodes"):
+        launch(nodes, mpi, 7, (3, 5))
+    monkeypatch.setenv(SET_VARIABLE, nodes.name)
+    monkeypatch.setattr("tuner.commands.nodes.find_mpis", lambda: [mpi])
+    started = []
+    monkeypatch.setattr(os, "execvp", lambda file, command: started.extend(command))
+    answer = CliRunner().invoke(main, ["nodes", "exec", "-n8", "--ppn=3,5", "hostname"])
+    assert answer.exit_code == 0, answer.output
+    assert "vnode0:3,vnode1:5" in started
 
 
 def test_other_systems_are_launched_as_ever():

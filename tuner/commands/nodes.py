@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.naming import Commands
-from tuner.commands.options import json_option, whole_number
+from tuner.commands.options import json_option, whole_number, whole_numbers_in_order
 from tuner.commands.printing.lines import say, say_json
 from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
 from tuner.machine.nodes import namespaces
@@ -71,7 +71,12 @@ def status(name: str, as_json: bool) -> None:
 
 @nodes.command("exec", context_settings={"ignore_unknown_options": True})
 @click.option("-n", "--procs", type=whole_number(1), help="Number of ranks of an MPI program.")
-@click.option("--ppn", type=whole_number(1), help="Ranks per node. [default: (distributed evenly)]")
+@click.option(
+    "--ppn",
+    metavar="N[,N...]",
+    callback=whole_numbers_in_order,
+    help="Ranks per node, or those of each node in turn. [default: (distributed evenly)]",
+)
 @click.option(
     "--environment",
     metavar="NAME",
@@ -82,7 +87,7 @@ def status(name: str, as_json: bool) -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def execute(
     procs: int | None,
-    ppn: int | None,
+    ppn: list[int],
     environment: str | None,
     node: str | None,
     name: str,
@@ -95,8 +100,8 @@ def execute(
     there = namespaces.meant(name)
     if procs is not None:
         mpi = _mpi(environment)
-        each = ppn or -(-procs // there.count)
-        start = launch(there, mpi, procs, each, _build_of(command[0], mpi))
+        even = ppn[0] if ppn else -(-procs // there.count)
+        start = launch(there, mpi, procs, ppn if len(ppn) > 1 else even, _build_of(command[0], mpi))
         os.environ.update(start.env)
         before = start.argv_prefix
     elif node is not None:

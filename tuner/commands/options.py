@@ -101,12 +101,19 @@ def whole_numbers(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> list[int]:
     """Return the numbers of a comma-separated list, increasing; each is at least 1."""
+    return sorted(set(whole_numbers_in_order(context, parameter, value)))
+
+
+def whole_numbers_in_order(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> list[int]:
+    """Return the numbers of a comma-separated list; each is at least 1."""
     if value is None:
         return []
     words = value.split(",")
     if not all(re.fullmatch("[0-9]{1,18}", word) and 1 <= int(word) <= _MOST for word in words):
         raise click.BadParameter(f"{value!r} is not a comma-separated list of positive integers")
-    return sorted(set(map(int, words)))
+    return list(map(int, words))
 
 
 def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:

@@ -1,6 +1,6 @@
 """Launches of MPI programs on virtual nodes: the launcher beside the switch, the ranks on nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +23,11 @@ _OPEN_MPI_5 = _OPEN_MPI | {"btl": "tcp,self,sm"}
 
 
 def launch(
-    nodes: Nodes, mpi: Mpi, procs: int, ppn: int, build: Path | None = None
+    nodes: Nodes, mpi: Mpi, procs: int, ppn: int | Sequence[int], build: Path | None = None
 ) -> LaunchCommand:
-    """Return how to start `procs` ranks, `ppn` on each node beginning with the first.
+    """Return how to start `procs` ranks on nodes, beginning with the first.
+
+    `ppn` are the ranks on each node, where the last gets what is left, or those of each in turn.
 
     The rest is as on this machine, whose cores all nodes share: see tuner.machine.mpi.launch.
 
@@ -65,16 +67,17 @@ def _parameters(major: int, nodes: Nodes) -> Iterator[str]:
             yield from (option, name, value)
 
 
-def _hosts(nodes: Nodes, procs: int, ppn: int) -> str:
+def _hosts(nodes: Nodes, procs: int, ppn: int | Sequence[int]) -> str:
     """Return the nodes and how many ranks each gets, in the form that launchers take."""
-    if ppn < 1:
-        raise NodesError(f"{ppn} ranks on a node: at least 1 is needed")
-    needed = -(-procs // ppn)
-    if needed > nodes.count:
-        raise NodesError(
-            f"{procs} ranks, {ppn} on each node, need {needed} nodes; {nodes.count} are up"
-        )
-    return ",".join(
-        f"{host}:{min(ppn, procs - number * ppn)}"
-        for number, host in enumerate(nodes.hosts[:needed])
-    )
+    if isinstance(ppn, int):
+        ranks: Sequence[int] = [min(ppn, procs - first) for first in range(0, procs, max(ppn, 1))]
+        shape = f"{ppn} on each node"
+    else:
+        ranks, shape = ppn, f"{' + '.join(map(str, ppn))} on the nodes"
+    if min(ranks, default=0) < 1:
+        raise NodesError(f"{procs} ranks, {shape}: at least 1 is needed on each")
+    if sum(ranks) != procs:
+        raise NodesError(f"{procs} ranks, but {shape}")
+    if len(ranks) > nodes.count:
+        raise NodesError(f"{procs} ranks, {shape}, need {len(ranks)} nodes; {nodes.count} are up")
+    return ",".join(f"{host}:{count}" for host, count in zip(nodes.hosts, ranks, strict=False))
