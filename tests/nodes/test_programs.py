@@ -96,6 +96,7 @@ def tcp_segments(nodes: Nodes, host: str) -> int:
     return int(values[names.index("OutSegs")])
 
 
+@pytest.mark.parametrize("kernels", by_day(MPIS, ["intelmpi"]), indirect=True)
 @pytest.mark.parametrize(("distance", "crosses"), [(1, False), (2, True)])
 def test_messages_between_nodes_cross_tcp_and_those_on_a_node_do_not(
     nodes, kernels, partners, distance, crosses

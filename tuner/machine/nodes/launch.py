@@ -20,6 +20,7 @@ _OPEN_MPI_4 = _OPEN_MPI | {
     "osc": "sm,pt2pt",
 }
 _OPEN_MPI_5 = _OPEN_MPI | {"btl": "tcp,self,sm"}
+_INTEL_MPI = {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
 
 
 def launch(
@@ -38,14 +39,16 @@ def launch(
     start = this_machine.launch(mpi, procs, build=build, over_tcp=True)
     launcher, *options = start.argv_prefix
     agent, hosts = str(nodes.directory / "rsh"), _hosts(nodes, procs, ppn)
-    if mpi.family == "mpich":
+    if mpi.family in ("mpich", "intelmpi"):
         remote = ["-launcher", "rsh", "-launcher-exec", agent, "-iface", "switch0", "-hosts", hosts]
     elif mpi.family == "openmpi":
         remote = ["--host", hosts, *_parameters(mpi.major, nodes)]
         if "--allow-run-as-root" not in options:  # who is not root outside is root inside
             remote.append("--allow-run-as-root")
     else:
-        raise NodesError(f"{mpi}: virtual nodes need MPICH or Open MPI")
+        raise NodesError(f"{mpi}: virtual nodes need MPICH, Open MPI or Intel MPI")
+    if mpi.family == "intelmpi":
+        start = replace(start, env=start.env | _INTEL_MPI)
     return replace(start, argv_prefix=[*nodes.beside_switch(), launcher, *remote, *options])
 
 
