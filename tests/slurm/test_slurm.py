@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,9 +39,10 @@ END_S = 600.0  # far beyond what any of this takes, on a busy machine too
 
 HELD = """\
 #!/bin/sh
-# The second launch waits as long as there is a file `hold`.
+# A launch waits as long as there is a file `hold` with its number.
 case " $* " in
-  *" --launch 1 "*) while [ -e '{place}/hold' ]; do touch '{place}/held'; sleep 0.1; done ;;
+  *" --launch $(cat '{place}/hold' 2>&1) "*)
+    while [ -e '{place}/hold' ]; do touch '{place}/held'; sleep 0.1; done ;;
 esac
 exec '{swpbench}' "$@"
 """
@@ -117,6 +119,14 @@ class SlurmCampaign:
             *("-J", "comment=m42"),
             *(f"--setvar={name}={value}" for name, value in variables.items()),
         )
+
+    def measure_held(self, launch: int) -> tuple[Path, subprocess.Popen[str]]:
+        """Starts the campaign, and waits for a launch that waits for the end of the file."""
+        hold, held = self.place / "hold", self.place / "held"
+        hold.write_text(str(launch))
+        running = self.measure()
+        wait_for(lambda: held.exists() or running.poll() is not None)
+        return hold, running
 
     def raw_files(self) -> list[Path]:
         return sorted(self.place.glob("results/box-*/*/*.jsonl"))
@@ -267,10 +277,7 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     made = campaign()
     scheduler = "slurm" if cluster.accounts else "squeue"
     assert f'"scheduler": "{scheduler}"' in made.config.read_text()
-    hold, held = made.place / "hold", made.place / "held"
-    hold.touch()
-    running = made.measure()
-    wait_for(lambda: held.exists() or running.poll() is not None)
+    hold, running = made.measure_held(launch=1)
     job = job_running()
     assert queued(job, "%k") == "m42"  # what `run -- -J` gave
     interrupt(cluster, job)
@@ -308,6 +315,27 @@ def test_a_pending_job_says_why_it_waits(cluster, tmp_path, monkeypatch):
         cancel(cluster, job.strip())
         how = f"job {job.strip()} was cancelled"
         wait_for(lambda job=job, how=how: ending("squeue", job.strip(), "") == how)
+    cluster.wait_for_nodes()
+
+
+def test_a_campaign_waits_for_drained_nodes_and_says_so(cluster, campaign):
+    made = campaign()
+    hold, running = made.measure_held(launch=0)
+    update = ["scontrol", "update", "nodename=n[2-4]"]
+    subprocess.run([*update, "state=drain", "reason=cables"], check=True)
+    try:
+        hold.unlink()  # the first job ends, on a node that takes no other
+        said: list[str] = []
+        reader = threading.Thread(target=lambda: said.extend(running.stdout))
+        reader.start()
+        waits = r"job \d+ is pending: Nodes required for job are DOWN, DRAINED"
+        wait_for(lambda: re.search(waits, "".join(said)) or running.poll() is not None)
+    finally:
+        subprocess.run([*update, "state=resume"], check=True)
+    assert running.wait(END_S) == 0, said
+    reader.join()
+    assert re.search(waits, "".join(said)), said
+    assert made.stored() == LAUNCHES
     cluster.wait_for_nodes()
 
 
