@@ -1,9 +1,11 @@
 """The checks as ReFrame sees them, and one short campaign that is really run."""
 
+import csv
 import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from checks import performance
 from checks.scales import SCALES, WORTHIEST
 from tests import synthetic
 from tests.conftest import TIMEOUT_S
@@ -47,8 +50,10 @@ def own_places(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def run_reframe(*options: str, checkout: Path = CHECKOUT) -> str:
-    config = checkout / "checks" / "config" / "local.py"
+def run_reframe(
+    *options: str, checkout: Path = CHECKOUT, config: str = "local.py", code: int = 0
+) -> str:
+    config = checkout / "checks" / "config" / config
     command = [Path(sys.executable).with_name("reframe"), "-C", config, "-c", checkout / "checks"]
     answer = subprocess.run(
         [*command, "--nocolor", *options],
@@ -57,8 +62,15 @@ def run_reframe(*options: str, checkout: Path = CHECKOUT) -> str:
         text=True,
         timeout=TIMEOUT_S,
     )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert answer.returncode == code, answer.stdout + answer.stderr
     return answer.stdout
+
+
+def documented(option: str) -> str:
+    """The option with its value, as a document gives it."""
+    text = (CHECKOUT / "docs" / "how-to" / "write-a-site-config.md").read_text()
+    (found,) = re.findall(rf"^reframe .* ({option}\S+)$", text, re.MULTILINE)
+    return found
 
 
 def call_for(*selection: str, **variables: str) -> Call:
@@ -153,14 +165,19 @@ def test_a_variable_that_no_check_has_is_an_error():
 
 
 def medians_us(raw_files: list[Path]) -> dict[tuple[str, str], float]:
-    """Medians of the default and of the fastest method at each size, by operation and name."""
+    """Medians of the default and of the fastest method at each size, by operation and name.
+
+    Those of canaries too: of the medians of each case.
+    """
     times_s: dict[tuple[str, int], dict[str, list[float]]] = {}
+    canaries_s: dict[str, list[float]] = {}
     for path in raw_files:
         header, *lines = map(json.loads, path.read_text().splitlines())
         for case in lines[:-1]:
+            canaries_s.setdefault(header["operation"], []).append(np.median(case["canary_s"]))
             methods = times_s.setdefault((header["operation"], case["size_bytes"]), {})
             methods.setdefault(case["method"], []).extend(case["samples_s"])
-    found = {}
+    found = {(name, "canary"): 1e6 * float(np.median(its)) for name, its in canaries_s.items()}
     for (operation, size), methods in times_s.items():
         # With the precision in which raw files are read, or ties are decided otherwise.
         medians_s = {method: np.median(np.float32(its)) for method, its in methods.items()}
@@ -168,6 +185,17 @@ def medians_us(raw_files: list[Path]) -> dict[tuple[str, str], float]:
             name = re.sub("[:=]", "_", method)
             found[operation, f"{name}_{size}B"] = 1e6 * medians_s[method]
     return found
+
+
+def test_reframe_reports_the_smallest_the_middle_and_the_largest_size(tmp_path):
+    spec = synthetic.Campaign(launches=2, sizes=(8, 64, 512, 4096, 32768))
+    raw_files = synthetic.write(tmp_path, spec)
+    reported = performance.medians_us(raw_files)
+    sizes = {name.rpartition("_")[2] for name in reported}
+    assert sizes == {"canary", "8B", "512B", "32768B"}
+    expected = {name: us for (_, name), us in medians_us(raw_files).items()}
+    assert {name.rpartition("_")[2] for name in expected} == sizes | {"64B", "4096B"}
+    assert reported == pytest.approx({name: expected[name] for name in reported}, rel=1e-5)
 
 
 def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch):
@@ -183,6 +211,13 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     monkeypatch.setenv("RFM_SQLITE_DB_FILE", str(tmp_path / "reframe.db"))
     said = run_reframe(*options, "--setvar=campaign=smoke", "--performance-report", checkout=place)
     assert "PASSED" in said
+    with sqlite3.connect(tmp_path / "reframe.db") as database:  # the same of two days ago
+        database.execute(
+            "INSERT INTO testcases SELECT name, system, partition, environ, "
+            "job_completion_time_unix - 2 * 86400, session_uuid, uuid FROM testcases"
+        )
+    compared = run_reframe(documented("--performance-compare="), checkout=place)
+    same = re.findall(r"│ us +│ +([\d.]+) +│ +([\d.]+) +│ +0 │", compared)
     monkeypatch.delenv("RFM_ENABLE_RESULTS_STORAGE")
     raw_files = keeping.of_campaign("smoke")
     assert len(raw_files) == 2 * len(SMOKE)
@@ -190,15 +225,34 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     found = re.findall(row, said, re.MULTILINE)
     reported = {(operation, name): float(us) for operation, name, us in found}
     expected = medians_us(raw_files)
-    assert {key for key in reported if key[1] != "canary"} == set(expected)
-    assert all(reported[key] == pytest.approx(us, rel=1e-4) for key, us in expected.items())
+    assert set(reported) == set(expected)
     assert {operation for operation, name in reported if name == "canary"} == SMOKE
+    assert all(reported[key] == pytest.approx(us, rel=1e-4) for key, us in expected.items())
+    assert len(same) == len(expected), compared
+    assert all(now == before for now, before in same)
+    logged = [
+        (row["operation"], row["methods"], row["campaign"])
+        for path in (tmp_path / "cache").rglob("perflogs/local/cpu/*.log")
+        for row in csv.DictReader(path.open(), delimiter="|")
+        if path.name != "build_kernels.log"
+    ]
+    assert sorted(logged) == sorted((operation, "all", "smoke") for operation in SMOKE)
     installed = place / "build" / "install" / f"local-cpu-{environment}"
     assert (installed / "bin" / "swpbench").is_file()
     with Store.open(database_path(), readonly=True) as store:
         assert set(store.cells().operation) == SMOKE
         (system,) = store.systems()["system"]
         assert store.launcher(system) == Path(find_mpis()[0].mpiexec).name
+    # The launcher of this machine starts all ranks on one node, whatever the layout.
+    two = place / "checks" / "config" / "two.py"
+    two.write_text(
+        (two.with_name("local.py").read_text()).replace('"max_nodes": 1', '"max_nodes": 2')
+    )
+    crowd = ["-r", "--name=^discovery.*=2_nodes.*random", *options[2:], "--setvar=campaign=crowd"]
+    said = run_reframe(*crowd, checkout=place, config=two.name, code=1)
+    wrong = f"launches had (ranks, nodes) [({2 * available_cores()}, 1), "
+    assert wrong in said, said
+    assert keeping.of_campaign("crowd") == []
     soaking = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
     soaking += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
     assert "PASSED" in run_reframe(*soaking, checkout=place)
