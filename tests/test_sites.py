@@ -23,6 +23,7 @@ from tuner.machine.sites import environments, jobs, schedulers
 from tuner.machine.sites.configuration import reframe_name
 from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors, SchedulerError
+from tuner.store.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -517,3 +518,62 @@ def test_modules_without_a_module_command_are_an_error(monkeypatch):
     with pytest.raises(environments.ModulesError, match="login shell"):
         environments.of_modules(["gcc/13"])
     assert environments.mpi_modules() == []
+
+
+# In a mount namespace of its own, of a user namespace where that needs one.
+UNSHARE = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+
+
+@pytest.fixture
+def from_read_only(require, tmp_path, monkeypatch):
+    """Returns the start of commands for which the checkout is read-only; HOME is a new one."""
+    prefix = [*UNSHARE, "sh", "-c", READ_ONLY, str(CHECKOUT)]
+    tried = subprocess.run([*prefix, "true"], capture_output=True, text=True)
+    require("namespaces", tried.returncode == 0, f"no read-only mount: {tried.stderr.strip()}")
+    assert subprocess.run([*prefix, "touch", CHECKOUT / "new"], capture_output=True).returncode == 1
+    for name in ("SWITCHPOINT_RESULTS", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+    monkeypatch.setenv("CCACHE_DISABLE", "1")  # the tests' is in the checkout
+    return [*prefix, sys.executable, "-m", "tuner.cli"]
+
+
+def test_a_read_only_checkout_has_its_files_elsewhere(from_read_only, tmp_path):
+    words = ["run", "--dry-run", "--json", "--", "--name=^discovery.*=1_node.*random"]
+    answer = subprocess.run(
+        [*from_read_only, *words], capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S
+    )
+    assert answer.returncode == 0, answer.stderr
+    plan = json.loads(answer.stdout)
+    home = tmp_path / "home"
+    assert Path(plan["file"]).is_relative_to(home / ".local" / "state" / "switchpoint" / "results")
+    assert Path(plan["stage"]).is_relative_to(home / ".cache" / "switchpoint" / "reframe")
+
+
+@pytest.mark.nightly
+def test_two_sites_share_a_read_only_checkout(from_read_only, tmp_path):
+    """At the same time, and each builds kernels of its own."""
+    name, running = find_mpis()[0].name, {}
+    for site in ("north", "south"):
+        config = tmp_path / f"{site}.py"
+        init("--name", site, "--scheduler", "local", "--output", str(config))
+        words = ["run", f"--config={config}", f"--environment={name}", "--minutes=0.7"]
+        words += ["--require-soak=0", "--", "--name=^discovery.*=1_node.*random"]
+        words += ["--setvar=methods=pex;nbx", "--setvar=sizes=8"]
+        running[site] = subprocess.Popen(
+            [*from_read_only, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=tmp_path,
+        )
+    said = {site: process.communicate(timeout=TIMEOUT_S)[0] for site, process in running.items()}
+    assert [process.returncode for process in running.values()] == [0, 0], said
+    state, cache = tmp_path / "home/.local/state/switchpoint", tmp_path / "home/.cache/switchpoint"
+    with Store.open(state / "results" / "switchpoint.db", readonly=True) as store:
+        assert {*store.systems()["name"]} == {"north:cpu", "south:cpu"}
+    for site in running:
+        assert (cache / "install" / f"{site}-cpu-{name}" / "bin" / "swpbench").is_file()
+        assert list((state / "results").glob(f"{site}-cpu-{name}-*/switchpoint.table")), said
