@@ -395,7 +395,7 @@ def test_without_a_scheduler_it_is_this_machine(tmp_path, monkeypatch):
     assert f"1 nodes of {available_cores()} cores" in said
     answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
     assert answer.exit_code == 0, answer.output
-    parts = json.loads(answer.output)
+    parts = json.loads(answer.stdout)
     assert {mpi.name for mpi in find_mpis()} <= {part["name"] for part in parts}
     assert "would run" in parts[-1]["found"]
 
