@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_origin, get_type_hi
 
 import msgspec
 
-from tuner.domain.cases import CellKey
+from tuner.domain.cases import Case, CellKey
 from tuner.domain.records import CellSummary, Features
 from tuner.domain.tables import Point, Provenance, Rule
 from tuner.models.system import SystemModel
 from tuner.selection.changes import Change
 from tuner.selection.comparison import Replaced, Subject
+from tuner.selection.next_step import NextStep
 
 Schema = dict[str, Any]
 
@@ -112,10 +113,27 @@ class ComparisonDocument(TypedDict):
     undecided: str
 
 
-ExportedRule = TypedDict(
-    "ExportedRule", {**get_type_hints(Rule), "inferred": bool, "borrowed": bool}
-)
+class ExportedPoint(NamedTuple):
+    """A decision with its evidence, and the verdict on it in words."""
+
+    point: Point
+    verdict: str
+
+
+_OF_RULE = {"inferred": bool, "borrowed": bool, "evidence": ExportedPoint}
+ExportedRule = TypedDict("ExportedRule", {**get_type_hints(Rule), **_OF_RULE})
 ExportedRule.__doc__ = Rule.__doc__
+
+
+class Settled(TypedDict):
+    """The sizes of a table that are settled, and what the others may lose: most at `worst`."""
+
+    points: int
+    settled: int
+    filled: int
+    may_lose: float | None
+    worst: Case | None
+    more_s: float
 
 
 class _Decisions(TypedDict):
@@ -123,7 +141,9 @@ class _Decisions(TypedDict):
     version: int
     provenance: Provenance
     rules: list[ExportedRule]
-    points: list[Point]
+    points: list[ExportedPoint]
+    settlement: Settled
+    next_step: NextStep
 
 
 class TableDocument(_Decisions, total=False):

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Require
 from tests.test_rules import on, point
 from tuner.domain.tables import Point, Provenance, Table
+from tuner.export.document import table_document
 from tuner.export.forms import ExportError, export, write
 from tuner.selection.rules import compile_rules
 
@@ -105,6 +106,13 @@ def test_json_holds_rules_and_points() -> None:
     assert (document["format"], document["version"]) == ("switchpoint-table", 2)
     assert [rule["method"] for rule in document["rules"]] == [rule.method for rule in TABLE.rules]
     assert len(document["points"]) == len(POINTS)
+    said = "stfw:dims=2 is 1.82 to 2.22 x faster than direct"
+    assert [document["points"][0]["verdict"], document["rules"][4]["evidence"]["verdict"]] == [
+        said
+    ] * 2
+    assert document["settlement"]["settled"] == document["settlement"]["points"] == len(POINTS)
+    assert document["next_step"]["lines"][0].startswith("switchpoint export --system local-cpu")
+    assert table_document(TABLE).items() <= document.items()
 
 
 def test_a_table_without_rules_is_an_error() -> None:

@@ -1,7 +1,7 @@
 """Bundles: what campaigns found on a system, as one file (docs/reference/table.md).
 
 A bundle is two lines of JSON under gzip: a header with the digest of the second, which is a table
-as `switchpoint export --format json` writes it. Names of hosts are left out.
+as `switchpoint export --format json` writes it, without the next step. Names of hosts are left out.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _without(hosts: Iterable[str], text: str) -> str:
 
 def pack(bundle: Bundle) -> bytes:
     """Return the content of a bundle's file; the same bundle always gives the same."""
-    content = document.FORM.render(bundle.table, bundle.model).encode()
+    content = document.portable(bundle.table, bundle.model).encode()
     header = _Header(FORMAT, VERSION, hashlib.sha256(content).hexdigest())
     return gzip.compress(msgspec.json.encode(header) + b"\n" + content, mtime=0)
 

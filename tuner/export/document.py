@@ -8,11 +8,25 @@ from tuner.domain.flat import flat
 from tuner.domain.tables import Point, Table
 from tuner.export.form import Form
 from tuner.models.system import SystemModel, encode
+from tuner.selection.evidence import settlement, verdict
+from tuner.selection.next_step import next_step
+
+FORMAT, VERSION = "switchpoint-table", 2
 
 
 def table_document(table: Table) -> dict[str, Any]:
-    """Return a table as a JSON object."""
+    """Return a table as a JSON object, with what is settled and what to do next."""
+    settled = settlement(table.points)
+    return _rules_document(table) | {
+        "settlement": asdict(settled) | {"worst": settled.worst and flat(settled.worst.case)},
+        "next_step": asdict(next_step(table)),
+    }
+
+
+def _rules_document(table: Table) -> dict[str, Any]:
     return {
+        "format": FORMAT,
+        "version": VERSION,
         "provenance": asdict(table.provenance),
         "rules": [
             rule._asdict()
@@ -28,11 +42,20 @@ def table_document(table: Table) -> dict[str, Any]:
 
 
 def _point_document(point: Point) -> dict[str, Any]:
-    return flat(point) | {"ratios": [ratio._asdict() for ratio in point.ratios]}
+    ratios = [ratio._asdict() for ratio in point.ratios]
+    return flat(point) | {"ratios": ratios, "verdict": verdict(point)}
 
 
 def _text(table: Table, model: SystemModel | None) -> str:
-    document = {"format": "switchpoint-table", "version": 2, **table_document(table)}
+    return _lines(table_document(table), model)
+
+
+def portable(table: Table, model: SystemModel | None) -> str:
+    """Return the same without what to do next, which depends on this machine."""
+    return _lines(_rules_document(table), model)
+
+
+def _lines(document: dict[str, Any], model: SystemModel | None) -> str:
     if model is not None:
         document["model"] = json.loads(encode(model))
     members = (f"{json.dumps(name)}: {_json_lines(value)}" for name, value in document.items())

@@ -4,7 +4,6 @@ Everything that shows a table takes its next step from here, so that all give th
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 
@@ -26,7 +25,7 @@ class NextStep:
     """What to do next: why, and the lines for a shell."""
 
     reason: str
-    lines: Sequence[str]
+    lines: list[str]
 
     def __str__(self) -> str:
         first = next(line for line in self.lines if not line.startswith("#"))
