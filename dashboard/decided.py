@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from dashboard import soaked
-from dashboard.snapshot import kept
+from dashboard.snapshot import kept, table_of
 from tuner.domain.cases import Case, Place
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import DEFAULT_METHODS
@@ -14,7 +16,7 @@ from tuner.selection import tuning
 from tuner.selection.intervals import place_of
 from tuner.store.store import Store
 
-SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
+SPEEDUPS = ["speedup", "speedup_low", "speedup_high", "level"]
 
 _Points = dict[tuple[Place, int], Point]
 
@@ -41,20 +43,43 @@ def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
 def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
     """Return cells with their decisions' time(default) / time(method) and its interval.
 
-    cells: of one operation in one campaign. `speedup`, `speedup_low` and `speedup_high` are missing
-    where nothing is known.
+    cells: of one operation in one campaign. `speedup`, `speedup_low`, `speedup_high` and `level`,
+    that of the interval, are missing where nothing is known.
     """
     figures = []
     for method, point in zip(cells["method"], points_of(store, cells), strict=True):
         its = [ratio for ratio in point.ratios if ratio.method == method] if point else []
         if point is not None and method == DEFAULT_METHODS[point.case.operation]:
-            figures.append((1.0, 1.0, 1.0))
+            figures.append((1.0, 1.0, 1.0, 1.0))
         elif its:
             ends = (its[0].ratio, its[0].high, its[0].low)
-            figures.append(tuple(1 / end if end else None for end in ends))
+            figures.append((*(1 / end if end else None for end in ends), point.level))
         else:
-            figures.append((None, None, None))
+            figures.append((None, None, None, None))
     return cells.assign(**pd.DataFrame(figures, cells.index, SPEEDUPS, dtype=float))
+
+
+def in_table(store: Store, system: str, point: Point) -> dict[str, Point]:
+    """Return the table's decision beside that of a campaign alone, by what it rests on.
+
+    Return {} if the table is of one campaign, so that both are the same, or has none.
+    """
+    table = table_of(store, system)
+    if table is None or len(table.provenance.campaigns) < 2:
+        return {}
+    place = place_of(point.case, point.mmax, point.mavg), point.case.bytes
+    found = _by_place(store, system).get(place)
+    return {f"The table, by {len(table.provenance.campaigns)} campaigns": found} if found else {}
+
+
+@kept(32)
+def _by_place(store: Store, system: str) -> _Points:
+    table = table_of(store, system)
+    return _places(table.points if table else [])
+
+
+def _places(points: Iterable[Point]) -> _Points:
+    return {(place_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
 
 
 def of_campaign(
@@ -69,8 +94,7 @@ def of_campaign(
 
 @kept(32)
 def _decided(store: Store, system: str, campaign: str, operation: str) -> _Points:
-    points = of_campaign(store, system, campaign, operation)
-    return {(place_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
+    return _places(of_campaign(store, system, campaign, operation))
 
 
 @kept(4)

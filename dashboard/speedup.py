@@ -18,7 +18,7 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
     """Return time(default) / time(method) of each cell: the geometric mean over launches.
 
     cells: of one case, at any sizes. Launches with too few samples do not count. The interval is at
-    95 %; with one launch it is missing, unless the times are exact.
+    `level`, 95 %; with one launch it is missing, unless the times are exact.
     """
     cells = list(cells)
     exact = exact_in(cells)
@@ -38,4 +38,4 @@ def paired_speedups(cells: Iterable[Cell], default: str) -> pd.DataFrame:
         elif exact:
             figures[:, 1:] = figures[:, :1]
         rows += [(*key, *row) for key, row in zip(of_cells, np.exp(figures), strict=True)]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS).assign(level=stats.LEVEL)

@@ -7,7 +7,7 @@ import pytest
 from tests.test_export import PROVENANCE
 from tests.test_rules import point
 from tuner.domain.tables import Point, Table
-from tuner.selection.evidence import settlement, verdict
+from tuner.selection.evidence import certainty, settlement, verdict
 from tuner.selection.next_step import next_step, summary
 
 OPEN = point("direct", status="open")._replace(challenger="neighbor", may_lose=0.6, more_s=30.0)
@@ -26,6 +26,27 @@ def test_a_filled_size_is_not_called_faster_while_its_method_waits_for_a_soak() 
     assert verdict(filled) == "direct; neighbor, as at the sizes around, waits for its soak"
     found = settlement([waits, filled])
     assert (found.settled, found.filled, found.more_s) == (1, 1, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ([point("neighbor")], "the interval holds with 95 %"),
+        (
+            [point("neighbor"), point("direct", status="default")._replace(level=0.999967)],
+            "intervals hold with 95 to 99.99 %",
+        ),
+        (
+            [point("neighbor"), point("neighbor")._replace(level=None)],
+            "intervals hold with 95 %; those by size are ranges, which have no level",
+        ),
+        ([point("direct"), OPEN, FILLED], ""),
+        ([OPEN._replace(filled=True, method="neighbor")], "the interval holds with 95 %"),
+        ([point("neighbor")._replace(ratio_low=0.5, ratio_high=0.5)], ""),
+    ],
+)
+def test_intervals_in_words_have_their_level(points: list[Point], said: str) -> None:
+    assert certainty(points) == said
 
 
 def test_what_is_settled_ends_with_the_command_that_goes_on() -> None:

@@ -24,6 +24,8 @@ from dashboard.figures.axes import (
 from dashboard.figures.methods import label_lines, method_style, transparent
 from dashboard.figures.ribbons import UNIFORM_TEXT, ribbon
 from dashboard.units import ratio_text, time_text
+from tuner.selection.evidence import level_text
+from tuner.stats import LEVEL
 from tuner.units import size_text
 
 _LEAST_HEIGHT = 660
@@ -36,13 +38,12 @@ _MARK_PX = 14
 
 
 class _Panel(NamedTuple):
-    """One of the two plots: its y axis, columns (middle, low, high), number format, interval."""
+    """One of the two plots: its y axis, columns (middle, low, high), and number format."""
 
     axis: str
     domain: tuple[float, float]
     columns: tuple[str, str, str]
     text: Callable[[float], str]
-    interval: str
 
 
 class _CurvePoint(NamedTuple):
@@ -56,10 +57,8 @@ class _CurvePoint(NamedTuple):
     text: str
 
 
-_SPEEDUP = _Panel(
-    "y", (0.5, 0.915), ("speedup", "speedup_low", "speedup_high"), ratio_text, "interval"
-)
-_TIME = _Panel("y2", (0.0, 0.45), ("median_s", "low_s", "high_s"), time_text, "95 %")
+_SPEEDUP = _Panel("y", (0.5, 0.915), ("speedup", "speedup_low", "speedup_high"), ratio_text)
+_TIME = _Panel("y2", (0.0, 0.45), ("median_s", "low_s", "high_s"), time_text)
 
 
 def curves(
@@ -72,7 +71,8 @@ def curves(
 ) -> Figure:
     """Return speed-up above and time below, on one axis of bytes.
 
-    cells: the cells of one operation, pattern and layout, with their speed-ups.
+    cells: the cells of one operation, pattern and layout, with their speed-ups, and the `level` of
+    the intervals of these.
     default: the method that speed-up is relative to.
     selected: the selection of the table: bytes_low, bytes_high, method, status, verdict.
     marked_bytes: the size selected on the page.
@@ -125,15 +125,16 @@ def _shown(cells: pd.DataFrame, panel: _Panel) -> tuple[float, float]:
 def _points(cells: pd.DataFrame, panel: _Panel) -> dict[str, list[_CurvePoint]]:
     """Return the points of each method that has any, in order of size."""
     points: dict[str, list[_CurvePoint]] = {}
-    columns = ["method", "x", *panel.columns, "size_bytes", "bytes", "n", "launches"]
-    for method, x, y, low, high, size, mean, n, launches in zip(
+    columns = ["method", "x", *panel.columns, "level", "size_bytes", "bytes", "n", "launches"]
+    for method, x, y, low, high, sure, size, mean, n, launches in zip(
         *(cells[column].tolist() for column in columns), strict=True
     ):
         if math.isnan(y):
             continue
         text = f"{size_text(mean)}: {panel.text(y)}"
         if high > low:
-            text += f"<br>{panel.interval} {panel.text(low)} – {panel.text(high)}"
+            its_level = LEVEL if panel is _TIME else sure
+            text += f"<br>{panel.text(low)} – {panel.text(high)} at {level_text(its_level)} %"
         text += f"<br>{n} samples, {launches} launches"
         points.setdefault(method, []).append(_CurvePoint(x, y, low, high, size, text))
     return points

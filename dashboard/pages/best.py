@@ -32,7 +32,8 @@ from dashboard.web import OpenStore
 from dashboard.widgets import card, data_table, href
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
-from tuner.selection.evidence import verdict
+from tuner.domain.tables import Point
+from tuner.selection.evidence import certainty, verdict
 from tuner.store.cells import KEY
 from tuner.store.store import Store
 from tuner.units import size_text
@@ -102,7 +103,15 @@ def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:
     return decided.speedups(store, rows[taken]).assign(
         settled=np.array([point.settled for point in its], bool),
         verdict=[verdict(point, "×") for point in its],
+        told=[_told(store, str(rows["system"].iloc[0]), point) for point in its],
     )
+
+
+def _told(store: Store, system: str, point: Point) -> str:
+    """Return what this campaign decides, and the table, if others made it too, in lines."""
+    said = {"This campaign alone": point} | decided.in_table(store, system, point)
+    lines = [f"{by}: {verdict(its, '×')}" for by, its in said.items()]
+    return "<br>".join(filter(None, [*lines, certainty(said.values())]))
 
 
 def _fastest(contents: Iterable[Cell], rows: pd.DataFrame, layout: str) -> pd.DataFrame:
@@ -115,12 +124,12 @@ def _fastest(contents: Iterable[Cell], rows: pd.DataFrame, layout: str) -> pd.Da
     fastest = rows.loc[rows.groupby("size_bytes")["median_s"].idxmin()]
     settled = (fastest["speedup_low"] > 1) | (fastest["method"] == default)
     words = settled.map({True: "the fastest", False: "no significant difference"})
-    return fastest.assign(settled=settled, verdict=words)
+    return fastest.assign(settled=settled, verdict=words, told=words)
 
 
 _NUMBERS = [
     *("procs", "nodes", "ppn", "oversubscribed", "size_bytes", "bytes", "method", "default"),
-    *("median_s", "speedup", "speedup_low", "speedup_high", "settled", "verdict"),
+    *("median_s", "speedup", "speedup_low", "speedup_high", "level", "settled", "verdict"),
 ]
 
 

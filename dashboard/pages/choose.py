@@ -21,9 +21,9 @@ from dashboard.widgets import Option, badge, card, commands, href, key, method_n
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, NO_DATA_BYTES
 from tuner.domain.records import NAME
-from tuner.domain.tables import DEFAULT, UNSOAKED, WON, Point
+from tuner.domain.tables import Point
 from tuner.machine.systems import unreal
-from tuner.selection.evidence import stand_in, verdict
+from tuner.selection.evidence import certainty, stand_in, verdict
 from tuner.store.store import Store
 from tuner.units import size_text
 
@@ -190,9 +190,8 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     where.append(f"in {point.launches} launch{'es' * (point.launches != 1)}")
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
     measured = f"Measured {', '.join(where)}."
-    # Other verdicts have no interval.
-    if point.level and point.status in (*WON, DEFAULT, UNSOAKED) and not point.filled:
-        measured += f" The interval holds with {100 * point.level:.4g} %."
+    if sure := certainty([point]):
+        measured += f" {sure.capitalize()}."
     lines.append(html.P(measured, className="hint"))
     far = size != point.case.bytes or degree != point.mmax
     marks: list[Component] = []

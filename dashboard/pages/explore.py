@@ -37,7 +37,7 @@ from tuner.domain.flat import columns, take
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.machine.systems import unreal
-from tuner.selection.evidence import verdict
+from tuner.selection.evidence import level_text, verdict
 from tuner.store.store import Store
 from tuner.studies import products
 from tuner.units import size_text
@@ -124,7 +124,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     cells = cells.merge(gained, on=["size_bytes", "method"])
     if choice.query.operation in RULED_OPERATIONS:
         of_decisions = decided.speedups(store, cells)
-        # Nothing is decided on `auto`, nor on schemes beside the best.
+        # Nothing is decided on `auto`, on schemes beside the best, and on what is never chosen.
         known = of_decisions["speedup"].notna()
         cells.loc[known, decided.SPEEDUPS] = of_decisions.loc[known, decided.SPEEDUPS]
     cells = cells.sort_values(["size_bytes", "median_s"], ignore_index=True)
@@ -282,12 +282,13 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
         even = not is_default and not (row["speedup_low"] > 1 or row["speedup_high"] < 1)
         # One sample, as on a simulated machine, has no interval.
         interval = interval_text(row["low_s"], row["high_s"], time_text)
-        around = interval_text(row["speedup_low"], row["speedup_high"], ratio_text)
+        shown = row["n"] > 1 and not is_default
+        around = interval_text(row["speedup_low"], row["speedup_high"], ratio_text) if shown else ""
         texts = (
             time_text(row["median_s"]),
             interval if row["n"] > 1 else "",
             "default" if is_default else ratio_text(row["speedup"]),
-            around if row["n"] > 1 and not is_default else "",
+            around and f"{around} at {level_text(row['level'])} %",
             *(time_text(row[column]) for column in _PRODUCT_COLUMNS if of_products),
             f"{row['n']} in {row['launches']}",
             share_text(row["above_2_medians"]),
@@ -300,16 +301,13 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
 
 
 def _verdict(store: Store, cell: pd.DataFrame) -> list[Component]:
-    """Return what this campaign decides at the size, and how sure its intervals are."""
+    """Return what this campaign decides at the size, and the table, if others made it too."""
     points = decided.points_of(store, cell.iloc[:1])
     if not points or points[0] is None:
         return []
-    (point,) = points
-    lines: list[Component] = [html.P(f"This campaign alone: {verdict(point, '×')}.")]
-    if point.level:
-        text = f"Intervals of speed-ups hold with {100 * point.level:.4g} %."
-        lines.append(html.P(text, className="hint"))
-    return lines
+    said = {"This campaign alone": points[0]}
+    said |= decided.in_table(store, str(cell["system"].iloc[0]), points[0])
+    return [html.P(f"{by}: {verdict(point, '×')}.") for by, point in said.items()]
 
 
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:

@@ -169,7 +169,7 @@ def _changes(store: Store, choice: HistoryChoice) -> Component:
         "Operation",
         "Mean time",
         "Changed cells",
-        "Largest change",
+        f"Largest change, {100 * stats.LEVEL:g} %",
         "MPI",
         "Links",
     )

@@ -37,6 +37,7 @@ from dashboard.widgets import (
 from tuner.domain.records import NAME
 from tuner.domain.tables import OPEN, UNSOAKED
 from tuner.export.forms import FORMS
+from tuner.selection.evidence import certainty
 from tuner.selection.next_step import summary
 from tuner.store.store import Store
 from tuner.units import bytes_text
@@ -47,10 +48,10 @@ ALL = "all"  # operations
 _MOST_LINES = 4000  # of a pasted table
 
 _HINT = (
-    "The first rule that matches and whose method is applicable is used. Speed-ups are ranges over "
-    "the rule's sizes, or the interval of one size. Grey: the measurements do not decide, or the "
-    "faster method still has to pass its soak (`switchpoint soak`). Bytes: mean message size; for "
-    "collectives, the block of a rank, or the whole vector (bcast, reduce, allreduce)."
+    "The first rule that matches and whose method is applicable is used. Grey: the measurements do "
+    "not decide, or the faster method still has to pass its soak (`switchpoint soak`). Bytes: mean "
+    "message size; for collectives, the block of a rank, or the whole vector (bcast, reduce, "
+    "allreduce)."
 )
 _HEADER = ("Case", "Bytes", "Method", "Status", "Verdict", "Soak", "Evidence")
 
@@ -107,11 +108,14 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
     return {
         "settled": html.P(prose(_settled(store, choice.query))),
         "ribbons": [figure, key(table["method"])],
-        "rules": data_table(
-            f"Rules of {choice.query.system} in order of priority",
-            _HEADER,
-            [_row(rule, case, standing) for rule, case in zip(of_table, cases, strict=True)],
-        ),
+        "rules": [
+            html.P(_certainty(store, choice.query), className="hint"),
+            data_table(
+                f"Rules of {choice.query.system} in order of priority",
+                _HEADER,
+                [_row(rule, case, standing) for rule, case in zip(of_table, cases, strict=True)],
+            ),
+        ],
         "export": _export(store, choice.query),
     }
 
@@ -131,6 +135,15 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
         data_cell(evidence),
     )
     return table_row(cells, className="even" if rule.status in (OPEN, UNSOAKED) else None)
+
+
+def _certainty(store: Store, query: TableQuery) -> str:
+    """Return how sure the intervals of the listed rules are."""
+    table = table_of(store, query.system)
+    rules_of = table.rules if table else []
+    listed = [rule.evidence for rule in rules_of if query.operation in (ALL, rule.operation)]
+    said = certainty(listed)
+    return f"{said.capitalize()}." if said else ""
 
 
 def _settled(store: Store, query: TableQuery) -> str:

@@ -52,7 +52,7 @@ def drawn(selected: pd.DataFrame | None = None) -> axes.Figure:
 
 
 def test_speed_ups_have_the_interval_of_the_decision_and_times_one_of_95_per_cent() -> None:
-    for axis, words in (("y", "interval 1."), ("y2", "95 % ")):
+    for axis, words in (("y", "× at 99.96 %"), ("y2", " µs at 95 %")):
         lines = [line for line in drawn()["data"] if line.get("yaxis", "y") == axis]
         texts = [text for line in lines for text in line.get("text") or ()]
         assert any(words in text for text in texts)
@@ -142,7 +142,7 @@ def tile_frame(**of_all: object) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["row", "layout", "size_bytes"])
     frame = frame.assign(bytes=frame["size_bytes"], method="stfw:dims=2", default="direct")
     frame = frame.assign(median_s=1e-5, speedup=1.5, speedup_low=1.4, speedup_high=1.6)
-    frame = frame.assign(settled=[True, False, True, True, True], verdict="1.4 to 1.6 × faster")
+    frame = frame.assign(settled=[True, False, True, True, True], told="1.4 to 1.6 × faster")
     return frame.assign(**of_all)
 
 

@@ -5,7 +5,7 @@ import math
 import re
 import shutil
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard import pages, starting
+from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
@@ -26,11 +27,12 @@ from tests.test_cli import succeed
 from tuner.advice import document
 from tuner.domain.cases import Place
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
+from tuner.export.forms import export
 from tuner.models.fitting import fit
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
-from tuner.selection.evidence import verdict
-from tuner.selection.next_step import summary
+from tuner.selection.evidence import certainty, verdict
+from tuner.selection.next_step import next_step, summary
 from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
 
@@ -165,6 +167,37 @@ def test_the_same_point_says_the_same_on_every_page(decided: tuple[Path, Table])
     assert sum(map(len, tiles.values())) == len(table.points) == 20
 
 
+def test_the_table_of_two_campaigns_says_the_same_everywhere(tmp_path: Path) -> None:
+    """Map and Explore name both what one campaign decides, and what the table does."""
+    for number, name in enumerate(("20261120T034500Z", "20261121T034500Z")):
+        write(tmp_path, Campaign(name=name, launches=2, launch_noise=0.1, seed=number))
+    database = tmp_path / "switchpoint.db"
+    ingest(database, [tmp_path])
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        table = tune(store, system, required_executions=0)
+        alone = store.decisions(system, "20261121T034500Z", "exchange")
+    front = as_html(heat_maps(table.points, "here"))
+    shown = json.loads(succeed("show", "--json", "--database", str(database)))["tables"][0]
+    assert shown["next_step"]["lines"] == next_step(table).lines
+    tiles = tiles_of(database, "exchange")
+    for of_campaign, point, in_json in zip(alone, table.points, shown["points"], strict=True):
+        case, words = point.case, verdict(point, "×")
+        own, by_all = f"This campaign alone: {verdict(of_campaign, '×')}", f"2 campaigns: {words}"
+        tile = tiles[case.layout.procs, case.bytes]
+        assert own in tile.told and f"The table, by {by_all}" in tile.told
+        link = explore.cell_link(system, of_campaign.campaign, of_campaign.case)
+        _, parts = drawn(pages.explore.PAGE, database, f"?{link.partition('?')[2]}")
+        assert f"{own}." in said(parts["verdict"]) and f"{by_all}." in said(parts["verdict"])
+        where = f"?o=exchange&r={case.layout.nodes}x{case.layout.ppn}&b={case.bytes}"
+        _, parts = drawn(pages.choose.PAGE, database, f"{where}&d={point.mmax}")
+        assert words in said(parts["answer"])
+        assert escape(words) in front
+        assert in_json["verdict"] == verdict(point)
+    pairs = zip(alone, table.points, strict=True)
+    assert any(verdict(one) != verdict(both) for one, both in pairs)
+
+
 def test_the_table_says_what_show_prints(decided: tuple[Path, Table]) -> None:
     database, table = decided
     _, parts = drawn(pages.table.PAGE, database, f"?o={pages.table.ALL}")
@@ -172,6 +205,10 @@ def test_the_table_says_what_show_prints(decided: tuple[Path, Table]) -> None:
     for rule in table.rules:
         assert verdict(rule.evidence, "×") in said(parts["rules"])
         assert verdict(rule.evidence) in shown
+    sure = certainty(rule.evidence for rule in table.rules)
+    assert sure == "intervals by size are ranges, which have no level"
+    assert f"{sure}\n" in shown and sure[1:] in said(parts["rules"])
+    assert all(f" {sure}\n" in export(table, form) for form in ("table", "header"))
     words = summary(table)
     assert words in shown
     assert re.findall(r"\w+", said(parts["settled"]).lower()) == re.findall(r"\w+", words.lower())

@@ -6,7 +6,7 @@ from typing import Any
 import templates
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
-from tuner.selection.evidence import verdict
+from tuner.selection.evidence import certainty, verdict
 from tuner.selection.next_step import summary
 
 
@@ -15,7 +15,12 @@ def render(template: str, table: Table, **values: Any) -> str:
     return templates.render(
         template,
         provenance=_provenance(table.provenance),
-        notes=[*trust.notes(table.provenance), *_of_soaks(table), summary(table)],
+        notes=[
+            *trust.notes(table.provenance),
+            *_of_soaks(table),
+            *filter(None, [certainty(rule.evidence for rule in table.rules)]),
+            summary(table),
+        ],
         reason=partial(
             reason, executions=soaks.executions(table), lender=lender_of(table.provenance)
         ),

@@ -17,6 +17,7 @@ from tuner.domain.tables import (
     EQUAL,
     FASTER_HERE,
     FASTER_TOGETHER,
+    OPEN,
     UNSOAKED,
     WON,
     Point,
@@ -40,12 +41,12 @@ def verdict(point: Point, times: str = "x") -> str:
             return f"{default}; {point.challenger}, as at the sizes around, waits for its soak"
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
     if point.status in WON:
-        ranges = point.level is None and point.ratio_low != point.ratio_high
-        said = f"{_is_faster(point, times)} than {default}{', by size' * ranges}"
+        said = f"{_is_faster(point, times)} than {default}{_by_size(point)}"
         return said + _LIMITED.get(point.status, "")
     if point.status == DEFAULT:
         slower = _multiples(point.ratio, point.ratio_low, point.ratio_high)
         next_best = f"; next {point.challenger}, {slower} {times} slower" if slower else ""
+        next_best += _by_size(point) if slower else ""
         return f"{default} is best{next_best}"
     if point.status == EQUAL:
         return f"{default} is within {100 * math.expm1(NEGLIGIBLE):.0f} % of the best"
@@ -54,6 +55,38 @@ def verdict(point: Point, times: str = "x") -> str:
         own = _open(point) if point.method == default else here
         return f"{point.method}, as at the sizes around; {own}"
     return f"{default}; {_open(point)}"
+
+
+def certainty(points: Iterable[Point]) -> str:
+    """Return how sure the intervals in the verdicts on points are; "" where these have none."""
+    shown = [point for point in points if _has_interval(point)]
+    levels = sorted({point.level for point in shown if point.level is not None})
+    ranges = "those by size are ranges, which have no level" if any(map(_by_size, shown)) else ""
+    if not levels:
+        return ranges.replace("those", "intervals")
+    ends = dict.fromkeys(map(level_text, (levels[0], levels[-1])))
+    which = "intervals hold" if len(shown) > 1 else "the interval holds"
+    hold = f"{which} with {' to '.join(ends)} %"
+    return f"{hold}; {ranges}" if ranges else hold
+
+
+def level_text(level: float) -> str:
+    """Return the probability of an interval in per cent, rounded down."""
+    return f"{math.floor(1e4 * level + 1e-6) / 100:g}"
+
+
+def _has_interval(point: Point) -> bool:
+    """Return whether the verdict on a point shows the ends of an interval or a range."""
+    if point.ratio_low is None or point.ratio_low == point.ratio_high:
+        return False
+    if point.filled:
+        return point.status == OPEN and point.method != DEFAULT_METHODS[point.case.operation]
+    return point.status in (*WON, DEFAULT, UNSOAKED)
+
+
+def _by_size(point: Point) -> str:
+    """Return the mark of a range over several sizes."""
+    return ", by size" if point.level is None and _has_interval(point) else ""
 
 
 def stand_in(measured: str) -> str:

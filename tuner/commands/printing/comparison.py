@@ -6,6 +6,7 @@ from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES
 from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
 from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced, Subject
+from tuner.stats import LEVEL
 from tuner.units import multiple_text, size_text
 
 SHOWN_CHANGES = 20
@@ -54,7 +55,8 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
         return
     _show_operations(comparison.operations, out)
     out.print()
-    table = Columns("operation", "pattern", "nodes x ppn", "bytes", "method", "time B / A")
+    ratio = f"time B / A ({LEVEL:.0%})"
+    table = Columns("operation", "pattern", "nodes x ppn", "bytes", "method", ratio)
     for change in changes[:SHOWN_CHANGES]:
         where, case = change.where, change.where.case
         table.add_row(

@@ -16,7 +16,7 @@ from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
 from tuner.files import printable
 from tuner.selection import soaks, trust
-from tuner.selection.evidence import have_filled, verdict
+from tuner.selection.evidence import certainty, have_filled, verdict
 from tuner.selection.next_step import summary
 from tuner.selection.unmeasured import regimes
 from tuner.units import bytes_text, degree_text, significant, span_text
@@ -132,6 +132,8 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
             "(i) inferred from measured layouts of the same kind; the evidence is that of the "
             "nearest one with this choice"
         )
+    if sure := certainty(rule.evidence for rule in table.rules):
+        out.print(sure)
     if any(filled):
         out.print("(f) some of the sizes are open, and take the method of their neighbours")
     for note in soaks.notes(table):
