@@ -1,4 +1,5 @@
 /* Counts of dispatched calls. */
+#define _POSIX_C_SOURCE 200809L
 #include "report.h"
 
 #include <limits.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { WAY_BYTES = 400, UNSELECTED = INT_MAX };
 
@@ -77,9 +79,18 @@ static void print(const struct tally *tally) {
             (long long)tally->bytes_least, (long long)tally->bytes_most);
 }
 
+/* A handler of signals that ends the program may have interrupted the lock's holder. */
+static bool locked(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec++;
+  return pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
 void report_end(const swp_table *table) {
-  if (!report_on)
+  if (!report_on || !locked())
     return;
+  report_on = false;
   fprintf(stderr, "switchpoint: %d rules; calls on rank 0:\n", swp_table_rules(table));
   if (tallies == NULL || tallies->operation == UNSELECTED)
     fprintf(stderr, "switchpoint: no call had a rule with a method other than vendor\n");
@@ -89,5 +100,5 @@ void report_end(const swp_table *table) {
     free(tallies);
     tallies = next;
   }
-  report_on = false;
+  pthread_mutex_unlock(&lock);
 }

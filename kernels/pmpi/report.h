@@ -1,4 +1,4 @@
-/* The report of dispatched calls, printed at MPI_Finalize if SWITCHPOINT_REPORT is set. */
+/* The report of dispatched calls, printed if SWITCHPOINT_REPORT is set when the program ends. */
 #ifndef SWP_REPORT_H
 #define SWP_REPORT_H
 
@@ -19,7 +19,7 @@ void report_passed(enum swp_operation operation, const char *method, const char 
    method is selected, and why. */
 void report_left(const char *function, const char *why);
 
-/* Writes the report to stderr. */
+/* Writes the report to stderr, once. */
 void report_end(const swp_table *table);
 
 #endif

@@ -27,7 +27,8 @@ struct settings {
 };
 
 static swp_table *table;
-static bool world; /* between MPI_Init and MPI_Finalize */
+static bool world;    /* between MPI_Init and MPI_Finalize */
+static pid_t process; /* a child that it forks must not report */
 static int sessions;
 static bool over; /* an MPI in which calls were dispatched has ended: never again */
 
@@ -87,6 +88,7 @@ static void begin_world(void) {
     swp_table_free(&read);
   if (!layout_begin())
     startup_abort("cannot find the nodes of all ranks: no memory, or an MPI call failed");
+  process = getpid();
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
   planned_on = swp_table_has(table, SWP_EXCHANGE);
@@ -137,6 +139,21 @@ EXPORTED int MPI_Finalize(void) {
   }
   world = false;
   return finalize_next();
+}
+
+static void report(void) {
+  if (world && getpid() == process)
+    report_end(table);
+}
+
+EXPORTED int MPI_Abort(MPI_Comm comm, int code) {
+  report();
+  return PMPI_Abort(comm, code);
+}
+
+/* A program that ends without MPI_Finalize. */
+static void __attribute__((destructor)) leave(void) {
+  report();
 }
 
 #ifdef SWP_HAVE_SESSIONS

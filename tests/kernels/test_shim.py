@@ -159,6 +159,15 @@ def test_the_report_tells_what_was_dispatched(kernels: Kernels, tmp_path) -> Non
     assert done.returncode == 0 and "switchpoint" not in done.stderr
 
 
+@pytest.mark.parametrize("end", ["exit", "abort"])
+def test_programs_without_finalize_have_a_report(any_kernels: Kernels, tmp_path, end: str) -> None:
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\nrule op=alltoall method=bruck\n")
+    done = run_shimmed(any_kernels, "swp_mix", 1, "5", "64", "0", end, table=table)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("switchpoint: alltoall")]
+    assert lines == ["switchpoint: alltoall by bruck: 5 calls of 64 to 64 bytes"], done.stderr
+
+
 def test_the_report_names_what_ran_when_a_selected_method_cannot(
     kernels: Kernels, tmp_path
 ) -> None:
