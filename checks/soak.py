@@ -12,15 +12,9 @@ from checks import scales
 from checks.campaign import LaunchesCheck
 from checks.collective import MOST_CALLED
 from tuner.campaign import order
+from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.domain.operations import COLLECTIVES, sized
 from tuner.rawfile import keeping
-
-HANG_LIMIT_S = 60.0
-
-
-def pattern_of(operation: str) -> str:
-    """Return the pattern that a soak sends."""
-    return "blocks" if operation in COLLECTIVES else "random:degree=6,seed=1"
 
 
 class SoakCheck(LaunchesCheck):
@@ -39,7 +33,7 @@ class SoakCheck(LaunchesCheck):
     @property
     def launch_limit_s(self) -> float:
         """Return the time limit of a launch in seconds, including the time to detect a hang."""
-        return self.budget_s + HANG_LIMIT_S + 30
+        return self.budget_s + SOAK_LIMIT_S
 
     @property
     def raw_name(self) -> str:
@@ -93,7 +87,7 @@ class soak(SoakCheck):
     @run_after("init")
     def set_kind(self):
         """Set the pattern; four collectives are soaked by default, as in campaigns."""
-        self.pattern = pattern_of(self.kind)
+        self.pattern = order.soaked_pattern(self.kind)
         if self.kind in ("exchange", "discovery", *MOST_CALLED):
             self.tags = {"soak"}
 
@@ -138,15 +132,11 @@ if WANTED := os.environ.get(order.SOAKS):
         @property
         def starts(self) -> list[list[int]]:
             """Return all launches as one start, but for those of methods that need their own."""
-            apart = [n for n in self.numbers if self.wanted.launches[n].is_apart]
-            together = [n for n in self.numbers if n not in apart]
-            return [each for each in (together, *([n] for n in apart)) if each]
+            return self.wanted.starts(self.numbers)
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
             """Return options for the sizes at which the methods of an operation won."""
-            launch = self.wanted.launches[number]
             options = super().measured_options(number, pattern)
             for name in ("--methods", "--sizes", "--executions"):  # races have their own
                 del options[name]
-            its = {"--op": launch.operation, "--pattern": pattern_of(launch.operation)}
-            return options | its | launch.options
+            return options | self.wanted.launches[number].options

@@ -20,6 +20,7 @@ from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
 from tuner.advice.running import Application
+from tuner.advice.site import Site
 from tuner.advice.trial import PairedRuns
 from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
@@ -211,24 +212,48 @@ def test_without_a_store_everything_is_to_be_measured() -> None:
     assert document.advice(found).to_measure[0].call == "Alltoall"
 
 
-def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
+def site(*launcher: str, procs: int = 2) -> Site:
+    """Return where a program runs that is started by these words."""
     mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
-    kernels = BuiltKernels(mpi, Path(), Path())
+    app = Application(mpi, Path(), procs, ["app"], launcher)
+    return Site.of(app, BuiltKernels(mpi, Path(), Path()))
+
+
+def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
     for late_s, arrival_s in ((2e-4, 6e-4), (0.0, 0.0), (0.9, measuring.LATEST_S)):
         calls = [tally("Bcast", 8, 0.4), tally("Bcast", 4096, 0.1), tally("Gather", 8, 0.2)]
         its = parse(content(*calls, late_s=(0.0, late_s)))
-        cases = measuring.cases_of(mix.mix(its, None).to_measure, kernels)
-        found = [(case.operation, case.sizes, case.arrival_s) for case in cases]
+        cases = measuring.cases_of(mix.mix(its, None).to_measure, site())
+        found = [(case.operation, case.sizes, case.arrival_s, case.weight) for case in cases]
         assert found == [
-            ("bcast", [8, 4096], pytest.approx(arrival_s)),
-            ("gather", [8], 0.0),  # of which no call was sampled
+            ("bcast", [8, 4096], pytest.approx(arrival_s), pytest.approx(0.5)),
+            ("gather", [8], 0.0, pytest.approx(0.2)),  # of which no call was sampled
         ]
 
 
+def test_cells_are_measured_by_the_launcher_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_PARTITION", "cpu")
+    two = site("srun", "--mpi=pmi2", procs=4)
+    assert two.system.endswith(":cpu")
+    of_all, of_half = two.start(2, 2, 4), two.start(1, 2, 2)
+    assert of_all and of_all.argv_prefix == ["srun", "--mpi=pmi2", "-n", "4"]
+    assert of_half
+    assert of_half.argv_prefix[2:] == ["--nodes=1", "--ntasks-per-node=2", "-n", "2"]
+    assert two.start(3, 2, 4) is None  # uneven in another way than the launcher's
+    other = site("launch", procs=4)
+    assert other.start(2, 2, 4) and other.start(1, 2, 2) is None
+    here = site(procs=4)
+    assert here.start(1, 2, 2) and here.start(2, 2, 4) is None
+    calls = content(tally("Bcast", 8, 0.4))
+    for its, system in ((here, "local:cpu"), (two, two.system)):
+        (case,) = measuring.cases_of(mix.mix(parse(calls), None).to_measure, its)
+        assert (case.system, case.scale) == (system, "2_on_1_node")
+    assert not measuring.cases_of(mix.mix(parse(calls), None).to_measure, other)
+
+
 def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
-    kernels = BuiltKernels(Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec"), Path(), Path())
     its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
-    (case,) = measuring.cases_of(its.to_measure, kernels)
+    (case,) = measuring.cases_of(its.to_measure, site())
     assert (case.operation, case.sizes) == ("barrier", [1])
 
 
@@ -412,6 +437,9 @@ def test_the_cost_of_recording_is_that_of_the_untouched_runs() -> None:
     for recorded_s, said in ((2.02, "1.0 % longer"), (1.9, "5.0 % less"), (None, "")):
         lines = [*document.outcome(replace(its, recorded_s=recorded_s))]
         assert any(f"the recorded run took {said} than" in line for line in lines) == bool(said)
+    known = document.proved(its, Proof.of([(2.0, 1.0), (2.1, 1.0), (2.2, 1.0)]))
+    for recorded_s, said in ((2.01, "costs less"), (2.15, "below their diff"), (2.3, "may cost")):
+        assert said in " ".join(document.outcome(replace(known, recorded_s=recorded_s)))
 
 
 def test_a_table_that_slows_down_does_not_save() -> None:

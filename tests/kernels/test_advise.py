@@ -22,7 +22,9 @@ from tests.kills import end, launches, lost, started_for
 from tuner.advice import measuring, saved, trial
 from tuner.advice.document import Advice
 from tuner.advice.running import Application, mpi_of
+from tuner.advice.site import Site
 from tuner.advice.trial import BudgetError, PairedRuns, TableError
+from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase
 from tuner.machine.mpi import find_mpis
 from tuner.machine.systems import LOCAL, BuiltKernels
@@ -140,11 +142,12 @@ def test_a_failed_launch_leaves_what_others_have_measured(
     fails = 'case "$*" in *"--op alltoall"*) echo no memory >&2; exit 3 ;; esac'
     bench = script(tmp_path / "bench", f'{fails}\nexec "{any_kernels.build}/bench/swpbench" "$@"')
     built = BuiltKernels(any_kernels.mpi, any_kernels.build, Path(bench))
+    app = Application(any_kernels.mpi, any_kernels.build, 1, ["app"])
     cases = [
         PlannedCase(LOCAL, any_kernels.mpi.name, name, "blocks", "1_on_1_node", 1, 1, [8])
         for name in ("alltoall", "bcast")
     ]
-    systems, failure = measuring.measure(cases, built, 1.0)
+    systems, failure = measuring.measure(cases, Site.of(app, built), 1.0)
     assert "alltoall blocks on 1 processes (launch 0)" in failure and "\n" not in failure
     with Store.open(tmp_path / "results/switchpoint.db", readonly=True) as store:
         assert [*store.systems()["system"]] == systems
@@ -168,6 +171,40 @@ def tabled(any_kernels: Kernels, tmp_path: Path) -> Path:
     with Store.open(results / "switchpoint.db") as store:
         tune(store, str(store.systems()["system"].iloc[0]), required_executions=0)
     return results
+
+
+def test_a_program_gains_by_the_table_that_it_uses(any_kernels: Kernels, tmp_path: Path) -> None:
+    spec = replace(ALLTOALL, environment=any_kernels.mpi.name, methods=("vendor", "shared"))
+    spec = replace(spec, times=lambda method, size: 2e-6 if method == "shared" else 4e-6)
+    ingest(tmp_path / "switchpoint.db", synthetic.write(tmp_path, spec))
+    with Store.open(tmp_path / "switchpoint.db") as store:
+        system = str(store.systems()["system"].iloc[0])
+        tune(store, system, required_executions=0)
+    program = any_kernels.build / "tests/swp_mix"
+    options = ["--system", system, "--budget", "8s", "--json"]  # too little to measure
+    done = advised(any_kernels, tmp_path, program, "2000", "64", "0", options=options)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["pairs"] and said["verdict"] != "failed"
+    assert "alltoall by shared: 2000 calls of 64 to 64 bytes" in said["dispatched"]
+    assert not started_for(tmp_path)
+
+
+@pytest.mark.nightly
+def test_two_starts_agree_on_what_a_program_gains(any_kernels: Kernels, tmp_path: Path) -> None:
+    program = any_kernels.build / "tests/swp_mix"
+    ends = []
+    for name in ("one", "other"):
+        options = ["--budget", "240s", "--json"]
+        done = advised(
+            any_kernels, tmp_path / name, program, "300000", "4096", "0", options=options
+        )
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        if said["high"] is not None:
+            ends.append((said["low"], said["high"]))
+        assert not started_for(tmp_path / name)
+    assert not ends or max(low for low, _ in ends) <= min(high for _, high in ends)
 
 
 def kept(results: Path) -> list[Advice]:
@@ -362,7 +399,8 @@ def test_a_program_in_python_is_advised_on(
     assert {each["call"]: each["count"] for each in said["calls"]}["Bcast"] == 50
 
 
-KILLS = (signal.SIGTERM, signal.SIGKILL)
+KILLS = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 1}
+"""The exit codes of a command that is ended by these signals."""
 
 
 @pytest.mark.parametrize(
@@ -374,7 +412,7 @@ def test_nothing_is_left_running(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
     words = command(kernels.build / "tests/swp_mix", "1000000", "64", "1000")
     code, said = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile/*")))
-    assert code == (128 + number if number == signal.SIGTERM else -number), said
+    assert code == KILLS[number], said
 
 
 def test_a_killed_run_keeps_what_it_has_measured(
@@ -387,3 +425,9 @@ def test_a_killed_run_keeps_what_it_has_measured(
     code, said = end(words, tmp_path, signal.SIGKILL, lambda: lost(tmp_path))
     assert code == -signal.SIGKILL, said
     assert launches(tmp_path) and not lost(tmp_path)
+    (name,) = PLANS.campaigns()
+    code, said = end(
+        words, tmp_path, signal.SIGTERM, lambda: any(tmp_path.glob("*/switchpoint.table"))
+    )
+    assert "continuing with what an interrupted start has measured" in said
+    assert PLANS.campaigns() == [name], said  # whose race goes on

@@ -6,23 +6,25 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from signal import SIGINT
 
 from tuner.advice.mix import Said
 from tuner.advice.profile import Calls
-from tuner.advice.running import Invocation, RunError, run
+from tuner.advice.running import Invocation, RunError, last_text, run
+from tuner.advice.site import Site
 from tuner.campaign.looks import PROBE
-from tuner.campaign.order import PLANS, keep_finished
+from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.racing import FAILED, Start, Starts
-from tuner.campaign.reframe import CONFIGS, Call
+from tuner.campaign.reframe import CONFIGS, DispatchError
 from tuner.campaign.soaking import SoakSite
+from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
-from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import python_path, scratch_directory
-from tuner.machine.systems import LOCAL, BuiltKernels
-from tuner.paths import new_campaign
+from tuner.machine.mpi import LaunchCommand, python_path, scratch_directory
+from tuner.paths import new_campaign, only_here
 from tuner.rawfile import keeping
 
 LEAST_S = 25.0
@@ -38,32 +40,40 @@ SIZES = 4
 """Most sizes of a case, those that may add most first."""
 
 
-def cases_of(wanted: Sequence[Said], kernels: BuiltKernels) -> list[PlannedCase]:
-    """Return the cases of the calls to measure, on one node, the most promising first.
+def cases_of(wanted: Sequence[Said], site: Site) -> list[PlannedCase]:
+    """Return the cases of the calls to measure, on layouts that start, the most promising first.
 
-    Ranks arrive apart as in the most promising calls of the case.
+    Ranks arrive apart as in the most promising calls of the case. Cases weigh as many seconds as
+    they may add.
     """
-    sizes: dict[tuple[str, int], list[int]] = defaultdict(list)
-    arrivals_s: dict[tuple[str, int], float] = {}
+    sizes: dict[tuple[str, int, int, int], list[int]] = defaultdict(list)
+    first: dict[tuple[str, int, int, int], Calls] = {}
+    weights: dict[tuple[str, int, int, int], float] = defaultdict(float)
     for said in wanted:
         shape = said.calls.shape
-        its = sizes[shape.operation, shape.procs]
+        key = shape.operation, shape.nodes, shape.ppn, shape.procs
         items = max(round(shape.bytes / ITEM), 1)
         size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM
-        if shape.nodes == 1 and size not in its and len(its) < SIZES:
-            its.append(size)
-            arrivals_s.setdefault((shape.operation, shape.procs), _arrival_s(said.calls))
-    cores = this_machine.available_cores()
+        if size not in sizes[key] and len(sizes[key]) < SIZES and site.start(*key[1:]):
+            sizes[key].append(size)
+            first.setdefault(key, said.calls)
+            weights[key] += said.more_s
+    environment = site.kernels.mpi.name
     return [
         PlannedCase(
-            *(LOCAL, kernels.mpi.name, operation, "blocks", f"{procs}_on_1_node", procs, procs),
+            *(site.system, environment, operation, "blocks", _scale(nodes, procs), procs, ppn),
             sorted(its),
-            oversubscribed=procs > cores,
-            arrival_s=arrivals_s[operation, procs],
+            oversubscribed=site.is_crowded(first[operation, nodes, ppn, procs].shape),
+            arrival_s=_arrival_s(first[operation, nodes, ppn, procs]),
+            weight=weights[operation, nodes, ppn, procs],
         )
-        for (operation, procs), its in sizes.items()
+        for (operation, nodes, ppn, procs), its in sizes.items()
         if its
     ]
+
+
+def _scale(nodes: int, procs: int) -> str:
+    return f"{procs}_on_{nodes}_node{'s' * (nodes > 1)}"
 
 
 def _arrival_s(calls: Calls) -> float:
@@ -72,34 +82,41 @@ def _arrival_s(calls: Calls) -> float:
     return min((calls.spread_s or 0.0) * (procs + 1) / (procs - 1), LATEST_S)
 
 
-def measure(
-    cases: list[PlannedCase], kernels: BuiltKernels, seconds: float
-) -> tuple[list[str], str]:
+def measure(cases: list[PlannedCase], site: Site, seconds: float) -> tuple[list[str], str]:
     """Race the cases for a time; return the systems of the results, and what failed, else "".
 
-    Finished launches are kept whatever happens.
+    Finished launches are kept whatever happens. A race of the cases that was interrupted goes on.
 
     Raises:
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
-    campaign = new_campaign()
-    stage = scratch_directory() / f"advise-{campaign}"
-    stage.mkdir(parents=True)
-    plan = RacePlan(campaign, str(CONFIGS["local"]), seconds, cases, stage=str(stage), in_job=True)
-    PLANS.save(plan, PLANS.path_of(campaign))
-    starts = {
-        number: _start(case, campaign, kernels, {"--op": case.operation, "--pattern": case.pattern})
-        for number, case in enumerate(cases)
-    }
-    widest = min(cases, key=lambda case: (case.oversubscribed, -case.procs))
-    probe = _start(widest, campaign, kernels, PROBE)
-    file = stage / "starts.json"
-    place = PLANS.path_of(campaign).absolute(), LOCAL, kernels.mpi.name
-    Starts(*place, kernels.swpbench.absolute(), starts, probe).save(file)
+    plan = next((its for its in reversed(_interrupted(site)) if _covers(its, cases)), None)
+    if plan is None:
+        name = new_campaign()
+        stage = str(scratch_directory() / f"advise-{name}")
+        plan = RacePlan(name, str(CONFIGS["local"]), 0.0, cases, stage=stage, in_job=True)
+        plan.advises = site.app.name
+    with only_here(plan.campaign):
+        return _race(plan, site, seconds)
+
+
+def _race(plan: RacePlan, site: Site, seconds: float) -> tuple[list[str], str]:
+    plan.budget_s = plan.spent_s + seconds
+    stage, file = Path(plan.stage), PLANS.path_of(plan.campaign).absolute()
+    stage.mkdir(parents=True, exist_ok=True)
+    PLANS.save(plan, file)
+    starts = {}
+    for number, case in enumerate(plan.cases):
+        options = {"--op": case.operation, "--pattern": case.pattern}
+        starts[number] = _start(case, site, plan.campaign, options)
+    widest = min(plan.cases, key=lambda case: (case.oversubscribed, -case.procs))
+    probe = _start(widest, site, plan.campaign, PROBE)
+    place = file, site.system, site.kernels.mpi.name
+    Starts(*place, site.kernels.swpbench.absolute(), starts, probe).save(stage / "starts.json")
     log, failure = stage / "race.log", ""
     try:
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "tuner.campaign.racing", str(file)]
+            command = [sys.executable, "-m", "tuner.campaign.racing", str(stage / "starts.json")]
             start = Invocation(command, {"PYTHONPATH": python_path()})
             run(start, output, output, stage, at_kill=SIGINT)  # by which it keeps launches
     except RunError as error:
@@ -107,20 +124,113 @@ def measure(
         said = [line.removeprefix(FAILED) for line in lines if line.startswith(FAILED)]
         failure = one_line("; ".join(said) or (lines[-1] if lines else str(error)))
     finally:
+        keep_finished(plan.campaign, str(stage))
+        shutil.rmtree(stage, ignore_errors=True)
+    return _systems(plan), failure
+
+
+def interrupted(site: Site) -> list[str]:
+    """Return the systems of launches whose results earlier advice on the program has not used.
+
+    Those that had finished are kept first.
+    """
+    plans = _interrupted(site)
+    for plan in plans:
+        keep_finished(plan.campaign, plan.stage)
+    return sorted({system for plan in plans for system in _systems(plan)})
+
+
+def end(site: Site) -> None:
+    """Record that advice on the program has used all results."""
+    for plan in _interrupted(site):
+        plan.advises = ""
+        PLANS.save(plan, PLANS.path_of(plan.campaign))
+
+
+def _interrupted(site: Site) -> list[RacePlan]:
+    """Return the plans of advice on the program that has not ended, and runs nowhere."""
+    found = []
+    for name in PLANS.campaigns():
+        plan = PLANS.load(PLANS.path_of(name))
+        if plan.advises == site.app.name and plan.places == [(site.system, site.kernels.mpi.name)]:
+            with only_here(name) as is_free:
+                found += [plan] if is_free else []
+    return found
+
+
+def _covers(plan: RacePlan, cases: Sequence[PlannedCase]) -> bool:
+    own = {_identity(case): {*case.sizes} for case in plan.cases}
+    return all({*case.sizes} <= own.get(_identity(case), set()) for case in cases)
+
+
+def _identity(case: PlannedCase) -> tuple[str, str, int, int]:
+    return case.operation, case.pattern, case.procs, case.ppn
+
+
+def _systems(plan: RacePlan) -> list[str]:
+    return sorted({path.parent.parent.name for path in keeping.of_campaign(plan.campaign)})
+
+
+def _start(case: PlannedCase, site: Site, campaign: str, options: Mapping[str, str]) -> Start:
+    launch = site.start(-(-case.procs // case.ppn), case.ppn, case.procs)
+    if launch is None:  # as the virtual nodes of an interrupted start are fewer now
+        raise RunError(f"{case.procs} processes, {case.ppn} on each node, cannot be started")
+    return Start(launch, _words(launch, site, campaign, options), LIMIT_S)
+
+
+def _words(
+    launch: LaunchCommand, site: Site, campaign: str, options: Mapping[str, str]
+) -> list[str]:
+    common = {"--campaign": campaign, "--system": site.system}
+    common |= {"--environment": site.kernels.mpi.name}
+    common |= {"--launcher": Path(launch.argv_prefix[0]).name}
+    return [word for option in {**options, **common}.items() for word in option]
+
+
+def soak_site(site: Site, required: int, seconds: float) -> SoakSite:
+    """Return where and how the winners are soaked: as they were measured."""
+    partitions = {site.kernels.mpi.name: site.system}
+    run_jobs = partial(_soak, site)
+    return SoakSite(CONFIGS["local"], required, seconds, partitions=partitions, run=run_jobs)
+
+
+def _soak(site: Site, jobs: list[SoakJob]) -> None:
+    """Run soaks, and keep the finished launches; one of a method that failed says so itself.
+
+    Raise DispatchError: what kept launches from ending well, once all were made.
+    """
+    campaign, failures = new_campaign(), []
+    stage = scratch_directory() / f"advise-{campaign}"
+    stage.mkdir(parents=True)
+    SOAKINGS.save(SoakOrder(jobs, str(stage)), SOAKINGS.path_of(campaign))
+    try:
+        for number, job in enumerate(jobs):
+            launch = site.start(job.nodes, job.ppn, job.nodes * job.ppn)
+            if launch is None:  # of another program
+                continue
+            for numbers in job.starts(range(len(job.launches))):
+                words: list[str] = []
+                for each in numbers:
+                    own = {"--out": f"soak-{number}-{each}.jsonl", "--launch": str(each)}
+                    own |= {"--seed": str(each + 1), "--limit": f"{HANG_LIMIT_S:g}"}
+                    own |= {"--yield": launch.yield_setting} if launch.yield_setting else {}
+                    own |= job.launches[each].options
+                    words += ["--then"] * bool(words) + _words(launch, site, campaign, own)
+                start = [*launch.argv_prefix, str(site.kernels.swpbench.absolute()), "soak", *words]
+                limit_s = sum(job.launches[each].budget_s + SOAK_LIMIT_S for each in numbers)
+                failures += _failure(Invocation(start, launch.env), stage, limit_s)
+    finally:
         keep_finished(campaign, str(stage))
         shutil.rmtree(stage, ignore_errors=True)
-    return sorted({path.parent.parent.name for path in keeping.of_campaign(campaign)}), failure
+    if failures:
+        raise DispatchError("; ".join(failures))
 
 
-def _start(
-    case: PlannedCase, campaign: str, kernels: BuiltKernels, options: Mapping[str, str]
-) -> Start:
-    start = this_machine.launch(kernels.mpi, case.procs, build=kernels.root)
-    common = {"--campaign": campaign, "--system": LOCAL, "--environment": kernels.mpi.name}
-    words = [word for option in {**options, **common}.items() for word in option]
-    return Start(start, words, LIMIT_S)
-
-
-def soak_site(cases: list[PlannedCase], required: int, seconds: float) -> SoakSite:
-    """Return where and how the winners are soaked."""
-    return SoakSite.of(Call(CONFIGS["local"], [], {}), cases, required, seconds)
+def _failure(start: Invocation, stage: Path, limit_s: float) -> list[str]:
+    """Run a command, and return its last line if it fails, else nothing."""
+    with (stage / "soak.log").open("w+b") as log:
+        try:
+            run(start, log, log, stage, limit_s)
+        except RunError as error:
+            return [*last_text(log).strip().splitlines()[-1:]] or [str(error)]
+    return []

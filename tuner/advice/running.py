@@ -53,7 +53,13 @@ class Application:
     command: Sequence[str]
     launcher: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)  # where it has a table
+    preloads: Sequence[Path] = ()  # by the launcher; those of the application join them
     code: int = 0  # with which its launcher ends; not 0 for some programs without MPI_Finalize
+
+    @property
+    def name(self) -> str:
+        """Return the words that start the program, by which results know it."""
+        return shlex.join([*self.launcher, "-n", str(self.procs), *self.command])
 
     def preloading(self, library: Path | None) -> "Invocation":
         """Return how the program starts, its processes with a library."""
@@ -62,7 +68,8 @@ class Application:
             start = this_machine.launch(self.mpi, self.procs, build=self.build, preload=libraries)
             return Invocation([*start.argv_prefix, *self.command], start.env)
         words = [*self.launcher, "-n", str(self.procs)]
-        if variables := this_machine.preload_variables(libraries):
+        joined = [*self.preloads, *libraries] if libraries else []
+        if variables := this_machine.preload_variables(joined):
             words += ["env", *(f"{name}={value}" for name, value in variables.items())]
         return Invocation([*words, *self.command], {})
 

@@ -5,6 +5,7 @@ There are three kinds: a fixed campaign, the plan of a race, and soaks of winner
 order as well, but keeps nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -14,7 +15,7 @@ import msgspec
 from tuner import atomic
 from tuner.campaign.plans import RacePlan, Racing
 from tuner.campaign.reframe import Call
-from tuner.domain.operations import APART
+from tuner.domain.operations import APART, COLLECTIVES
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
 from tuner.paths import results_directory
@@ -61,7 +62,17 @@ class SoakLaunch:
     @property
     def options(self) -> dict[str, str]:
         """Return swpbench's options that differ between launches."""
-        return {"--races": "|".join(map(str, self.races)), "--budget": f"{self.budget_s:g}"}
+        return {
+            "--op": self.operation,
+            "--pattern": soaked_pattern(self.operation),
+            "--races": "|".join(map(str, self.races)),
+            "--budget": f"{self.budget_s:g}",
+        }
+
+
+def soaked_pattern(operation: str) -> str:
+    """Return the pattern that a soak sends."""
+    return "blocks" if operation in COLLECTIVES else "random:degree=6,seed=1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,12 @@ class SoakJob:
     nodes: int
     ppn: int
     launches: list[SoakLaunch]
+
+    def starts(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Return these launches by starts: all in one, but for those that need their own."""
+        apart = [number for number in numbers if self.launches[number].is_apart]
+        together = [number for number in numbers if number not in apart]
+        return [each for each in (together, *([number] for number in apart)) if each]
 
 
 @dataclass(frozen=True, slots=True)

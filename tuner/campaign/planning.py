@@ -380,8 +380,12 @@ def _affordable(plan: RacePlan, wanted: list[_Wanted], left_s: float) -> list[_W
     Where time is short, a launch gets what is left, and measures fewer sizes.
     """
     starts_s = {its.case: plan.start_s(its.case) + LEAST_BUDGET_S for its in wanted}
+
+    def worth(its: _Wanted) -> float:
+        return plan.cases[its.case].weight * its.may_gain / (starts_s[its.case] + its.cost_s)
+
     chosen = {}
-    for its in sorted(wanted, key=lambda its: -its.may_gain / (starts_s[its.case] + its.cost_s)):
+    for its in sorted(wanted, key=worth, reverse=True):
         start_s = starts_s[its.case]
         launches = min(its.launches, max(int(left_s / (start_s + its.cost_s)), 0))
         if launches:

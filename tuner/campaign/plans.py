@@ -41,7 +41,8 @@ class PlannedCase:
     """A case to be tuned: an operation with a pattern on a layout, over sizes.
 
     Methods that failed their soak are not measured. Where ranks arrive apart, that is by up to
-    `arrival_s`; 0 stands for the time of an execution.
+    `arrival_s`; 0 stands for the time of an execution. Where time is short, cases of more weight
+    come first.
     """
 
     system: str  # ReFrame's, as local:cpu
@@ -56,6 +57,7 @@ class PlannedCase:
     methods: list[str] = field(default_factory=list)  # none stands for all
     oversubscribed: bool = False
     arrival_s: float = 0.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class RacePlan:
     unraced: list[str] = field(default_factory=list)  # operations that were selected too
     skipped: dict[str, str] = field(default_factory=dict)  # scales that do not fit, and why
     ended: bool = True  # also where an older version wrote the plan
+    advises: str = ""  # the program, while advice on it has not taken its results into account
 
     @property
     def tasks(self) -> list[Task]:

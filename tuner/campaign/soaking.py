@@ -45,7 +45,8 @@ LEAST_SOAK_S, ROOM = 5.0, 3.0
 class SoakSite:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
-    `partitions` are keyed by environment, where they differ from those in the results.
+    `partitions` are keyed by environment, where they differ from those in the results. Where there
+    is `run`, that runs the jobs instead of ReFrame; it raises DispatchError.
     """
 
     config: Path
@@ -54,6 +55,7 @@ class SoakSite:
     options: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     partitions: Mapping[str, str] = field(default_factory=dict)
+    run: Callable[[list[SoakJob]], None] | None = None
 
     @classmethod
     def of(
@@ -118,7 +120,10 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
             for job in jobs_of(tables[name], lacks, expected[name], site)
         ]
         try:
-            _run(jobs, site, console)
+            if site.run:
+                site.run(jobs)
+            else:
+                _run(jobs, site, console)
         except DispatchError as error:
             console.print(f"not soaked: {error}", soft_wrap=True)
             return

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tuner.advice.document import Advice
     from tuner.advice.mix import Mix
     from tuner.advice.running import Application, ExitError
+    from tuner.advice.site import Site
     from tuner.campaign.plans import Budget
     from tuner.domain.tables import Table
     from tuner.machine.systems import BuiltKernels
@@ -90,6 +91,7 @@ def advise(
 
     from tuner.advice import recorded
     from tuner.advice.mix import mix
+    from tuner.advice.site import Site
     from tuner.commands.printing.results import console
 
     if (profile_file is None) == (not command):
@@ -106,9 +108,8 @@ def advise(
     else:
         words = _words(launcher)
         app, kernels = _application(command, procs or 1, words, environment)
-        its_system = system_of(system, kernels.mpi.name)
-        asked = system is not None
-        advice = _Advice(app, kernels, its_system, asked, required_executions, end_s, out)
+        site = Site.of(app, kernels, _described(system)[0])
+        advice = _Advice(site, system, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
         say_json(msgspec.to_builtins(document))
@@ -116,10 +117,10 @@ def advise(
         raise SwitchpointError("the application failed with the table, not without it")
 
 
-def system_of(part: str | None, environment: str = "") -> str | None:
+def system_of(part: str | None, environment: str = "", name: str = "") -> str | None:
     """Return the system that `part` identifies; without it, the only one of the environment.
 
-    Of several, that is this machine's. None where nothing is measured.
+    Of several, that with ReFrame's name, or else this machine's. None where nothing is measured.
     """
     from tuner.machine.systems import LOCAL
     from tuner.paths import database_path
@@ -130,6 +131,8 @@ def system_of(part: str | None, environment: str = "") -> str | None:
     with Store.open(database_path(), readonly=True) as store:
         rows = store.systems()
         here = rows[rows["environment"] == environment] if environment else rows
+        if (here["name"] == name).any():
+            here = here[here["name"] == name]
         if len(here) > 1:
             here = here[here["name"] == LOCAL]
         if part is None and (environment or not len(rows)) and len(here) < 2:
@@ -137,16 +140,16 @@ def system_of(part: str | None, environment: str = "") -> str | None:
         return one_system(store, part)
 
 
-def _is_here(system: str | None, environment: str) -> bool:
-    """Return whether a system of the store is this machine with this MPI."""
-    from tuner.machine.systems import LOCAL
+def _described(part: str | None) -> tuple[str, str]:
+    """Return ReFrame's name and the environment of a system that was chosen, else ""."""
     from tuner.paths import database_path
     from tuner.store.store import Store
 
+    if part is None:
+        return "", ""
     with Store.open(database_path(), readonly=True) as store:
-        rows = store.systems()
-    here = rows[(rows["name"] == LOCAL) & (rows["environment"] == environment)]
-    return system in set(here["system"])
+        row = store.systems().set_index("system").loc[one_system(store, part)]
+    return str(row["name"]), str(row["environment"])
 
 
 def table_of(system: str | None) -> Table | None:
@@ -197,18 +200,10 @@ class _Advice:
     """The steps of advice on an application that can be run."""
 
     def __init__(
-        self,
-        app: Application,
-        kernels: BuiltKernels,
-        system: str | None,
-        asked: bool,
-        required: int | None,
-        end_s: float,
-        out: Console,
+        self, site: Site, asked: str | None, required: int | None, end_s: float, out: Console
     ) -> None:
-        self._app = app
-        self._kernels = kernels
-        self._system = system
+        self._site = site
+        self._app = site.app
         self._asked = asked  # for that system, which no other may replace
         self._required = required
         self._end_s = end_s
@@ -226,11 +221,11 @@ class _Advice:
         path, run_s = self._profile(stdout)
         its = recorded.read(path)
         self._say(f"profile    {path}")
-        table = table_of(self._system)
+        system, table, unused = self._known()
         found = mix(its, table)
         document = _say(found, self._out)
         saved.save(path, document)
-        if measured := self._measure(found, run_s):
+        if measured := self._measure(found, run_s, system, unused):
             table = measured
             found = mix(its, table)
             self._say("with what was measured:")
@@ -240,6 +235,23 @@ class _Advice:
         saved.save(path, document)
         show_outcome(document, self._out)
         return document
+
+    def _known(self) -> tuple[str | None, Table | None, list[str]]:
+        """Return the system whose table is asked, the table, and the systems of unused results.
+
+        Those are of an earlier start that was interrupted; the table is made anew with them.
+        """
+        from tuner.advice import measuring
+        from tuner.commands.finish import tune_systems
+        from tuner.selection import tuning
+
+        unused = measuring.interrupted(self._site)
+        system = system_of(self._asked, self._site.kernels.mpi.name, self._site.system)
+        if system not in unused:
+            return system, table_of(system), []
+        self._say("continuing with what an interrupted start has measured")
+        tables = tune_systems([system], self._out, tuning.required(self._required))
+        return system, tables[0].table if tables else None, [system]
 
     def _say(self, text: str) -> None:
         from tuner.commands.printing.advice import show_line
@@ -305,8 +317,13 @@ class _Advice:
         self._app = app
         self._say(f"the program does not call MPI_Finalize: all its runs end with {app.code}")
 
-    def _measure(self, mix: Mix, run_s: float) -> Table | None:
-        """Measure what matters; return the new table, None where nothing is to be measured."""
+    def _measure(
+        self, mix: Mix, run_s: float, system: str | None, unused: list[str]
+    ) -> Table | None:
+        """Measure what matters; return the new table, None where nothing is to be measured.
+
+        Winners among unused results are soaked too.
+        """
         from tuner.advice import measuring
         from tuner.advice.proof import LEAST_PAIRS
         from tuner.campaign import soaking
@@ -314,38 +331,41 @@ class _Advice:
         from tuner.files import one_line
         from tuner.selection import tuning
 
-        cases = measuring.cases_of(mix.to_measure, self._kernels)
-        if not cases:
+        cases = measuring.cases_of(mix.to_measure, self._site)
+        if mix.to_measure and not cases:
+            self._say("not measured, as the launcher cannot start processes on these layouts")
+        if not cases and not unused:
             return None
-        if self._app.launcher:
-            self._say("not measured, as only mpiexec of this machine starts measurements here")
-            return None
-        if self._asked and not _is_here(self._system, self._kernels.mpi.name):
-            self._say(f"not measured, as --system {self._system} is not this machine with its MPI")
+        its = self._site.system, self._site.kernels.mpi.name
+        if self._asked and _described(self._asked) != its:
+            self._say(f"not measured, as --system {system} is not where the program runs")
             return None
         left_s = self._end_s - time.monotonic()
         seconds = min(MEASURED_SHARE * left_s, left_s - 2 * LEAST_PAIRS * run_s)
         what = ", ".join(f"{case.operation} on {case.procs} processes" for case in cases)
+        what = what or "soaks of winners"
         if seconds < measuring.LEAST_S:
             self._say(f"not measured, as the budget is too small: {what}; give a larger --budget")
             return None
         self._say(f"measuring for {seconds:.0f} s: {what}")
-        end_s = time.monotonic() + seconds
-        systems, failure = measuring.measure(cases, self._kernels, seconds)
-        if failure:
-            self._say(f"measured only in part; continuing with what was kept: {failure}")
+        end_s, systems = time.monotonic() + seconds, unused
+        if cases:
+            systems, failure = measuring.measure(cases, self._site, seconds)
+            if failure:
+                self._say(f"measured only in part; continuing with what was kept: {failure}")
         if not systems:
             return None
-        if self._asked and self._system not in systems:
-            self._say(f"measured {systems[0]}, not --system {self._system}, whose table stays")
+        if self._asked and system not in systems:
+            self._say(f"measured {systems[0]}, not --system {system}, whose table stays")
             return None
         required = tuning.required(self._required)
-        site = measuring.soak_site(cases, required, max(end_s - time.monotonic(), 1.0))
+        site = measuring.soak_site(self._site, required, max(end_s - time.monotonic(), 1.0))
         try:
             soaking.soak(systems, site, self._out)
         except SwitchpointError as error:
             self._say(f"not soaked: {one_line(str(error))}")
         tables = tune_systems(systems, self._out, required)
+        measuring.end(self._site)
         return tables[0].table if tables else None
 
     def _prove(

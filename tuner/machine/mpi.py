@@ -198,15 +198,24 @@ def launch(
     elif oversubscribed and mpi.major >= 5:
         env |= MPICH_THROTTLE
         setting = " ".join(f"{name}={value}" for name, value in MPICH_THROTTLE.items())
-    elif mpi.major < 5:
-        wanted = [YIELD_LIBRARY] * oversubscribed + [FINALIZE_LIBRARY] * over_tcp
-        libraries += [path for name in wanted if (path := _library(name, mpi, build)) is not None]
+    else:
+        libraries += needed(mpi, build, oversubscribed=oversubscribed, over_tcp=over_tcp)
         if any(path.name == YIELD_LIBRARY for path in libraries):
             setting = f"LD_PRELOAD={YIELD_LIBRARY}"
     # Given to the ranks only: the launcher itself needs no preload.
     for name, value in preload_variables(libraries).items():
         argv += ["-x", f"{name}={value}"] if mpi.family == "openmpi" else ["-genv", name, value]
     return LaunchCommand([*argv, "-n", str(procs)], env, setting)
+
+
+def needed(
+    mpi: Mpi, build: Path | None, *, oversubscribed: bool = False, over_tcp: bool = False
+) -> list[Path]:
+    """Return the libraries that MPICH 4 needs to yield and, over TCP, to end; [] for others."""
+    if mpi.major >= 5:
+        return []
+    wanted = [YIELD_LIBRARY] * oversubscribed + [FINALIZE_LIBRARY] * over_tcp
+    return [path for name in wanted if (path := _library(name, mpi, build)) is not None]
 
 
 def shim(build: Path) -> Path | None:

@@ -1,0 +1,95 @@
+"""Where an application's processes run, and how those of measurements start there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tuner.advice.profile import Shape
+from tuner.advice.running import Application
+from tuner.machine import mpi as this_machine
+from tuner.machine.mpi import LaunchCommand, available_cores, needed
+from tuner.machine.nodes import launch as virtual
+from tuner.machine.nodes.namespaces import Nodes, NodesError, meant
+from tuner.machine.sites.configuration import host_stem
+from tuner.machine.sites.environments import reframe_name
+from tuner.machine.systems import LOCAL, BuiltKernels
+
+_EXEC = ["nodes", "exec"]  # of `switchpoint`, which starts ranks on virtual nodes
+
+
+@dataclass(frozen=True)
+class Site:
+    """The system on which an application runs, by ReFrame's name, and how ranks start there.
+
+    That is this machine, its virtual nodes, or whatever another launcher reaches, such as the nodes
+    of a job.
+    """
+
+    app: Application
+    kernels: BuiltKernels
+    system: str
+    nodes: Nodes | None = None
+
+    @classmethod
+    def of(cls, app: Application, kernels: BuiltKernels, name: str = "") -> Site:
+        """Return the site of an application; `name` is its system's, where that was chosen.
+
+        Raises NodesError: the virtual nodes that the launcher is for are not up.
+        """
+        if not app.launcher:
+            return cls(app, kernels, LOCAL)
+        if (nodes := _nodes_of(app.launcher)) is not None:
+            crowded = app.procs > available_cores()
+            its = needed(app.mpi, app.build, oversubscribed=crowded, over_tcp=True)
+            app = replace(app, preloads=its)
+            return cls(app, kernels, f"{virtual.SYSTEM}:tcp-{nodes.rate}", nodes)
+        return cls(app, kernels, name or _here(app.launcher))
+
+    def is_crowded(self, shape: Shape) -> bool:
+        """Return whether the application has more processes than cores where it calls."""
+        if not self.app.launcher:
+            return self.app.procs > available_cores()
+        if self.nodes:  # see checks/config/nodes.py
+            return shape.ppn > max(2, available_cores() // self.nodes.count)
+        return shape.ppn > int(os.environ.get("SLURM_CPUS_ON_NODE") or available_cores())
+
+    def start(self, nodes: int, ppn: int, procs: int) -> LaunchCommand | None:
+        """Return how ranks start on a layout; None where the launcher does not know layouts."""
+        mpi, build = self.kernels.mpi, self.kernels.root
+        if nodes != -(-procs // ppn):
+            return None
+        if self.nodes:
+            try:
+                return virtual.launch(self.nodes, mpi, procs, ppn, build)
+            except NodesError:
+                return None
+        if not self.app.launcher:
+            return this_machine.launch(mpi, procs, build=build) if nodes == 1 else None
+        if procs == self.app.procs:
+            layout = []  # that of the application
+        elif Path(self.app.launcher[0]).name == "srun" and nodes * ppn == procs:
+            layout = [f"--nodes={nodes}", f"--ntasks-per-node={ppn}"]
+        else:
+            return None
+        return LaunchCommand([*self.app.launcher, *layout, "-n", str(procs)])
+
+
+def _nodes_of(launcher: Sequence[str]) -> Nodes | None:
+    """Return the virtual nodes on which `switchpoint nodes exec` starts ranks, None for others."""
+    words = list(launcher)
+    at = next((n for n in range(len(words)) if words[n : n + len(_EXEC)] == _EXEC), None)
+    if at is None:
+        return None
+    options = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    options.add_argument("--name")
+    return meant(options.parse_known_args(words[at + len(_EXEC) :])[0].name)
+
+
+def _here(launcher: Sequence[str]) -> str:
+    """Return a name made of host and partition, as `switchpoint site init` makes them."""
+    partition = os.environ.get("SLURM_JOB_PARTITION") or Path(launcher[0]).name
+    return f"{reframe_name(host_stem())}:{reframe_name(partition)}"
