@@ -11,6 +11,9 @@ from tuner.advice.profile import Shape
 from tuner.advice.proof import LEAST_PAIRS, Proof
 from tuner.units import significant, size_text
 
+RECORDING = 0.01
+"""Share of the run that recording may take."""
+
 SHOWN = 10
 """Calls that are shown, those with the most time first."""
 
@@ -129,7 +132,7 @@ def failure_of(its: Advice) -> str:
     return its.ended if its.verdict == "failed" else its.failed_before
 
 
-COLUMNS = ("call", "processes", "bytes", "calls", "of run", "waiting", "table")
+COLUMNS = ("call", "processes", "bytes", "types", "calls", "of run", "waiting", "apart", "table")
 """The heads of `rows`."""
 
 
@@ -140,9 +143,11 @@ def rows(its: Advice) -> list[tuple[str, ...]]:
             f"MPI_{call.call}",
             _processes(call),
             size_text(call.bytes) if call.bytes else "",
+            ", ".join(name.removeprefix("MPI_") for name in call.types),
             str(call.count or "?"),
             percent(call.seconds, its.seconds),
             percent(call.seconds - call.own_s, call.seconds),
+            "" if call.spread_s is None else f"{significant(1e6 * call.spread_s, 2)} µs",
             call.evidence or call.state.value,
         )
         for call in its.calls[:SHOWN]
@@ -246,13 +251,19 @@ def _cost_of_recording(its: Advice) -> Iterator[str]:
     """Yield how much longer the recorded run took than those that were not changed."""
     if its.recorded_s is None or not its.pairs:
         return
-    usual_s = median(without_s for without_s, _ in its.pairs)
-    more = its.recorded_s / usual_s - 1
-    yield (
+    untouched_s = [without_s for without_s, _ in its.pairs]
+    usual_s = median(untouched_s)
+    more, most = its.recorded_s / usual_s - 1, its.recorded_s / min(untouched_s) - 1
+    said = (
         f"the recorded run took {percent(abs(more), 1)} {'longer' if more > 0 else 'less'} than "
-        f"the median of {len(its.pairs)} untouched (recording takes below 1 % where calls are more "
-        "than 8 µs apart)"
+        f"the median of {len(its.pairs)} untouched"
     )
+    if most < RECORDING:
+        yield f"{said}, and below 1 % more than the fastest: recording costs less than that"
+    elif its.recorded_s <= max(untouched_s):
+        yield f"{said}, among which it lies: what recording costs is below their differences"
+    else:
+        yield f"{said}: recording may cost more than 1 %, and the times in calls hold it"
 
 
 def _compared(its: Advice, proof: Proof) -> str:

@@ -10,8 +10,8 @@ from tuner.advice.document import Advice
 def show_calls(its: Advice, out: Console) -> None:
     """Print the calls of an application, and what follows from them."""
     grid = Grid(box=None, pad_edge=False)
-    for number, head in enumerate(document.COLUMNS):
-        numeric = 1 < number < len(document.COLUMNS) - 1
+    for head in document.COLUMNS:
+        numeric = head not in ("call", "processes", "types", "table")
         grid.add_column(head, justify="right" if numeric else "left", overflow="fold")
     for row in document.rows(its):
         grid.add_row(*row)
