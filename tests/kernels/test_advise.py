@@ -24,11 +24,13 @@ from tuner.advice.document import Advice
 from tuner.advice.running import Application, mpi_of
 from tuner.advice.site import Site
 from tuner.advice.trial import BudgetError, PairedRuns, TableError
-from tuner.campaign.order import PLANS
-from tuner.campaign.plans import PlannedCase
+from tuner.campaign.order import PLANS, SoakJob, SoakLaunch
+from tuner.campaign.plans import PlannedCase, Racing
+from tuner.campaign.reframe import DispatchError
 from tuner.machine.mpi import find_mpis
 from tuner.machine.systems import LOCAL, BuiltKernels
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.kinds import soak as soaks
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -151,6 +153,32 @@ def test_a_failed_launch_leaves_what_others_have_measured(
     assert "alltoall blocks on 1 processes (launch 0)" in failure and "\n" not in failure
     with Store.open(tmp_path / "results/switchpoint.db", readonly=True) as store:
         assert [*store.systems()["system"]] == systems
+
+
+def test_winners_are_soaked_as_they_were_measured(
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    bench = script(tmp_path / "bench", f'exec "{any_kernels.build}/bench/swpbench" "$@"')
+    app = Application(any_kernels.mpi, any_kernels.build, 2, ["app"])
+    site = Site.of(app, BuiltKernels(any_kernels.mpi, any_kernels.build, Path(bench)))
+    launches_of = [
+        SoakLaunch(20.0, [Racing([8], [method], 50)], operation)
+        for operation, method in (("bcast", "binomial"), ("allgather", "ring"))
+    ]
+    place = LOCAL, any_kernels.mpi.name
+    jobs = [SoakJob(*place, 1, 2, launches_of), SoakJob(*place, 2, 1, launches_of)]
+    soak = measuring.soak_site(site, 50, 60.0).run
+    assert soak is not None
+    soak(jobs)  # those on two nodes cannot start here
+    with Store.open(tmp_path / "results/switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        done = soaks.stored(store, str(system))
+    assert [*done["method"]] == ["binomial", "ring"]
+    assert {*done["executions"]} == {50} and done["passed"].all()
+    script(tmp_path / "bench", "echo no memory >&2; exit 3")
+    with pytest.raises(DispatchError, match="no memory"):
+        soak(jobs)
 
 
 ALLTOALL = synthetic.Campaign(
