@@ -219,9 +219,11 @@ def test_each_node_can_have_a_number_of_ranks_of_its_own(nodes, monkeypatch):
     monkeypatch.setattr("tuner.commands.nodes.find_mpis", lambda: [mpi])
     started = []
     monkeypatch.setattr(os, "execvp", lambda file, command: started.extend(command))
-    answer = CliRunner().invoke(main, ["nodes", "exec", "-n8", "--ppn=3,5", "hostname"])
+    words = ["hostname", "-nox", "--ppn", "2"]  # the program's own options
+    answer = CliRunner().invoke(main, ["nodes", "exec", "-n8", "--ppn=3,5", *words])
     assert answer.exit_code == 0, answer.output
     assert "vnode0:3,vnode1:5" in started
+    assert started[-4:] == words
 
 
 def test_other_systems_are_launched_as_ever():

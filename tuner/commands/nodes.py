@@ -69,7 +69,7 @@ def status(name: str, as_json: bool) -> None:
         say(f"{count.host}: {sent}, {received}")
 
 
-@nodes.command("exec", context_settings={"ignore_unknown_options": True})
+@nodes.command("exec", context_settings={"allow_interspersed_args": False})
 @click.option("-n", "--procs", type=whole_number(1), help="Number of ranks of an MPI program.")
 @click.option(
     "--ppn",
