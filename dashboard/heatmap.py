@@ -17,7 +17,7 @@ from dashboard.verdict import speed_of
 from dashboard.widgets import key
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import OPEN, UNSOAKED, WON, Point
-from tuner.selection.evidence import certainty, verdict
+from tuner.selection.evidence import sure_verdict
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, size_text
 
@@ -97,8 +97,7 @@ def _tile(point: Point) -> Element:
         alpha = _LEAST + (_MOST - _LEAST) * max(share, 0.0)
     is_default = method == DEFAULT_METHODS[point.case.operation]
     mark = "?" if status == OPEN and not point.filled else "" if is_default else style.glyph
-    words = filter(None, [verdict(point, "×"), certainty([point])])
-    said = f"{size_text(point.case.bytes)}: {'; '.join(words)}"
+    said = f"{size_text(point.case.bytes)}: {sure_verdict(point, '×')}"
     return data_cell(
         [mark, *([element("Small", multiple_text(speed))] if speed else [])],
         className=f"tile {status}",

@@ -33,7 +33,7 @@ from dashboard.widgets import card, data_table, href
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point
-from tuner.selection.evidence import certainty, verdict
+from tuner.selection.evidence import sure_verdict, verdict
 from tuner.store.cells import KEY
 from tuner.store.store import Store
 from tuner.units import size_text
@@ -110,8 +110,7 @@ def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:
 def _told(store: Store, system: str, point: Point) -> str:
     """Return what this campaign decides, and the table, if others made it too, in lines."""
     said = {"This campaign alone": point} | decided.in_table(store, system, point)
-    lines = [f"{by}: {verdict(its, '×')}" for by, its in said.items()]
-    return "<br>".join(filter(None, [*lines, certainty(said.values())]))
+    return "<br>".join(f"{by}: {sure_verdict(its, '×')}" for by, its in said.items())
 
 
 def _fastest(contents: Iterable[Cell], rows: pd.DataFrame, layout: str) -> pd.DataFrame:

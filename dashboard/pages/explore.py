@@ -37,7 +37,7 @@ from tuner.domain.flat import columns, take
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.machine.systems import unreal
-from tuner.selection.evidence import level_text, verdict
+from tuner.selection.evidence import level_text, sure_verdict
 from tuner.store.store import Store
 from tuner.studies import products
 from tuner.units import size_text
@@ -307,7 +307,7 @@ def _verdict(store: Store, cell: pd.DataFrame) -> list[Component]:
         return []
     said = {"This campaign alone": points[0]}
     said |= decided.in_table(store, str(cell["system"].iloc[0]), points[0])
-    return [html.P(f"{by}: {verdict(point, '×')}.") for by, point in said.items()]
+    return [html.P(f"{by}: {sure_verdict(point, '×')}.") for by, point in said.items()]
 
 
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:

@@ -31,7 +31,7 @@ from tuner.export.forms import export
 from tuner.models.fitting import fit
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
-from tuner.selection.evidence import certainty, verdict
+from tuner.selection.evidence import certainty, sure_verdict, verdict
 from tuner.selection.next_step import next_step, summary
 from tuner.selection.tuning import tune, tune_missing
 from tuner.store.store import Store
@@ -183,7 +183,8 @@ def test_the_table_of_two_campaigns_says_the_same_everywhere(tmp_path: Path) -> 
     tiles = tiles_of(database, "exchange")
     for of_campaign, point, in_json in zip(alone, table.points, shown["points"], strict=True):
         case, words = point.case, verdict(point, "×")
-        own, by_all = f"This campaign alone: {verdict(of_campaign, '×')}", f"2 campaigns: {words}"
+        own = f"This campaign alone: {sure_verdict(of_campaign, '×')}"
+        by_all = f"2 campaigns: {sure_verdict(point, '×')}"
         tile = tiles[case.layout.procs, case.bytes]
         assert own in tile.told and f"The table, by {by_all}" in tile.told
         link = explore.cell_link(system, of_campaign.campaign, of_campaign.case)

@@ -70,6 +70,11 @@ def certainty(points: Iterable[Point]) -> str:
     return f"{hold}; {ranges}" if ranges else hold
 
 
+def sure_verdict(point: Point, times: str = "x") -> str:
+    """Return the verdict on a point in words, with the level of its interval."""
+    return "; ".join(filter(None, [verdict(point, times), certainty([point])]))
+
+
 def level_text(level: float) -> str:
     """Return the probability of an interval in per cent, rounded down."""
     return f"{math.floor(1e4 * level + 1e-6) / 100:g}"
