@@ -41,7 +41,7 @@ from dashboard import ids
 from dashboard.app import compare_campaigns, create_app
 from dashboard.pages import PAGES, explore
 from dashboard.pages.page import FilteredPage
-from tests.bench.report import Figure, conclude, options_of, print_table
+from tests.bench.report import Figure, conclude, options_of
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NOT_DRAWN, find_chromium, served
 from tuner.store.database import Database
@@ -331,7 +331,6 @@ def main() -> int:
         Figure(f"views, p95, {USERS} users", 1e3 * p95([view.time_s for view in crowded]), "ms"),
         *first,
     ]
-    print_table([each.as_row(False) for each in figures if not each.bar])
     return conclude("dashboard_speed", figures, options)
 
 

@@ -89,7 +89,7 @@ def kept_at(part: str) -> Path:
 
 
 def conclude(part: str, figures: Sequence[Figure], options: argparse.Namespace) -> int:
-    """Print the figures that have bars, and write all to `options.json`.
+    """Print the figures beside their bars, and write them to `options.json`.
 
     Return 1 if a bar is missed or nothing was measured, else 0.
     """
@@ -97,8 +97,7 @@ def conclude(part: str, figures: Sequence[Figure], options: argparse.Namespace) 
         print(f"{part}: nothing was measured", file=sys.stderr)
         return 1
     judged = not options.least
-    if barred := [each.as_row(judged) for each in figures if each.bar]:
-        print_table(barred)
+    print_table([each.as_row(judged) for each in figures])
     document = {
         "part": part,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -60,8 +60,9 @@ def test_figures_are_kept_with_commit_and_machine(
     assert document["figures"][2]["met"] is None
     assert {"commit", "dirty", "machine", "date"} <= document.keys()
     assert capsys.readouterr().out.splitlines() == [
-        "one  1 s      <= 2  ok",
-        "two  1 times  >= 2  MISSED",
+        "one    1 s      <= 2  ok",
+        "two    1 times  >= 2  MISSED",
+        "three  1 s",
     ]
 
 

@@ -36,7 +36,7 @@ import msgspec
 import numpy as np
 
 from tests import probes, synthetic
-from tests.bench.report import Figure, conclude, options_of, print_table
+from tests.bench.report import Figure, conclude, options_of
 from tuner.machine.mpi import available_cores
 from tuner.models import maxrate
 
@@ -192,7 +192,6 @@ def main() -> int:
         Figure("peak memory, absolute", max(peaks) / 2**20, "MiB"),
     ]
     print(f"{samples} samples in {raw_bytes / 2**20:.0f} MiB, {options.repeats} times")
-    print_table([each.as_row(False) for each in figures if not each.bar])
     return conclude("tuner_speed", figures, options)
 
 
