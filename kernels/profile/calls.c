@@ -9,11 +9,10 @@
   EXPORTED int MPI_##function(LIST parameters) {                                                             \
     if (!record_on)                                                                                          \
       return PMPI_##function(LIST arguments);                                                                \
-    const double started = record_now();                                                                     \
+    struct call call = record_begin(shown, comm, record_knows(comm) ? (int64_t)(items) : -1, type);          \
     int error = PMPI_##function(LIST arguments);                                                             \
-    const double seconds = record_now() - started;                                                           \
     if (error == MPI_SUCCESS)                                                                                \
-      record_call(shown, kind, comm, items, type, started, seconds);                                         \
+      record_end(&call, shown, kind, comm, call.tally == NULL ? (int64_t)(items) : 0, type);                 \
     return error;                                                                                            \
   }
 
@@ -35,7 +34,8 @@
 
 static bool is_root(MPI_Comm comm, int root) {
   int rank = MPI_PROC_NULL;
-  PMPI_Comm_rank(comm, &rank);
+  if (comm != MPI_COMM_NULL)
+    PMPI_Comm_rank(comm, &rank);
   return rank == root;
 }
 
@@ -47,6 +47,8 @@ static bool is_root(MPI_Comm comm, int root) {
   static int64_t name(const count_t counts[], MPI_Comm comm) {                                               \
     int procs = 0, inter = 0;                                                                                \
     int64_t sum = 0;                                                                                         \
+    if (comm == MPI_COMM_NULL)                                                                               \
+      return 0;                                                                                              \
     PMPI_Comm_size(comm, &procs);                                                                            \
     PMPI_Comm_test_inter(comm, &inter);                                                                      \
     for (int i = 0; i < procs && !inter; i++)                                                                \

@@ -82,22 +82,28 @@ static function *find(const char *name) {
     static void (*_Atomic next)(P##count) = pmpi_##name##_;                                                  \
     if (next == NULL)                                                                                        \
       next = (void (*)(P##count))find("pmpi_" #name "_");                                                    \
-    const double started = record_now();                                                                     \
+    if (!record_on) {                                                                                        \
+      next(A##count);                                                                                        \
+      return;                                                                                                \
+    }                                                                                                        \
+    struct call call = record_begin(shown, comm, record_knows(comm) ? (int64_t)(items) : -1, type);          \
     next(A##count);                                                                                          \
-    const double seconds = record_now() - started;                                                           \
-    if (record_on && INTEGER(ERROR##count) == MPI_SUCCESS)                                                   \
-      record_call(shown, kind, comm, items, type, started, seconds);                                         \
+    if (INTEGER(ERROR##count) == MPI_SUCCESS)                                                                \
+      record_end(&call, shown, kind, comm, call.tally == NULL ? (int64_t)(items) : 0, type);                 \
   }
 
 static bool is_root(MPI_Comm comm, int root) {
   int rank = MPI_PROC_NULL;
-  PMPI_Comm_rank(comm, &rank);
+  if (comm != MPI_COMM_NULL)
+    PMPI_Comm_rank(comm, &rank);
   return rank == root;
 }
 
 static int64_t mean_of(const MPI_Fint *counts, MPI_Comm comm) {
   int procs = 0, inter = 0;
   int64_t sum = 0;
+  if (comm == MPI_COMM_NULL)
+    return 0;
   PMPI_Comm_size(comm, &procs);
   PMPI_Comm_test_inter(comm, &inter);
   for (int n = 0; n < procs && !inter; n++)

@@ -1,4 +1,5 @@
-/* The tallies of this process. A call costs two readings of the clock and a search in a hash table. */
+/* The tallies of this process. Each thread has its own, so that none waits for another. Calls that are short
+   and many cost a comparison with one before: the clock is read for some of them. */
 #define _POSIX_C_SOURCE 200809L
 #include "record.h"
 
@@ -10,40 +11,61 @@
 #include <string.h>
 #include <time.h>
 
-enum { TALLIES = 1024, GROUPS = 512, SLOTS = 4 * TALLIES, HANDLES = 64, TYPES = 128, DIGITS = 4 };
+enum { TALLIES = 1024, GROUPS = 512, SLOTS = 4 * TALLIES, HANDLES = 64, MEMOS = 64, TYPES = 128, DIGITS = 4 };
+
+/* After a block of calls that took less than this on average, one in eight of the next block is timed. */
+enum { BLOCK = 1024, TIMED_LEVEL = 3 };
+static const double SHORT_S = 10e-6;
 
 atomic_bool record_on;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
-static struct tally tallies[TALLIES];
-static int tally_count;
-static int64_t lost;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what threads share, but for lookups of types */
 static struct group *groups;
 static struct group others = {.number = -1}; /* the communicators of other ranks than the first GROUPS */
 static int keyval = MPI_KEYVAL_INVALID;
-
-/* The communicators seen last, by their handles; MPI_COMM_NULL: none. */
-static struct {
-  bool used;
-  MPI_Comm comm;
-  struct group *group;
-} handles[HANDLES];
+static atomic_uint generation = 1; /* of handles of communicators: changes when one is freed */
 
 /* Predefined types, which cannot be freed, by their handles. */
 static struct {
-  bool used;
+  atomic_bool used; /* the rest stays as it is */
   MPI_Datatype type;
   MPI_Count size;
   char name[MPI_MAX_OBJECT_NAME];
-} types[TYPES];
+} types[TYPES] = {{.name = "derived"}};
 
-/* By the hash of all that a tally is looked up by. */
-static struct slot {
-  struct tally *tally;
-  const char *name;
-  const struct group *group;
-  int type, rounded;
-} slots[SLOTS];
+/* What a thread has recorded, and what it knows. */
+struct thread {
+  struct thread *next;
+  bool used; /* by a thread that has not ended */
+  struct tally tallies[TALLIES];
+  atomic_int tally_count;
+  int64_t lost;
+  struct slot { /* by the hash of all that a tally is looked up by */
+    struct tally *tally;
+    const char *name;
+    const struct group *group;
+    int type, rounded;
+  } slots[SLOTS];
+  struct { /* the communicators seen last, by their handles */
+    unsigned generation;
+    MPI_Comm comm;
+    struct group *group;
+  } handles[HANDLES];
+  struct memo { /* the calls seen last, by their arguments */
+    unsigned generation;
+    const char *name;
+    MPI_Comm comm;
+    MPI_Datatype type;
+    int64_t items, bytes;
+    struct tally *tally;
+    struct group *sampled;
+  } memos[MEMOS];
+};
+
+static struct thread *threads; /* the newest first */
+static __attribute__((tls_model("initial-exec"))) _Thread_local struct thread *own;
+static pthread_once_t key_made = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
 
 double record_now(void) {
   struct timespec time;
@@ -56,18 +78,52 @@ static uint64_t scramble(uint64_t value) {
   return (value ^ value >> 27) * 0x81dadef4bc2dd44du;
 }
 
+/* Handles are small numbers, or addresses. */
 static unsigned slot_of_handle(uintptr_t handle, unsigned count) {
-  return (unsigned)(scramble(handle) >> 40) % count;
+  return (unsigned)(handle ^ handle >> 4 ^ handle >> 10) % count;
+}
+
+/* Whether a number is one of those that stand for about 2^level: any period has its share of them. */
+static inline bool is_chosen(int64_t number, int level) {
+  return level == 0 || (uint64_t)number * 0x9e3779b97f4a7c15u >> (64 - level) == 0;
+}
+
+/* A thread has ended: the next one goes on with what it has. */
+static void release(void *ended) {
+  pthread_mutex_lock(&lock);
+  ((struct thread *)ended)->used = false;
+  pthread_mutex_unlock(&lock);
+}
+
+static void make_key(void) {
+  pthread_key_create(&key, release);
+}
+
+/* NULL without memory. */
+static struct thread *own_thread(void) {
+  if (own != NULL)
+    return own;
+  pthread_once(&key_made, make_key);
+  pthread_mutex_lock(&lock);
+  struct thread *mine = threads;
+  while (mine != NULL && mine->used)
+    mine = mine->next;
+  if (mine == NULL && (mine = calloc(1, sizeof *mine)) != NULL) {
+    mine->next = threads;
+    threads = mine;
+  }
+  if (mine != NULL)
+    mine->used = true;
+  pthread_mutex_unlock(&lock);
+  if (mine != NULL)
+    pthread_setspecific(key, mine);
+  return own = mine;
 }
 
 /* The delete callback of every known communicator: its handle may be given to another. */
-static int forget(MPI_Comm comm, int key, void *attribute, void *extra) {
-  (void)key, (void)attribute, (void)extra;
-  pthread_mutex_lock(&lock);
-  unsigned at = slot_of_handle((uintptr_t)comm, HANDLES);
-  if (handles[at].used && handles[at].comm == comm)
-    handles[at].used = false;
-  pthread_mutex_unlock(&lock);
+static int forget(MPI_Comm comm, int deleted, void *attribute, void *extra) {
+  (void)comm, (void)deleted, (void)attribute, (void)extra;
+  generation++;
   return MPI_SUCCESS;
 }
 
@@ -136,42 +192,60 @@ static struct group *attached_group(MPI_Comm comm) {
   return group;
 }
 
-/* The communicator's group; NULL without memory. The lock is held, but not while MPI is asked. */
-static struct group *group_of(MPI_Comm comm) {
-  const unsigned at = slot_of_handle((uintptr_t)comm, HANDLES);
-  if (handles[at].used && handles[at].comm == comm)
-    return handles[at].group;
-  pthread_mutex_unlock(&lock);
+/* The communicator's group; NULL without memory. */
+static struct group *group_of(struct thread *mine, MPI_Comm comm) {
+  const unsigned at = slot_of_handle((uintptr_t)comm, HANDLES), current = generation;
+  if (mine->handles[at].generation == current && mine->handles[at].comm == comm)
+    return mine->handles[at].group;
   struct group *group = attached_group(comm);
-  pthread_mutex_lock(&lock);
   if (group != NULL) {
-    handles[at].used = true;
-    handles[at].comm = comm;
-    handles[at].group = group;
+    mine->handles[at].generation = current;
+    mine->handles[at].comm = comm;
+    mine->handles[at].group = group;
   }
   return group;
 }
 
-/* The index of a predefined type, 0 for others, and the bytes of an item. With the lock held. */
-static int type_of(MPI_Datatype type, MPI_Count *size) {
-  int length, at = 1, probes = 1;
-  bool named;
-  at += (int)slot_of_handle((uintptr_t)type, TYPES - 1);
-  for (; types[at].used && probes < TYPES; probes++) {
-    if (types[at].type == type) {
-      *size = types[at].size;
+bool record_knows(MPI_Comm comm) {
+  const unsigned at = slot_of_handle((uintptr_t)comm, HANDLES);
+  if (comm == MPI_COMM_NULL)
+    return true;
+  return own != NULL && own->handles[at].generation == generation && own->handles[at].comm == comm;
+}
+
+static int find_type(MPI_Datatype type, int *unused) {
+  int at = 1 + (int)slot_of_handle((uintptr_t)type, TYPES - 1);
+  for (int probes = 1; types[at].used && probes < TYPES; probes++) {
+    if (types[at].type == type)
       return at;
-    }
     at = at % (TYPES - 1) + 1;
   }
+  *unused = types[at].used ? 0 : at;
+  return 0;
+}
+
+/* The index of a predefined type, 0 for others, and the bytes of an item. */
+static int type_of(MPI_Datatype type, MPI_Count *size) {
+  int length, unused;
+  bool named;
+  int at = find_type(type, &unused);
+  if (at > 0) {
+    *size = types[at].size;
+    return at;
+  }
   *size = 0;
-  strcpy(types[0].name, "derived");
-  if (PMPI_Type_size_x(type, size) != MPI_SUCCESS || !types_named(type, &named) || !named || types[at].used)
+  if (PMPI_Type_size_x(type, size) != MPI_SUCCESS || !types_named(type, &named) || !named)
     return 0;
-  types[at].used = true;
-  types[at].type = type;
-  types[at].size = *size;
-  PMPI_Type_get_name(type, types[at].name, &length);
+  pthread_mutex_lock(&lock);
+  at = find_type(type, &unused); /* another thread may have added it */
+  if (at == 0 && unused > 0) {
+    at = unused;
+    types[at].type = type;
+    types[at].size = *size;
+    PMPI_Type_get_name(type, types[at].name, &length);
+    types[at].used = true;
+  }
+  pthread_mutex_unlock(&lock);
   return at;
 }
 
@@ -184,75 +258,171 @@ static int round_bytes(int64_t bytes) {
 }
 
 /* NULL: there are too many. */
-static struct tally *find_tally(const char *name, struct group *group, int type, int rounded) {
+static struct tally *find_tally(struct thread *mine, const char *name, const struct group *group, int type,
+                                int rounded) {
   uint64_t hash =
       scramble((uintptr_t)name ^ scramble((uintptr_t)group ^ ((uint64_t)type << 16 | (uint64_t)rounded)));
   for (uint64_t at = hash % SLOTS;; at = (at + 1) % SLOTS) {
-    struct slot *slot = &slots[at];
+    struct slot *slot = &mine->slots[at];
     if (slot->tally == NULL) {
-      if (tally_count == TALLIES)
+      if (mine->tally_count == TALLIES)
         return NULL;
-      *slot = (struct slot){&tallies[tally_count++], name, group, type, rounded};
-      slot->tally->name = name;
-      slot->tally->group = group;
-      strcpy(slot->tally->type, type >= 0 ? types[type].name : "");
-      return slot->tally;
+      struct tally *made = &mine->tallies[mine->tally_count];
+      *made = (struct tally){.name = name, .group = group, .type = type >= 0 ? types[type].name : ""};
+      made->type_index = type;
+      made->rounded = rounded;
+      *slot = (struct slot){made, name, group, type, rounded};
+      mine->tally_count++; /* when all is set, as another thread may end the program */
+      return made;
     }
     if (slot->name == name && slot->group == group && slot->type == type && slot->rounded == rounded)
       return slot->tally;
   }
 }
 
+/* Whether a collective of a communicator is one that all ranks keep. */
+static bool is_sampled(const struct group *group, int64_t call, int level) {
+  return !group->has_threads && is_chosen(call, level);
+}
+
+/* Whether all collectives of a communicator are this thread's. */
+static bool is_owner(struct thread *mine, struct group *group) {
+  struct thread *owner = NULL;
+  if (!atomic_compare_exchange_strong(&group->owner, &owner, mine) && owner != mine)
+    group->has_threads = true;
+  return !group->has_threads;
+}
+
 /* Keeps about every 2^level-th collective of a communicator, the same ones on all ranks. */
-static void sample(struct group *group, const struct tally *tally, double started, double seconds) {
-  if (group->collectives == 0)
-    group->thread = pthread_self();
-  group->has_threads |= !pthread_equal(group->thread, pthread_self());
-  if (group->has_threads) {
-    group->samples = 0;
+static void sample(struct thread *mine, struct group *group, const struct call *call, double seconds) {
+  if (group->owner != mine && !is_owner(mine, group))
     return;
-  }
-  int64_t call = group->collectives++;
-  const uint64_t scrambled = scramble((uint64_t)call + 1) >> 20;
-  if ((scrambled & ((1u << group->level) - 1)) != 0)
+  const int64_t number = group->collectives++;
+  if (!call->timed || !is_sampled(group, number, group->level))
     return;
   while (group->samples == SAMPLES && group->level < 30) {
-    const uint64_t mask = (1u << ++group->level) - 1;
+    group->level++;
     int kept = 0;
     for (int i = 0; i < SAMPLES; i++)
-      if ((scramble((uint64_t)group->sample[i].call + 1) >> 20 & mask) == 0)
+      if (is_sampled(group, group->sample[i].call, group->level))
         group->sample[kept++] = group->sample[i];
     group->samples = kept;
-    if ((scrambled & mask) != 0)
+    if (!is_sampled(group, number, group->level))
       return;
   }
   if (group->samples < SAMPLES)
-    group->sample[group->samples++] = (struct sample){call, started, seconds, tally};
+    group->sample[group->samples++] = (struct sample){number, call->started, seconds, call->tally};
 }
 
-void record_call(const char *name, enum kind kind, MPI_Comm comm, int64_t items, MPI_Datatype type,
-                 double started, double seconds) {
+static struct memo *memo_of(struct thread *mine, const char *name, MPI_Comm comm, int64_t items,
+                            MPI_Datatype type) {
+  const uint64_t mixed =
+      (uintptr_t)name ^ (uintptr_t)comm << 3 ^ (uintptr_t)type >> 2 ^ (uint64_t)items * 0x9e3779b97f4a7c15u;
+  return &mine->memos[(mixed ^ mixed >> 32 ^ mixed >> 12) % MEMOS];
+}
+
+struct call record_begin(const char *name, MPI_Comm comm, int64_t items, MPI_Datatype type) {
+  struct call call = {.timed = true};
+  struct thread *mine = own;
+  if (mine != NULL) {
+    const struct memo *memo = memo_of(mine, name, comm, items, type);
+    if (memo->name == name && memo->comm == comm && memo->items == items && memo->type == type &&
+        memo->generation == generation) {
+      call.tally = memo->tally;
+      call.group = memo->sampled;
+      call.bytes = memo->bytes;
+      call.timed = !call.tally->is_short || is_chosen(call.tally->calls, TIMED_LEVEL) ||
+                   (call.group != NULL && is_sampled(call.group, call.group->collectives, call.group->level));
+    }
+  }
+  if (call.timed)
+    call.started = record_now();
+  return call;
+}
+
+/* Sets the tally of a call, and the communicator whose samples it may join. */
+static void look_up(struct thread *mine, struct call *call, const char *name, enum kind kind, MPI_Comm comm,
+                    int64_t items, MPI_Datatype type) {
   MPI_Count size = 0;
-  pthread_mutex_lock(&lock);
-  struct group *group = comm != MPI_COMM_NULL ? group_of(comm) : NULL;
-  if (!record_on) { /* another thread ends the program */
-    pthread_mutex_unlock(&lock);
-    return;
-  }
+  const unsigned current = generation;
+  struct group *group = comm != MPI_COMM_NULL ? group_of(mine, comm) : NULL;
   const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
-  int index = has_type ? type_of(type, &size) : -1;
-  int64_t bytes = items > 0 ? items * size : 0;
-  struct tally *tally = find_tally(name, group, index, round_bytes(bytes));
-  if (tally == NULL) {
-    lost++;
-  } else {
-    tally->calls++;
-    tally->bytes += (double)bytes;
-    tally->seconds += seconds;
+  const int index = has_type ? type_of(type, &size) : -1;
+  call->bytes = items > 0 ? items * size : 0;
+  call->tally = find_tally(mine, name, group, index, round_bytes(call->bytes));
+  call->group = kind == COLLECTIVE && group != NULL && group->nodes > 0 ? group : NULL;
+  /* Handles of other types may be given to new ones. */
+  if (index != 0 && items >= 0 && call->tally != NULL && (group != NULL || comm == MPI_COMM_NULL))
+    *memo_of(mine, name, comm, items, type) =
+        (struct memo){current, name, comm, type, items, call->bytes, call->tally, call->group};
+}
+
+static double block_s(const struct tally *tally) {
+  const double before_s =
+      tally->calls > tally->block_calls ? tally->seconds / (double)(tally->calls - tally->block_calls) : 0;
+  const double mean_s = tally->block_timed > 0 ? tally->timed_s / tally->block_timed : before_s;
+  return mean_s * tally->block_calls;
+}
+
+double record_seconds(const struct tally *tally) {
+  return tally->seconds + block_s(tally);
+}
+
+static void count(struct tally *tally, int64_t bytes, bool timed, double seconds) {
+  tally->calls++;
+  tally->bytes += (double)bytes;
+  tally->block_calls++;
+  if (timed) {
+    tally->block_timed++;
+    tally->timed_s += seconds;
   }
-  if (kind == COLLECTIVE && group != NULL && group->nodes > 0)
-    sample(group, tally, started, seconds);
-  pthread_mutex_unlock(&lock);
+  if (tally->block_calls == BLOCK) {
+    const double took_s = block_s(tally);
+    tally->block_calls = tally->block_timed = 0;
+    tally->seconds += took_s;
+    tally->timed_s = 0;
+    tally->is_short = took_s < BLOCK * SHORT_S;
+  }
+}
+
+void record_end(struct call *call, const char *name, enum kind kind, MPI_Comm comm, int64_t items,
+                MPI_Datatype type) {
+  const double seconds = call->timed ? record_now() - call->started : 0;
+  struct thread *mine = own_thread();
+  if (mine == NULL || !record_on) /* another thread ends the program */
+    return;
+  if (call->tally == NULL)
+    look_up(mine, call, name, kind, comm, items, type);
+  if (call->tally == NULL)
+    mine->lost++;
+  else
+    count(call->tally, call->bytes, call->timed, seconds);
+  if (call->group != NULL)
+    sample(mine, call->group, call, seconds);
+}
+
+/* Adds the tallies of all threads to those of the first. With the lock held. */
+static void merge(void) {
+  struct thread *first = threads;
+  while (first != NULL && first->next != NULL)
+    first = first->next;
+  for (struct thread *each = threads; each != first; each = each->next) {
+    for (int i = 0; i < each->tally_count; i++) {
+      struct tally *from = &each->tallies[i];
+      struct tally *to = find_tally(first, from->name, from->group, from->type_index, from->rounded);
+      from->merged = to;
+      if (to == NULL) {
+        first->lost += from->calls;
+        continue;
+      }
+      to->seconds = record_seconds(to) + record_seconds(from);
+      to->block_calls = 0;
+      to->calls += from->calls;
+      to->bytes += from->bytes;
+    }
+    first->lost += each->lost;
+  }
+  threads = first;
 }
 
 bool record_stop(void) {
@@ -261,13 +431,23 @@ bool record_stop(void) {
   until.tv_sec++; /* a handler of signals that ends the program may have interrupted the lock's holder */
   const bool locked = pthread_mutex_timedlock(&lock, &until) == 0;
   const bool was_on = atomic_exchange(&record_on, false);
+  if (was_on)
+    merge();
   if (locked)
     pthread_mutex_unlock(&lock);
   return was_on;
 }
 
 const struct tally *record_tally(int index) {
-  return index < tally_count ? &tallies[index] : NULL;
+  return threads != NULL && index < threads->tally_count ? &threads->tallies[index] : NULL;
+}
+
+int record_index(const struct tally *tally) {
+  if (tally != NULL && tally->merged != NULL)
+    tally = tally->merged;
+  if (tally == NULL || threads == NULL || tally < threads->tallies || tally >= threads->tallies + TALLIES)
+    return -1;
+  return (int)(tally - threads->tallies);
 }
 
 const struct group *record_groups(void) {
@@ -275,5 +455,5 @@ const struct group *record_groups(void) {
 }
 
 int64_t record_lost(void) {
-  return lost;
+  return threads != NULL ? threads->lost : 0;
 }

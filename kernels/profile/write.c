@@ -61,7 +61,7 @@ static void print_calls(FILE *to) {
     print_text(to, tally->type);
     fprintf(to, ",\"bytes\":%.0f,\"calls\":%lld", tally->calls > 0 ? tally->bytes / (double)tally->calls : 0,
             (long long)tally->calls);
-    print_seconds(to, ",\"seconds\":", tally->seconds);
+    print_seconds(to, ",\"seconds\":", record_seconds(tally));
     fputc('}', to);
   }
   fprintf(to, "]");
@@ -72,12 +72,12 @@ static void print_groups(FILE *to) {
   for (const struct group *group = record_groups(); group != NULL; group = group->next) {
     fprintf(to, "{\"group\":%d,\"members\":\"%016llx\",\"procs\":%d,\"nodes\":%d,\"ppn\":%d,\"samples\":[",
             group->number, (unsigned long long)group->members, group->procs, group->nodes, group->ppn);
-    for (int i = 0; i < group->samples; i++) {
+    for (int i = 0; i < group->samples && !group->has_threads; i++) {
       const struct sample *sample = &group->sample[i];
       fprintf(to, "%s[%lld", i > 0 ? "," : "", (long long)sample->call);
       print_seconds(to, ",", sample->started);
       print_seconds(to, ",", sample->seconds);
-      fprintf(to, ",%d]", sample->tally != NULL ? (int)(sample->tally - record_tally(0)) : -1);
+      fprintf(to, ",%d]", record_index(sample->tally));
     }
     fprintf(to, "]}%s", group->next != NULL ? "," : "");
   }

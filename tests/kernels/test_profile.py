@@ -73,6 +73,19 @@ def test_communicators_beyond_the_most_are_counted_without_layout(
         assert all(len(json.loads(line)["groups"]) == 512 for line in lines)
 
 
+def test_short_calls_are_all_counted_and_timed_in_part(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    path, procs, steps = tmp_path / "mix.profile", 2, 20_000
+    program = any_kernels.build / "tests/swp_mix"
+    run_profiled(any_kernels, path, program, str(steps), "8", "0", procs=procs)
+    its = recorded.read(path)
+    assert counts_of(its)["Alltoall", procs, 8] == steps
+    # Most of the run is in them: what one in eight takes would be little of it.
+    assert 0.25 * its.seconds < its.communication_s <= 1.05 * its.seconds
+    assert any(calls.spread_s is not None for calls in its.calls)
+
+
 @pytest.mark.parametrize("end", ["exit", "abort"])
 def test_programs_without_finalize_are_recorded(kernels: Kernels, tmp_path: Path, end: str) -> None:
     path = tmp_path / "mix.profile"
