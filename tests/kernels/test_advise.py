@@ -4,6 +4,7 @@ import importlib.util
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -201,6 +202,7 @@ def tabled(any_kernels: Kernels, tmp_path: Path) -> Path:
     return results
 
 
+@pytest.mark.check
 def test_a_program_gains_by_the_table_that_it_uses(any_kernels: Kernels, tmp_path: Path) -> None:
     spec = replace(ALLTOALL, environment=any_kernels.mpi.name, methods=("vendor", "shared"))
     spec = replace(spec, times=lambda method, size: 2e-6 if method == "shared" else 4e-6)
@@ -209,12 +211,12 @@ def test_a_program_gains_by_the_table_that_it_uses(any_kernels: Kernels, tmp_pat
         system = str(store.systems()["system"].iloc[0])
         tune(store, system, required_executions=0)
     program = any_kernels.build / "tests/swp_mix"
-    options = ["--system", system, "--budget", "8s", "--json"]  # too little to measure
-    done = advised(any_kernels, tmp_path, program, "2000", "64", "0", options=options)
+    options = ["--system", system, "--budget", "35s", "--json"]  # too little to measure
+    done = advised(any_kernels, tmp_path, program, "200", "64", "0", options=options)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["pairs"] and said["verdict"] != "failed"
-    assert "alltoall by shared: 2000 calls of 64 to 64 bytes" in said["dispatched"]
+    assert "alltoall by shared: 200 calls of 64 to 64 bytes" in said["dispatched"]
     assert not started_for(tmp_path)
 
 
@@ -425,6 +427,64 @@ def test_a_program_in_python_is_advised_on(
     said = json.loads(done.stdout)
     assert said["verdict"] == "none" and said["finalized"]
     assert {each["call"]: each["count"] for each in said["calls"]}["Bcast"] == 50
+
+
+CXX = """
+#include <mpi.h>
+#include <vector>
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  std::vector<double> values(8), sums(8);
+  for (int step = 0; step < 50; step++)
+    MPI_Allreduce(values.data(), sums.data(), 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+"""
+
+FORTRAN = """
+program sums
+  use mpi
+  implicit none
+  double precision :: values(8), sums_of(8)
+  integer :: step, error
+  values = 1
+  call MPI_Init(error)
+  do step = 1, 50
+    call MPI_Allreduce(values, sums_of, 8, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
+  end do
+  call MPI_Finalize(error)
+end program
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "compiler", "source", "text"),
+    [("mpicxx", "g++", "sums.cpp", CXX), ("mpif90", "gfortran", "sums.f90", FORTRAN)],
+)
+def test_programs_in_other_languages_are_advised_on(
+    any_kernels: Kernels,
+    require: Require,
+    tmp_path: Path,
+    wrapper: str,
+    compiler: str,
+    source: str,
+    text: str,
+) -> None:
+    mpicc = Path(shutil.which(any_kernels.mpi.mpicc) or any_kernels.mpi.mpicc)
+    its = mpicc.with_name(mpicc.name.replace("mpicc", wrapper))
+    works = its.exists() and shutil.which(compiler) is not None
+    require("fortran" if wrapper == "mpif90" else "c++", works, f"no {compiler}, or no {its}")
+    (tmp_path / source).write_text(text)
+    program = tmp_path / "sums"
+    subprocess.run([its, tmp_path / source, "-o", program], check=True)
+    options = ["-n", "1", "--budget", "30s", "--json"]
+    done = advised(any_kernels, tmp_path / "results", program, options=options)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["verdict"] == "none" and said["finalized"]
+    assert {(each["call"], each["bytes"]): each["count"] for each in said["calls"]} == {
+        ("Allreduce", 64): 50
+    }
 
 
 KILLS = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 1}

@@ -229,7 +229,7 @@ def test_advice_by_srun_leaves_nothing_running(cluster, require, tmp_path, monke
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build))
     words = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", "--launcher"]
     words += ["srun --mpi=pmi2", "--budget=90s", "--", str(build / "tests" / "swp_mix")]
-    whole, said = end([*words, "2000", "64", "0"], tmp_path, signal.SIGTERM, lambda: False)
+    whole, said = end([*words, "200", "64", "0"], tmp_path, signal.SIGTERM, lambda: False)
     assert whole == 0, said
     assert "no gain" in said or any(
         b'"launcher": "srun"' in raw for raw in launches(tmp_path).values()
