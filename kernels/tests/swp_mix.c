@@ -43,7 +43,8 @@ static void send_to_self(const char *send, char *recv) {
 
 static void *communicate(void *argument) {
   struct part *part = argument;
-  double *steps_s = calloc((size_t)steps / TOGETHER + 1, sizeof *steps_s), before = MPI_Wtime();
+  double *steps_s = calloc((size_t)steps + 1, sizeof *steps_s), before = MPI_Wtime();
+  const int together = steps < TOGETHER ? steps : TOGETHER;
   int timed = 0;
   MPI_Comm world, half;
   char *send = calloc((size_t)procs, (size_t)bytes + 1), *recv = calloc((size_t)procs, (size_t)bytes + 1);
@@ -59,9 +60,9 @@ static void *communicate(void *argument) {
       MPI_Alltoall(send, bytes, MPI_CHAR, recv, bytes, MPI_CHAR, world);
     if (step % 10 == 0)
       MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, half);
-    if (step % TOGETHER == TOGETHER - 1) {
+    if (step % together == together - 1) {
       const double now = MPI_Wtime();
-      steps_s[timed++] = (now - before) / TOGETHER;
+      steps_s[timed++] = (now - before) / together;
       before = now;
     }
   }
