@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
@@ -186,7 +187,7 @@ def serve(
     token: str = "",
     hosts: Iterable[str] = (),
 ) -> None:
-    """Serve until interrupted or terminated, then shut down cleanly. Options: see `create_app`.
+    """Serve until interrupted or terminated, then end the process. Options: see `create_app`.
 
     Raises ListenError.
     """
@@ -212,6 +213,10 @@ def serve(
         server.run()
     finally:
         server.close()
+    # At the interpreter's end, threads that still compute in C++ would abort the process.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _listen(host: str, port: int) -> socket.socket:
