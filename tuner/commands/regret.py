@@ -131,7 +131,8 @@ def regret(
     if not outcomes:
         raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
     verdict = judging.judge(outcomes)
-    lines = judging.lines(verdict, planned.cost_share(provenance.campaigns))
+    lines = judging.lines(verdict)
+    cost = planned.cost_share(provenance.campaigns)
     settings = {
         "problems": count,
         "launches": launches,
@@ -146,6 +147,7 @@ def regret(
         "campaigns": provenance.campaigns,
         "settings": settings,
         "targets": [asdict(line) | {"met": line.met} for line in lines],
+        "cost": cost,
         "verdict": asdict(verdict),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
@@ -156,8 +158,10 @@ def regret(
         say_json(document)
     else:
         _show_verdict(verdict, lines, out)
+        if cost is not None:
+            out.print(f"its campaigns took {cost:.0%} of the time to measure everything\n")
         out.print(study, soft_wrap=True)
-    if not all(line.met for line in lines if line.achieved is not None):
+    if not all(line.met for line in lines):
         raise SystemExit(1)
 
 
@@ -205,8 +209,7 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
     out.print()
     grid = Columns("target", "at most", "achieved", "")
     for line in lines:
-        known = line.achieved is not None
-        achieved = f"{line.achieved:.1%}" if line.achieved is not None else "not known"
-        word = ("met" if line.met else "MISSED") if known else "no planned campaign"
-        grid.add_row(line.what, f"{line.target:.0%}", achieved, word)
+        word = "met" if line.met else "MISSED"
+        grid.add_row(line.what, f"{line.target:.0%}", f"{line.achieved:.1%}", word)
     out.print(grid)
+    out.print()
