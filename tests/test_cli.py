@@ -267,6 +267,11 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
         succeed("show", "plan", "--next", "--within=6", "--json", "--database", database)
     )
     assert {worth["ppn"] for worth in named} == {5, 6}
+    hours = named[0]["node_hours"]
+    assert 0 < hours < 0.1
+    short = f"--node-hours={hours / 2:.3f}"
+    refused = call("show", "plan", "--next", short, "--database", database)
+    assert (refused.exit_code, "no other layout is within" in refused.stderr) == (1, True)
     other = call("show", "--next", "--database", database)
     assert (other.exit_code, "only `show plan` has --next" in other.stderr) == (2, True)
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)

@@ -14,7 +14,7 @@ from tests.test_planning import MACHINE, regrets
 from tests.test_rules import METHODS, on, point
 from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Ratio, Rule
-from tuner.selection import match
+from tuner.selection import match, unmeasured
 from tuner.selection.decisions import select
 from tuner.selection.rules import compile_rules
 from tuner.selection.unmeasured import Spread, Value, estimate, regimes, spread_of
@@ -253,13 +253,13 @@ def test_no_layout_is_missed_where_nodes_share_cores() -> None:
 def test_what_to_measure_next_is_uncertain_and_differs() -> None:
     """The farther from all others the better, but not where methods hardly differ."""
     moving = [raced(1, 4, 8, nap=0.5), raced(1, 64, 8, nap=0.9)]
-    found = worths(moving, None, None)
+    found = worths(moving, None)
     assert 20 < found[0].ppn < 64  # the gain is in doubt on the way to 64
     assert all(worth.loss > 0 for worth in found)
     assert max(worth.ppn for worth in worths(moving, None, 16)) <= 16
     sure = [raced(1, ppn, 8, nap=0.1) for ppn in (4, 64)]
-    assert worths(sure, None, None)[0].loss < found[0].loss
-    assert worths(moving[:1], None, None) == []
+    assert worths(sure, None)[0].loss < found[0].loss
+    assert worths(moving[:1], None) == []
 
 
 def test_a_machine_with_thousands_of_nodes_has_few_rules() -> None:
@@ -270,6 +270,40 @@ def test_a_machine_with_thousands_of_nodes_has_few_rules() -> None:
     assert chosen(rules, 1000, 48, 8) == "nap"
     assert len(rules) < 20
     assert worths(corners, None, 5000)[0].nodes <= 2500
+
+
+def test_what_to_measure_next_of_thousands_of_nodes_takes_bounded_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where nodes share cores, so that each number of nodes may be another regime."""
+    asked: list[object] = []
+    monkeypatch.setattr(unmeasured, "estimate", lambda *its: asked.append(its) or estimate(*its))
+    spread = [
+        on(raced(nodes, ppn, 8, nap=0.5), nodes, ppn, over=nodes * ppn > 8)
+        for nodes in (2, 64, 9000)
+        for ppn in (1, 2, 128)
+    ]
+    found = worths(spread, 8, beyond=True)
+    assert len(asked) < 1000
+    assert found
+    assert not [its for its in found if its.beyond]  # all larger ones are crowded
+
+
+def test_after_one_node_two_and_four_are_what_to_measure_next() -> None:
+    full = [raced(1, ppn, 8, nap=0.5) for ppn in (32, 64)]
+    found = worths(full, 64, beyond=True)
+    assert [(its.nodes, its.ppn) for its in found if its.beyond] == [(2, 64), (4, 64)]
+    assert worths(full, 64, most_nodes=1, beyond=True) == worths(full, 64)
+    half = worths(full[:1], 64, most_nodes=1, beyond=True)
+    assert [(its.nodes, its.ppn) for its in half] == [(1, 64)]
+
+
+def test_what_costs_less_nodes_is_measured_first() -> None:
+    moving = [raced(2, 4, 8, nap=0.8), raced(24, 4, 8, nap=0.95)]
+    found = worths(moving, 4)
+    most = max(found, key=lambda its: its.loss)
+    assert found[0].nodes < most.nodes
+    assert found[0].loss / found[0].nodes > most.loss / most.nodes
 
 
 decisions = st.dictionaries(

@@ -14,8 +14,8 @@ def worthiest(
 ) -> tuple[int, int] | None:
     """Return nodes and processes on each of the layout to measure next on one of ReFrame's systems.
 
-    It is the first of `switchpoint show plan --next` that fits; None where there is no table yet,
-    or where too little is expected. Raises StoreError.
+    It is the first of `switchpoint show plan --next` that fits and lies between measured ones; None
+    where there is no table yet, or where too little is expected. Raises StoreError.
     """
     of_system = _worths(name, environment)
     return next(
@@ -40,4 +40,4 @@ def _worths(name: str, environment: str) -> list[Worth]:
     if not tables:
         return []
     newest = max(tables, key=lambda table: table.provenance.date)
-    return worths(newest.points, newest.provenance.cores, None)
+    return worths(newest.points, newest.provenance.cores)

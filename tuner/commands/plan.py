@@ -57,23 +57,35 @@ def show_plan(file: Path | None, as_json: bool) -> None:
     showing.show_plan(campaign.order, done, out)
 
 
-def show_next(system: str | None, database: Path, most_procs: int | None, as_json: bool) -> None:
-    """Print the layouts of at most so many processes to measure next, the worthiest first."""
+def show_next(
+    system: str | None, database: Path, most_procs: float, most_node_hours: float, as_json: bool
+) -> None:
+    """Print the layouts of at most so much to measure next, the worthiest first."""
+    from tuner.campaign.planning import look_s
     from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
+    from tuner.machine.systems import LOCAL
     from tuner.selection.worth import worths
 
     with tuned(database) as store:
         table = store.table(one_system(store, system))
     if table is None:
         raise SwitchpointError("there is no table to begin from; run `switchpoint tune`")
-    found = worths(table.points, table.provenance.cores, most_procs)[:_SHOWN]
+    node_hours = look_s(len({point.case[:2] for point in table.points})) / 3600
+    most_nodes = most_node_hours / node_hours
+    if table.provenance.name == LOCAL:
+        most_nodes = min(most_nodes, 1)
+    cores = table.provenance.cores
+    found = worths(table.points, cores, most_procs, most_nodes, beyond=True)[:_SHOWN]
     if as_json:
-        say_json([worth._asdict() for worth in found])
+        say_json([its._asdict() | {"node_hours": its.nodes * node_hours} for its in found])
         return
     if not found:
-        raise SwitchpointError("no layout lies between measured ones; measure a larger one first")
-    grid = Columns("nodes x ppn", "expected to gain", "most in")
-    for worth in found:
-        grid.add_row(f"{worth.nodes} x {worth.ppn}", f"{worth.loss:.1%}", worth.operation)
+        raise SwitchpointError("no other layout is within these limits")
+    grid = Columns("nodes x ppn", "expected to gain", "node-hours", "most in", "")
+    for its in found:
+        grid.add_row(
+            *(f"{its.nodes} x {its.ppn}", f"{its.loss:.1%}", f"{its.nodes * node_hours:.2f}"),
+            *(its.operation, "beyond what was measured" if its.beyond else ""),
+        )
     console().print(grid)

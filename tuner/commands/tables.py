@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from tuner.commands.options import (
     FILE,
     FORM,
     database_option,
+    duration,
     json_option,
     one_system,
     require_soak_option,
@@ -188,6 +190,12 @@ def _borrowed(
 @click.option(
     "--within", type=whole_number(2), metavar="N", help="With --next: of N processes at most."
 )
+@click.option(
+    "--node-hours",
+    type=duration(0.001),
+    metavar="H",
+    help="With --next: that take H node-hours at most.",
+)
 @database_option
 @json_option
 def show(
@@ -197,6 +205,7 @@ def show(
     operation: str | None,
     of_next: bool,
     within: int | None,
+    node_hours: float | None,
     database: Path,
     as_json: bool,
 ) -> None:
@@ -214,12 +223,12 @@ def show(
         raise click.UsageError(f"`show {what}` has no --op")
     if of_next and (file or what != "plan"):
         raise click.UsageError("only `show plan` has --next, without a FILE")
-    if within and not of_next:
-        raise click.UsageError("--within goes with --next")
+    if (within or node_hours) and not of_next:
+        raise click.UsageError(f"--{'within' if within else 'node-hours'} goes with --next")
     if what == "plan" and system and not of_next:
         raise click.UsageError("`show plan` has --system only with --next")
     if of_next:
-        show_next(system, database, within, as_json)
+        show_next(system, database, within or math.inf, node_hours or math.inf, as_json)
         return
     if what == "plan":
         show_plan(file, as_json)

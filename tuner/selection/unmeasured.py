@@ -322,7 +322,7 @@ def estimated(
     points = next(iter(near.values()))
     regime = spread.regime
     own = [place for place in near if regime(*place) == regime(*here)]
-    beside = _beside(here, own)
+    beside = _beside(here, own) if own else set()
     waiting = {
         point.challenger for place in own for point in near[place] if point.status == UNSOAKED
     }

@@ -1,57 +1,118 @@
-"""Which layout to measure next: where another choice may gain most. No input or output."""
+"""Which layout to measure next: where another choice may gain most for its cost.
+
+No input or output.
+"""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from statistics import NormalDist
 from typing import NamedTuple
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
-from tuner.selection.unmeasured import Inference, MeasuredLayouts, alike, asked, choice, estimated
+from tuner.selection.intervals import Classes
+from tuner.selection.unmeasured import (
+    Inference,
+    Layouts,
+    MeasuredLayouts,
+    Place,
+    Spread,
+    alike,
+    asked,
+    choice,
+    estimated,
+)
 
 
 class Worth(NamedTuple):
     """A layout, and what is expected to be lost there by not measuring it, as a share of the time.
 
-    The loss is the mean over operations and sizes; `operation` has the largest.
+    The loss is the mean over operations and sizes; `operation` has the largest. No rule holds for
+    layouts that are `beyond` all measured ones, so the default's loss counts.
     """
 
     nodes: int
     ppn: int
     loss: float
     operation: str
+    beyond: bool
 
 
-def worths(points: Iterable[Point], cores: int | None, most_procs: int | None) -> list[Worth]:
-    """Return the layouts that were not measured, of at most so many processes, the worthiest first.
+def worths(
+    points: Iterable[Point],
+    cores: int | None,
+    most_procs: float = math.inf,
+    most_nodes: float = math.inf,
+    beyond: bool = False,
+) -> list[Worth]:
+    """Return layouts that were not measured, of at most so much, the worthiest first.
 
-    Of layouts with the same estimates, that in their middle stands for all.
+    That is what gains most for each node, as launches of all layouts are planned to take equally
+    long. Of layouts with the same estimates, that in their middle stands for all. With `beyond`, a
+    few follow that are larger than all measured ones.
     """
     of_operations, spread = MeasuredLayouts.of(points, cores)
-    losses: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    losses: dict[tuple[Place, bool], dict[str, list[float]]]
+    losses = defaultdict(lambda: defaultdict(list))
     for operation, measured in of_operations.items():
-        for _, middle, near in asked(measured, spread):
+        inside = ((middle, near, False) for _, middle, near in asked(measured, spread))
+        larger = _larger(measured, spread, cores) if beyond else ()
+        outside = ((place, near, True) for place, near in larger)
+        for middle, near, is_beyond in chain(inside, outside):
             nodes, ppn = (round(number) for number in middle)
-            if most_procs is not None and nodes * ppn > most_procs:
+            if nodes * ppn > most_procs or nodes > most_nodes:
                 continue
             for _, means in near[next(iter(near))]:
                 for _, its in means:
-                    losses[nodes, ppn][operation] += [
-                        _loss(choice(point, estimates), point, estimates)
+                    losses[(nodes, ppn), is_beyond][operation] += [
+                        _loss(None if is_beyond else choice(point, estimates), point, estimates)
                         for point, estimates in estimated(middle, alike(near, its), spread)
                     ]
     found = []
-    for (nodes, ppn), of_layout in losses.items():
+    for ((nodes, ppn), is_beyond), of_layout in losses.items():
         means_of = {name: sum(its) / len(its) for name, its in of_layout.items()}
         worst = max(means_of, key=lambda name: means_of[name])
-        found.append(Worth(nodes, ppn, sum(means_of.values()) / len(of_operations), worst))
-    return sorted(found, key=lambda worth: (-worth.loss, worth.nodes * worth.ppn, worth))
+        loss = sum(means_of.values()) / len(of_operations)
+        found.append(Worth(nodes, ppn, loss, worst, is_beyond))
+    return sorted(found, key=lambda its: (-its.loss / its.nodes, its.nodes * its.ppn, its))
 
 
-def _loss(chosen: str, point: Point, estimates: dict[str, Inference]) -> float:
-    """Return the most that is expected to be gained over the choice by knowing another's time."""
-    known = estimates | {DEFAULT_METHODS[point.case.operation]: Inference(0.0, 0.0)}
+def _larger(
+    measured: Layouts, spread: Spread, cores: int | None
+) -> Iterator[tuple[Place, dict[Place, Classes]]]:
+    """Yield a few layouts beyond the measured ones, with those, of as many nodes if there are any.
+
+    They fill the node, or have two and four times the nodes. What is measured is the only guide to
+    another kind of layouts, such as several nodes after one.
+    """
+    places = {
+        (nodes, ppn): classes
+        for ((nodes, _), (ppn, _)), classes in measured.items()
+        if not spread.regime(nodes, ppn).crowded
+    }
+    if not places:
+        return
+    most = max(nodes for (nodes, _), _ in measured)
+    nodes, ppn = max(places)
+    larger = [(2 * most, ppn), (4 * most, ppn)]
+    if cores and all(ppn < cores for _, (ppn, _) in measured):
+        larger.append((nodes, cores))
+    for place in (its for its in larger if not spread.regime(*its).crowded):
+        kind = {its for its in places if (its[0] > 1) == (place[0] > 1)} or places
+        near = sorted(kind, key=lambda its: (spread.between(place, its), its))
+        yield place, {its: places[its] for its in near}
+
+
+def _loss(chosen: str | None, point: Point, estimates: dict[str, Inference]) -> float:
+    """Return the most that is expected to be gained over the choice by knowing another's time.
+
+    Without a choice it is the default.
+    """
+    default = DEFAULT_METHODS[point.case.operation]
+    known = estimates | {default: Inference(0.0, 0.0)}
+    chosen = chosen or default
     mine = known[chosen]
     return max(
         (
