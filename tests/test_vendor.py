@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S, Require
+from tests.conftest import Require
 from tests.test_export import PROVENANCE
 from tests.test_rules import on, point
 from tuner.domain.tables import Provenance, Rule, Table
 from tuner.export.choices import VendorError, choices_of
 from tuner.export.forms import export
+from tuner.export.loaded import DID_NOT, RAN
 from tuner.export.mpi_library import intel_version, library_of, made_for
-from tuner.export.verify import verify_table
-from tuner.machine.mpi import Mpi, find_mpis, launch
+from tuner.export.verify import VerifyError, verify_rules, verify_table
+from tuner.export.witness import STACKS, Case, Seen, witness
+from tuner.machine.mpi import Mpi, find_mpis
 
 PROCS = 4
 FIRST, SECOND = 1024, 16384  # bytes at which one algorithm becomes another, and that the first
@@ -108,14 +109,12 @@ def mpi(request: pytest.FixtureRequest, require: Require) -> Mpi:
 class Ran:
     """The functions of the MPI library seen in calls, by operation and bytes."""
 
-    def __init__(self, text: str) -> None:
-        lines = [line.split() for line in text.splitlines()]
-        self.ever: dict[tuple[str, int], set[str]] = defaultdict(set)
-        self.mostly: dict[tuple[str, int], set[str]] = defaultdict(set)
-        for operation, size, *words in lines:
-            key = operation, int(size)
-            self.ever[key] = {word.lstrip("!") for word in words}
-            self.mostly[key] = {word[1:] for word in words if word[0] == "!"}
+    def __init__(self, seen: Seen) -> None:
+        self.ever: dict[Case, set[str]] = defaultdict(set)
+        self.mostly: dict[Case, set[str]] = defaultdict(set)
+        for key, (words,) in seen.items():
+            self.ever[key] = {word.replace("!", "") for word in words}
+            self.mostly[key] = {word.replace("!", "") for word in words if "!" in word}
 
     def add(self, again: Ran) -> None:
         """Another run of the same: a stack is a sample, and may miss what is there."""
@@ -123,35 +122,25 @@ class Ran:
             self.ever[key] |= again.ever[key]
             self.mostly[key] |= again.mostly[key]
 
-    def mark(self, key: tuple[str, int], other: Ran) -> set[str]:
+    def mark(self, key: Case, other: Ran) -> set[str]:
         """What tells these calls from others: is in most stacks here and in none there."""
         return self.mostly[key] - other.ever[key]
 
 
 @pytest.fixture
-def observe(mpi: Mpi, tmp_path: Path) -> Callable[[dict[str, str]], Ran]:
+def observe(mpi: Mpi) -> Iterator[Callable[[dict[str, str]], Ran]]:
     """The functions that run in calls of operations at every size, under an environment."""
-    program = tmp_path / "ran"
-    source = Path(__file__).parent / "vendor" / "ran.c"
-    subprocess.run([mpi.mpicc, "-std=c11", source, "-o", program], check=True)
 
     def run(
         environment: dict[str, str],
         procs: int = PROCS,
         operations: Iterable[str] = ALGORITHMS[mpi.family],
     ) -> Ran:
-        start = launch(mpi, procs)
-        said = subprocess.run(
-            [*start.argv_prefix, program, ",".join(map(str, SIZES)), *operations],
-            env=os.environ | start.env | environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-        assert said.returncode == 0, said.stderr
-        return Ran(said.stdout)
+        cases = [(operation, size) for operation in operations for size in SIZES]
+        return Ran(program.see(STACKS, program.start((1, procs)), cases, environment))
 
-    return run
+    with witness(mpi) as program:
+        yield run
 
 
 def forced(mpi: Mpi, which: int) -> dict[str, str]:
@@ -181,7 +170,7 @@ def test_the_library_runs_what_the_file_says_at_every_size(
         for operation, names in ALGORITHMS[mpi.family].items()
         for size in SIZES
     }
-    one, other = Ran(""), Ran("")
+    one, other = Ran({}), Ran({})
     for _ in range(ATTEMPTS):
         one.add(observe(forced(mpi, 0)))
         other.add(observe(forced(mpi, 1)))
@@ -195,6 +184,40 @@ def test_the_library_runs_what_the_file_says_at_every_size(
         if not wanted:
             break
     assert not wanted
+
+
+def wrong(mpi: Mpi, text: str) -> str:
+    """The text of a file that has another algorithm for allgather than its comment says."""
+    if mpi.family == "mpich":
+        comment, tree = text.split(" */\n", 1)
+        other = tree.replace("MPIR_Allgather_intra_ring", "MPIR_Allgather_intra_brucks")
+        return f"{comment} */\n{other}"
+    return re.sub(r"\d+ 0 0 # ring", "1 0 0 # ring", text)
+
+
+def test_the_check_prints_what_runs_under_a_file_and_what_does_not(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    method = f"vendor:algorithm={ALGORITHMS[mpi.family]['allgather'][1]}"
+    rules = [rule("allgather", "vendor", None, 255), rule("allgather", method, 256, 511)]
+    text = export(table(BANNERS[mpi.family].format(mpi.version, mpi.version), rules), mpi.family)
+    file = tmp_path / "choices"
+    said = "allgather on 1 x 4, 256 to 511 B: ring"
+    for content, verdict in ((text, RAN), (wrong(mpi, text), DID_NOT)):
+        file.write_text(content)
+        (found,) = verify_rules([file])
+        assert (str(found.rule), found.verdict) == (said, verdict)
+    assert str(found).startswith(f"{said}: did not run: at 256 B ")
+
+
+def test_files_that_cannot_be_checked_together_are_refused(tmp_path: Path) -> None:
+    files = [tmp_path / "one", tmp_path / "other"]
+    for version, file in enumerate(files):
+        file.write_text(f"# Switchpoint's choices for MPICH 4.9.{version}; no rules\n")
+    with pytest.raises(VerifyError, match="different libraries"):
+        list(verify_rules(files))
+    with pytest.raises(VerifyError, match="states no rules; export it again"):
+        list(verify_rules(files[:1]))
 
 
 def test_other_process_counts_are_the_library_s(
@@ -211,7 +234,7 @@ def test_other_process_counts_are_the_library_s(
     banner = BANNERS[mpi.family].format(mpi.version, mpi.version)
     file.write_text(export(table(banner, rules), mpi.family))
     doubtful = {(operation, size) for operation in measured for size in SIZES}
-    plain, one, other = Ran(""), Ran(""), Ran("")
+    plain, one, other = Ran({}), Ran({}), Ran({})
     for _ in range(ATTEMPTS):
         plain.add(observe(FORCING[mpi.family], 3, measured))
         one.add(observe(forced(mpi, 0), 3, measured))
@@ -316,9 +339,9 @@ def test_one_layout_of_a_process_count_stands() -> None:
     large = rule("bcast", "vendor:algorithm=ring", low=100, nodes=2)
     between = first._replace(ppn_low=PROCS + 1, ppn_high=2 * PROCS)
     choices = choices_of(table("MPICH Version:4.0.2", [first, between, small, large]))
-    assert choices.intervals.keys() == {"bcast"}
-    assert choices.intervals["bcast"].keys() == {PROCS}
-    assert [interval.algorithm for interval in choices.intervals["bcast"][PROCS]] == ["binomial"]
+    assert choices.counts.keys() == {"bcast"}
+    assert [each.procs for each in choices.counts["bcast"]] == [PROCS]
+    assert [interval.algorithm for interval in choices.counts["bcast"][0].intervals] == ["binomial"]
     (told,) = choices.left_out
     assert "2 x 2: the library does not distinguish layouts" in told
 
@@ -381,48 +404,40 @@ def intel_rules(operation: str, one: str, other: str) -> list[Rule]:
 def test_intel_mpi_runs_what_the_settings_say_at_every_size(
     tmp_path: Path, require: Require
 ) -> None:
-    mpiexec = next((mpi.mpiexec for mpi in find_mpis() if mpi.family == "intelmpi"), "")
-    require("intelmpi", bool(mpiexec), "this MPI is not installed")
-    version = intel_version(mpiexec)
+    intel = next((mpi for mpi in find_mpis() if mpi.family == "intelmpi"), None)
+    require("intelmpi", intel is not None, "this MPI is not installed")
+    assert intel is not None
+    version = intel_version(intel.mpiexec)
     rules = [line for operation, two in PRESETS.items() for line in intel_rules(operation, *two)]
     file = tmp_path / "settings.sh"
     file.write_text(export(table(INTEL.format(version), rules), "intelmpi"))
-    program = tmp_path / "ran"
-    source = Path(__file__).parent / "vendor" / "ran.c"
-    subprocess.run([Path(mpiexec).with_name("mpigcc"), source, "-o", program], check=True)
-    command = f"{mpiexec} -n {PROCS} {program} {','.join(map(str, SIZES))} {' '.join(PRESETS)}"
-    yielding = {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}
-
-    def run(before: str) -> Ran:
-        said = subprocess.run(
-            ["sh", "-c", f"{before}\n{command}"],
-            env=os.environ | yielding,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-        assert said.returncode == 0, said.stderr
-        return Ran(said.stdout)
-
-    def force(which: int) -> str:
-        settings = [f"I_MPI_ADJUST_{name.upper()}={two[which]}" for name, two in PRESETS.items()]
-        return "export " + " ".join(settings)
-
     wanted = {
         (operation, size): {two[FIRST <= size < SECOND]}
         for operation, two in PRESETS.items()
         for size in SIZES
     }
-    found: dict[tuple[str, int], set[str]] = {key: set() for key in wanted}
-    for _ in range(ATTEMPTS):
-        one, other = run(force(0)), run(force(1))
-        tuned = run(f"SWITCHPOINT_PROCS={PROCS}; . {file}")
-        for key, seen in found.items():
-            marks = one.mark(key, other), other.mark(key, one)
-            presets = PRESETS[key[0]]
-            seen |= {n for n, mark in zip(presets, marks, strict=True) if tuned.mostly[key] & mark}
-        if all(found.values()):
-            break
+    settings = subprocess.run(
+        ["sh", "-c", f"SWITCHPOINT_PROCS={PROCS}; . {file}; env"], capture_output=True, text=True
+    ).stdout
+    of_file = dict(re.findall(r"(I_MPI_ADJUST\w+)=(.*)", settings))
+
+    def force(which: int) -> dict[str, str]:
+        return {f"I_MPI_ADJUST_{name.upper()}": two[which] for name, two in PRESETS.items()}
+
+    found: dict[Case, set[str]] = {key: set() for key in wanted}
+    with witness(intel) as program:
+        start = program.start((1, PROCS))
+        for _ in range(ATTEMPTS):
+            one, other, tuned = (
+                Ran(program.see(STACKS, start, wanted, settings))
+                for settings in (force(0), force(1), of_file)
+            )
+            for key, seen in found.items():
+                marks = one.mark(key, other), other.mark(key, one)
+                pairs = zip(PRESETS[key[0]], marks, strict=True)
+                seen |= {name for name, mark in pairs if tuned.mostly[key] & mark}
+            if all(found.values()):
+                break
     assert found == wanted
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,13 @@ from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.test_vendor import BANNERS, rule, table, use
 from tuner.export.forms import export
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, shim
+from tuner.export.witness import CARDS, witness
+from tuner.machine.mpi import Mpi, find_mpis, shim
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
 
 pytestmark = pytest.mark.check
 
-COUNTER = CHECKOUT / "tests" / "vendor" / "sent.c"
 PROCS = 8
 LAYOUTS = (8, 2, 5)  # ranks on the first nodes: one node, 4 x 2, 5 + 3
 SMALL, LARGE = 1024, 65536  # bytes
@@ -43,17 +43,16 @@ def mpi(require: Require) -> Mpi:
 
 
 @pytest.fixture
-def send(nodes: Nodes, mpi: Mpi, tmp_path: Path) -> Callable[..., Sent]:
+def send(nodes: Nodes, mpi: Mpi) -> Iterator[Callable[..., Sent]]:
     """Return a function that returns the messages of all operations under an environment."""
-    program = tmp_path / "sent"
-    subprocess.run([mpi.mpicc, "-std=c11", COUNTER, "-o", program], check=True)
+    cases = [f"{operation}:{size}" for operation in CHOSEN for size in (SMALL, LARGE)]
 
     def run(ppn: int, environment: Mapping[str, str], preload: str = "") -> Sent:
         start = launch(nodes, mpi, PROCS, ppn)
         counting = [word.replace("ob1", "ob1,monitoring") for word in start.argv_prefix]
         counting += ["-x", f"LD_PRELOAD={preload}"] if preload else []
         done = subprocess.run(
-            [*counting, program, f"{SMALL},{LARGE}", *CHOSEN],
+            [*counting, program.place / "witness", "messages", *cases],
             env=os.environ | start.env | {"OMPI_MCA_pml_monitoring_enable": "1"} | environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -64,7 +63,8 @@ def send(nodes: Nodes, mpi: Mpi, tmp_path: Path) -> Callable[..., Sent]:
         lines = [line.split() for line in done.stdout.splitlines()]
         return {(operation, int(size)): tuple(pairs) for operation, size, *pairs in lines}
 
-    return run
+    with witness(mpi) as program:
+        yield run
 
 
 MPICH_CHOSEN = {"bcast": "scatter_ring_allgather", "reduce": "binomial", "alltoall": "brucks"}
@@ -75,40 +75,47 @@ TOLERANCE = 0.05  # of the most that a card sends: acknowledgements
 
 @pytest.mark.parametrize("name", ["mpich", "mpich5"])
 def test_exported_selections_make_mpich_run_the_algorithms(
-    nodes: Nodes, kernels_of: Callable[[str], Kernels], require: Require, tmp_path: Path, name: str
+    nodes: Nodes, require: Require, tmp_path: Path, name: str
 ) -> None:
     """With the variables of the file's use line, without which operations are composed."""
     mpi = {mpi.name: mpi for mpi in find_mpis()}.get(name)
     require(name, mpi is not None, "this MPI is not installed")
     assert mpi is not None
-    program, file = tmp_path / "sent", tmp_path / "selection.json"
-    subprocess.run([mpi.mpicc, "-std=c11", COUNTER, "-o", program], check=True)
+    file = tmp_path / "selection.json"
     rules = [
         rule(each, f"vendor:algorithm={name}", None, None, PROCS)
         for each, name in MPICH_CHOSEN.items()
     ]
     file.write_text(export(table(BANNERS["mpich"].format(mpi.version), rules), "mpich"))
-    # MPICH 4 over UCX ends there with a preload only.
-    start = launch(nodes, mpi, PROCS, 2, kernels_of(name).build if mpi.major < 5 else None)
-
-    def run(environment: Mapping[str, str]) -> dict[str, list[int]]:
-        command = [*start.argv_prefix, program, str(LARGE), *MPICH_CHOSEN]
-        done = finish(command, os.environ | start.env | environment, TIMEOUT_S)
-        assert done.returncode == 0, done.stderr[-2000:]
-        lines = [line.split() for line in done.stdout.splitlines()]
-        return {words[0]: [int(word.split(":")[1]) for word in words[2::2]] for words in lines}
+    cases = [(operation, LARGE) for operation in MPICH_CHOSEN]
 
     named = {f"MPIR_CVAR_{each.upper()}_INTRA_ALGORITHM": n for each, n in MPICH_CHOSEN.items()}
     settings = use(file)
     json_only = {key: value for key, value in settings.items() if "JSON" in key}
-    default, tuned, alone = run({}), run(settings), run(json_only)
-    forced = run(named | {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"})
+    with witness(mpi) as program:
+        start = program.start((PROCS // 2, 2), nodes)
+        default, tuned, alone, forced = (
+            {each: _sent_bytes(words) for (each, _), (words,) in seen.items()}
+            for seen in (
+                program.see(CARDS, start, cases, environment)
+                for environment in (
+                    *({}, settings, json_only),
+                    named | {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"},
+                )
+            )
+        )
     for each in MPICH_CHOSEN:
         plain = pytest.approx(default[each], abs=_noise(default[each]))
         chosen = pytest.approx(forced[each], abs=_noise(forced[each]))
         assert forced[each] != plain
         assert tuned[each] == chosen
         assert alone[each] == (plain if each in COMPOSED else chosen)
+
+
+def _sent_bytes(words: Iterable[str]) -> list[int]:
+    """Each node's card, of which its first rank tells."""
+    cards = {int(rank): int(sent) for rank, sent in (word.split(":") for word in words)}
+    return [cards[rank] for rank in range(0, PROCS, 2)]
 
 
 def _noise(sent_bytes: list[int]) -> float:

@@ -14,10 +14,14 @@ from tuner.domain.cases import Place
 from tuner.domain.operations import ALGORITHM, APART, COLLECTIVES
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
+from tuner.export.exported import Exported
 from tuner.selection import match
 
 OWN_SIZES = ("gather", "scatter", "alltoallv")
 """Operations whose size the library takes from arguments that differ between ranks, if from any."""
+
+SIZE_MOST = 2**31 - 1
+"""The largest number of bytes in a file for a library."""
 
 _ALGORITHMS = (ALGORITHM, APART)
 
@@ -26,18 +30,39 @@ class VendorError(SwitchpointError):
     """Error raised when a table cannot serve an MPI library; the message says why."""
 
 
-class AlgorithmFrom(NamedTuple):
-    """The sizes from `low` bytes up to the next interval; None leaves the choice to the library."""
+class Interval(NamedTuple):
+    """The sizes from `low` to `high` bytes, both included; None leaves the choice to the library.
+
+    `high` is None where unbounded.
+    """
 
     low: int
+    high: int | None
     algorithm: str | None
+
+
+class Counts(NamedTuple):
+    """The choices for the process count of a layout, from 0 bytes up."""
+
+    nodes: int
+    ppn: int
+    intervals: list[Interval]
+
+    @property
+    def procs(self) -> int:
+        """Return the number of processes."""
+        return self.nodes * self.ppn
 
 
 @dataclass
 class Choices:
-    """The intervals of each operation and process count, from 0 up, and the omitted cases."""
+    """The choices of each operation by increasing process counts.
 
-    intervals: dict[str, dict[int, list[AlgorithmFrom]]] = field(default_factory=dict)
+    Forms add which of them they express, and which are left out and why.
+    """
+
+    counts: dict[str, list[Counts]] = field(default_factory=dict)
+    exported: list[Exported] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def leave_out(self, operation: str, procs: int, reason: str) -> None:
@@ -45,6 +70,27 @@ class Choices:
         line = f"{operation}, {procs} processes: {reason}"
         if line not in self.left_out:
             self.left_out.append(line)
+
+    def fitting(self, operation: str, counts: Counts, scale: int = 1) -> list[Interval]:
+        """Return the intervals that begin at sizes which libraries' files can hold, times `scale`.
+
+        The others are left out, and the last gets their sizes.
+        """
+        fit = [each for each in counts.intervals if each.low * scale <= SIZE_MOST]
+        if others := counts.intervals[len(fit) :]:
+            reason = f"from {others[0].low} B: too large for the file"
+            self.leave_out(operation, counts.procs, reason)
+            fit[-1] = fit[-1]._replace(high=None)
+        return fit
+
+    def keep(self, operation: str, counts: Counts, interval: Interval) -> None:
+        """Record, once, that a form expresses an interval."""
+        low, high, algorithm = interval
+        if algorithm is None:
+            return
+        exported = Exported(operation, counts.nodes, counts.ppn, low, high, algorithm)
+        if exported not in self.exported:
+            self.exported.append(exported)
 
 
 def choices_of(table: Table) -> Choices:
@@ -66,9 +112,9 @@ def choices_of(table: Table) -> Choices:
                 f"{nodes} x {ppn}: the library does not distinguish layouts, "
                 f"and gets the choices for {layout[0]} x {layout[1]}",
             )
-    for (operation, procs), of_layout in rules.items():
+    for (operation, procs), of_layout in sorted(rules.items(), key=lambda item: item[0]):
         _add(choices, Place(operation, *layouts[operation, procs]), of_layout)
-    if not choices.intervals:
+    if not choices.counts:
         raise VendorError(
             f"the table of {table.provenance.system} chooses none of the library's algorithms: "
             + _why_none(table)
@@ -109,26 +155,31 @@ def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
             "different algorithms: only one algorithm for all sizes can be exported",
         )
     elif any(interval.algorithm for interval in intervals):
-        choices.intervals.setdefault(operation, {})[procs] = intervals
+        of_operation = choices.counts.setdefault(operation, [])
+        of_operation.append(Counts(place.nodes, place.ppn, intervals))
 
 
-def _intervals(rules: list[Rule], place: Place) -> list[AlgorithmFrom]:
+def _intervals(rules: list[Rule], place: Place) -> list[Interval]:
     """Return the choices of the first rule that matches, from each size at which they change."""
-    found: list[AlgorithmFrom] = []
+    changes: list[tuple[int, str | None]] = []
     following = 0.0
     for step in match.by_size(rules, place):
         if step.low > following:
-            _append(found, int(following), None)
-        _append(found, int(step.low), _algorithm(rules[step.rule]))
+            changes.append((int(following), None))
+        changes.append((int(step.low), _algorithm(rules[step.rule])))
         following = step.high + 1
-    if not found or following < math.inf:
-        _append(found, int(following), None)
-    return found
-
-
-def _append(found: list[AlgorithmFrom], low: int, algorithm: str | None) -> None:
-    if not found or found[-1].algorithm != algorithm:
-        found.append(AlgorithmFrom(low, algorithm))
+    if not changes or following < math.inf:
+        changes.append((int(following), None))
+    merged = [
+        change
+        for before, change in zip([None, *changes], changes, strict=False)
+        if before is None or before[1] != change[1]
+    ]
+    highs = [low - 1 for low, _ in merged[1:]]
+    return [
+        Interval(low, high, algorithm)
+        for (low, algorithm), high in zip(merged, [*highs, None], strict=True)
+    ]
 
 
 def _algorithm(rule: Rule) -> str | None:

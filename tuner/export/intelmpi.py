@@ -9,7 +9,7 @@ one process count.
 from typing import Any
 
 from tuner.domain.tables import Table
-from tuner.export.choices import AlgorithmFrom, Choices, VendorError, choices_of
+from tuner.export.choices import SIZE_MOST, Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import version_for
 from tuner.export.text import render
@@ -17,8 +17,6 @@ from tuner.models.system import SystemModel
 
 SERIES = "2021."
 """Versions whose settings are supported."""
-
-SIZE_MOST = 2**31 - 1
 
 
 def _settings(table: Table) -> dict[str, Any]:
@@ -28,21 +26,26 @@ def _settings(table: Table) -> dict[str, Any]:
         raise VendorError(f"Intel MPI {version} is not supported: only settings of 2021 are known")
     choices = choices_of(table)
     jobs: dict[int, dict[str, str]] = {}
-    for operation, by_procs in sorted(choices.intervals.items()):
-        for procs, intervals in by_procs.items():
-            if value := _setting(choices, operation, procs, intervals):
-                jobs.setdefault(procs, {})[f"I_MPI_ADJUST_{operation.upper()}"] = value
+    for operation, of_operation in sorted(choices.counts.items()):
+        for counts in of_operation:
+            if value := _setting(choices, operation, counts):
+                jobs.setdefault(counts.procs, {})[f"I_MPI_ADJUST_{operation.upper()}"] = value
     if not jobs:
         raise VendorError(
             "Intel MPI's settings cannot express any rule of this table: "
             + "; ".join(choices.left_out)
         )
-    return {"version": version, "jobs": dict(sorted(jobs.items())), "left_out": choices.left_out}
+    return {
+        "version": version,
+        "jobs": dict(sorted(jobs.items())),
+        "exported": choices.exported,
+        "left_out": choices.left_out,
+    }
 
 
-def _setting(choices: Choices, operation: str, procs: int, intervals: list[AlgorithmFrom]) -> str:
+def _setting(choices: Choices, operation: str, counts: Counts) -> str:
     """Return `preset:first-last;…` over all sizes; "" if no setting can express the intervals."""
-    names = [interval.algorithm for interval in intervals]
+    names, procs = [interval.algorithm for interval in counts.intervals], counts.procs
     wrong = next((name for name in names if name is not None and not name.isdigit()), None)
     if wrong is not None:
         choices.leave_out(operation, procs, f"{wrong} is not the number of a preset")
@@ -54,13 +57,12 @@ def _setting(choices: Choices, operation: str, procs: int, intervals: list[Algor
             "a setting for some sizes changes the others too, so none can be left to the library",
         )
         return ""
-    lows = [interval.low for interval in intervals]
-    lasts = [low - 1 for low in lows[1:]] + [SIZE_MOST]
-    return ";".join(
-        f"{name}:{low}-{min(last, SIZE_MOST)}"
-        for name, low, last in zip(names, lows, lasts, strict=True)
-        if low <= SIZE_MOST
-    )
+    parts = []
+    for interval in choices.fitting(operation, counts):
+        last = SIZE_MOST if interval.high is None else interval.high
+        parts.append(f"{interval.algorithm}:{interval.low}-{last}")
+        choices.keep(operation, counts, interval)
+    return ";".join(parts)
 
 
 def _text(table: Table, model: SystemModel | None) -> str:

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from tuner.domain.tables import Table
-from tuner.export.choices import AlgorithmFrom, Choices, VendorError, choices_of
+from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import installation, mpich_selection, version_for
 from tuner.export.text import render
@@ -24,7 +24,6 @@ REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 PARAMETRIC = ("tree", "recexch", "k_", "recursive_multiplying", "ccl")
 """Parts of the names of algorithms whose parameters the file would have to state."""
 
-SIZE_MOST = 2**31 - 1
 PAGE_BYTES = 4096  # the library reads up to a NUL, which follows the text only in a partial page
 
 Tree = dict[str, Any]
@@ -36,17 +35,18 @@ def _selection_file(table: Table) -> dict[str, Any]:
     choices = choices_of(table)
     mpi = installation("mpich", version)
     selection, names = mpich_selection(mpi)
-    for operation, by_procs in choices.intervals.items():
+    for operation, counts in choices.counts.items():
         branch = selection.get(f"collective={operation}", {})
         own = branch.get("comm_type=intra")
         if own is None:
             raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
-        branch["comm_type=intra"] = _by_procs(choices, operation, by_procs, own, names)
-    device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.intervals}
+        branch["comm_type=intra"] = _by_procs(choices, operation, counts, own, names)
+    device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.counts}
     return {
         "version": version,
         "environment": {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"} | device,
         "document": json.dumps(selection, indent=1),
+        "exported": choices.exported,
         "left_out": choices.left_out,
     }
 
@@ -57,61 +57,48 @@ def _padded(text: str) -> str:
 
 
 def _by_procs(
-    choices: Choices,
-    operation: str,
-    by_procs: dict[int, list[AlgorithmFrom]],
-    own: Tree,
-    names: set[str],
+    choices: Choices, operation: str, counts: list[Counts], own: Tree, names: set[str]
 ) -> Tree:
     tree: Tree = {}
-    for procs in sorted(by_procs):
-        if f"comm_size<={procs - 1}" not in tree:
-            tree[f"comm_size<={procs - 1}"] = own
-        sizes = _by_size(choices, operation, procs, by_procs[procs], own, names)
-        tree[f"comm_size<={procs}"] = _guarded(operation, sizes, own)
+    for each in counts:
+        tree.setdefault(f"comm_size<={each.procs - 1}", own)
+        sizes = _by_size(choices, operation, each, own, names)
+        tree[f"comm_size<={each.procs}"] = _guarded(operation, sizes, own)
     tree["comm_size=any"] = own
     return tree
 
 
-def _by_size(
-    choices: Choices,
-    operation: str,
-    procs: int,
-    intervals: list[AlgorithmFrom],
-    own: Tree,
-    names: set[str],
-) -> Tree:
-    total = operation in TOTALS
-    measure = "total_msg_size" if total else "avg_msg_size"
-    leaves = [
-        _leaf(choices, operation, procs, interval.algorithm, own, names) for interval in intervals
-    ]
-    tree: Tree = {}
-    for following, leaf in zip(intervals[1:], leaves, strict=False):
-        end = following.low * (procs if total else 1)
-        if end > SIZE_MOST:
-            choices.leave_out(operation, procs, f"from {following.low} B: too large for the file")
-            return tree | {f"{measure}=any": leaf} if tree else leaf
-        tree[f"{measure}<{end}"] = leaf
-    return tree | {f"{measure}=any": leaves[-1]} if tree else leaves[0]
+def _by_size(choices: Choices, operation: str, counts: Counts, own: Tree, names: set[str]) -> Tree:
+    scale, measure = 1, "avg_msg_size"
+    if operation in TOTALS:
+        scale, measure = counts.procs, "total_msg_size"
+    intervals = choices.fitting(operation, counts, scale)
+    leaves = []
+    for interval in intervals:
+        name = _known(choices, operation, counts.procs, interval.algorithm, names)
+        choices.keep(operation, counts, interval._replace(algorithm=name and interval.algorithm))
+        leaves.append({f"algorithm={name}": {}} if name else own)
+    if len(leaves) == 1:
+        return leaves[0]
+    ends = [f"{measure}<{interval.low * scale}" for interval in intervals[1:]]
+    return dict(zip([*ends, f"{measure}=any"], leaves, strict=True))
 
 
-def _leaf(
-    choices: Choices, operation: str, procs: int, name: str | None, own: Tree, names: set[str]
-) -> Tree:
-    """Return the algorithm, or the library's own choice."""
+def _known(
+    choices: Choices, operation: str, procs: int, name: str | None, names: set[str]
+) -> str | None:
+    """Return the library's name of an algorithm; None leaves the choice to the library."""
     if name is None:
-        return own
+        return None
     if any(part in name for part in PARAMETRIC):
         choices.leave_out(operation, procs, f"{name} has parameters, which are not exported")
-        return own
+        return None
     kind = operation.capitalize()
     known = [f"MPIR_{kind}_{scope}_{name}" for scope in ("intra", "allcomm")]
     algorithm = next((candidate for candidate in known if candidate in names), None)
     if algorithm is None:
         choices.leave_out(operation, procs, f"the library has no algorithm {name}")
-        return own
-    return {f"algorithm={algorithm}": {}}
+    return algorithm
 
 
 def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:

@@ -7,7 +7,7 @@ a second file names the component for each size that the first has an algorithm 
 from typing import Any
 
 from tuner.domain.tables import Table
-from tuner.export.choices import AlgorithmFrom, Choices, VendorError, choices_of
+from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import Algorithm, installation, openmpi_algorithms, version_for
 from tuner.export.text import render
@@ -41,8 +41,6 @@ CAUTION = (
     "with operations that do not commute"
 )
 
-SIZE_MOST = 2**31 - 1
-
 
 def _rules_file(table: Table) -> dict[str, Any]:
     """Return the values of a rules file's template. Raise VendorError."""
@@ -57,36 +55,35 @@ def _rules_file(table: Table) -> dict[str, Any]:
         {
             "name": operation,
             "number": NUMBERS[operation],
-            "sizes": _sizes(choices, operation, by_procs, algorithms.get(operation, {})),
+            "sizes": _sizes(choices, operation, counts, algorithms.get(operation, {})),
         }
-        for operation, by_procs in sorted(choices.intervals.items(), key=lambda i: NUMBERS[i[0]])
+        for operation, counts in sorted(choices.counts.items(), key=lambda i: NUMBERS[i[0]])
     ]
-    reductions = [operation for operation in REDUCTIONS if operation in choices.intervals]
+    reductions = [operation for operation in REDUCTIONS if operation in choices.counts]
     return {
         "version": version,
         "has_han": version.startswith("5."),
         "operations": operations,
         "cautions": [CAUTION.format(" and ".join(reductions))] if reductions else [],
+        "exported": choices.exported,
         "left_out": choices.left_out,
     }
 
 
 def _sizes(
-    choices: Choices,
-    operation: str,
-    by_procs: dict[int, list[AlgorithmFrom]],
-    algorithms: dict[str, Algorithm],
+    choices: Choices, operation: str, counts: list[Counts], algorithms: dict[str, Algorithm]
 ) -> list[dict[str, Any]]:
     """Return an entry for each process count, between entries for the library's choice.
 
     An entry is valid up to the next one; the first is also valid for fewer processes.
     """
     sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
-    for procs in sorted(by_procs):
-        if sizes[-1]["procs"] == procs:
+    for each in counts:
+        if sizes[-1]["procs"] == each.procs:
             sizes.pop()
-        messages = _messages(choices, operation, procs, by_procs[procs], algorithms)
-        sizes += [{"procs": procs, "messages": messages}, {"procs": procs + 1, "messages": _OWN}]
+        messages = _messages(choices, operation, each, algorithms)
+        sizes.append({"procs": each.procs, "messages": messages})
+        sizes.append({"procs": each.procs + 1, "messages": _OWN})
     return sizes
 
 
@@ -96,24 +93,18 @@ _OWN: list[dict[str, Any]] = [
 
 
 def _messages(
-    choices: Choices,
-    operation: str,
-    procs: int,
-    intervals: list[AlgorithmFrom],
-    algorithms: dict[str, Algorithm],
+    choices: Choices, operation: str, counts: Counts, algorithms: dict[str, Algorithm]
 ) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
-    for interval in intervals:
-        low = interval.low * (procs if operation in TOTALS else 1)
+    scale = counts.procs if operation in TOTALS else 1
+    for interval in choices.fitting(operation, counts, scale):
         name = interval.algorithm
-        if low > SIZE_MOST:
-            choices.leave_out(operation, procs, f"from {interval.low} B: too large for the file")
-            break
         if name is not None and name not in algorithms:
-            choices.leave_out(operation, procs, f"the library has no algorithm {name}")
+            choices.leave_out(operation, counts.procs, f"the library has no algorithm {name}")
             name = None
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
-        messages.append(_OWN[0] | chosen | {"low": low, "bytes": interval.low})
+        messages.append(_OWN[0] | chosen | {"low": interval.low * scale, "bytes": interval.low})
+        choices.keep(operation, counts, interval._replace(algorithm=name))
     return messages
 
 

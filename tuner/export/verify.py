@@ -1,15 +1,19 @@
 """Checks of a method table by the library itself, with `swpbench table`.
 
-For the file of an MPI library the check is whether exactly that version is installed, because other
-versions misread the file.
+The file of an MPI library is read by exactly its version, as others misread it. Such a library
+prints nothing about its rules, so it is seen at work.
 """
 
 import os
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tuner.errors import SwitchpointError
-from tuner.export.mpi_library import FAMILIES, launcher, made_for
+from tuner.export.exported import stated_in
+from tuner.export.loaded import Verdict, verdicts
+from tuner.export.mpi_library import FAMILIES, installation, launcher, made_for
+from tuner.export.witness import witness
 from tuner.files import open_file
 from tuner.machine.mpi import build_root
 
@@ -46,11 +50,10 @@ def _below(root: Path) -> list[Path]:
 def verify_table(path: Path) -> str:
     """Return the library's answer for a valid table, `FILE: N rules`. Raise VerifyError for others.
 
-    Raises VendorError for a file of an MPI library that is not installed.
+    For a file of an MPI library it is the launcher of that version. Raises VendorError if it is not
+    installed.
     """
-    with open_file(path) as file:
-        reader = made_for(file.read(_HEAD_BYTES).decode(errors="replace"))
-    if reader is not None:
+    if reader := made_for(_head(path)):
         family, version = reader
         return f"{path}: for {FAMILIES[family]} {version}: {launcher(family, version)}"
     program = find_swpbench()
@@ -67,3 +70,27 @@ def verify_table(path: Path) -> str:
             reason.removeprefix("swpbench: ") or f"{program} failed without a message"
         )
     return answer.stdout.strip()
+
+
+def verify_rules(paths: Sequence[Path]) -> Iterator[Verdict]:
+    """Yield whether an MPI library that loads the files together runs each of their rules.
+
+    Method tables have none of its rules. Raises VerifyError if the files are not for one library,
+    or state no rules, and VendorError if it is not installed.
+    """
+    readers = {path: reader for path in paths if (reader := made_for(_head(path)))}
+    if not readers:
+        return
+    if len(set(readers.values())) > 1:
+        raise VerifyError(f"{' and '.join(map(str, readers))} are for different libraries")
+    family, version = next(iter(readers.values()))
+    texts = {path: path.read_text(errors="replace") for path in readers}
+    if silent := [path for path, text in texts.items() if not stated_in(text)]:
+        raise VerifyError(f"{silent[0]}: states no rules; export it again")
+    with witness(installation(family, version)) as program:
+        yield from verdicts(texts, family, program)
+
+
+def _head(path: Path) -> str:
+    with open_file(path) as file:
+        return file.read(_HEAD_BYTES).decode(errors="replace")

@@ -1,0 +1,317 @@
+/*
+ * What collective calls do, whatever the MPI library says of itself. `switchpoint check table` compiles this
+ * program with the wrapper of the library that is asked.
+ * Usage: witness HOW OPERATION:BYTES...; prints a line for each: OPERATION BYTES SEEN..., by HOW as
+ *   messages  SENDER>RECEIVER:MESSAGES:BYTES, as Open MPI's monitoring counts them
+ *   cards     RANK:BYTES, sent by the network card of the rank's node
+ *   stacks    RANK.LATE:FUNCTION of the library in which the rank waited for a late one, with an exclamation
+ *             mark before FUNCTION if it was in most stacks of every call that was watched
+ */
+#define _GNU_SOURCE
+#include "stacks.h"
+
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_CALLS = 8, CALLS = 8 }; /* counted ones */
+enum { LOOKS = 4, LATES = 2, ENOUGH = 8, ATTEMPTS = 6, LATE_US = 2000, EVERY_US = 100 };
+
+static int rank, procs;
+
+struct problem {
+  const char *operation;
+  int bytes, items; /* of a block or vector; its integers */
+  void *send, *recv;
+  int *counts, *places;
+  int *to, *from; /* of an alltoallv: to the next rank only, as algorithms differ in empty messages */
+};
+
+_Noreturn static void fail(const char *reason) {
+  fprintf(stderr, "witness: %s\n", reason);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  exit(EXIT_FAILURE);
+}
+
+static void *room(size_t count, size_t bytes) {
+  void *memory = calloc(count + 1, bytes);
+  if (memory == NULL)
+    fail("not enough memory");
+  return memory;
+}
+
+static void call(const struct problem *p) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const char *operation = p->operation;
+  if (!strcmp(operation, "bcast"))
+    MPI_Bcast(p->send, p->bytes, MPI_BYTE, 0, world);
+  else if (!strcmp(operation, "gather"))
+    MPI_Gather(p->send, p->bytes, MPI_BYTE, p->recv, p->bytes, MPI_BYTE, 0, world);
+  else if (!strcmp(operation, "scatter"))
+    MPI_Scatter(p->send, p->bytes, MPI_BYTE, p->recv, p->bytes, MPI_BYTE, 0, world);
+  else if (!strcmp(operation, "reduce"))
+    MPI_Reduce(p->send, p->recv, p->items, MPI_INT, MPI_SUM, 0, world);
+  else if (!strcmp(operation, "allreduce"))
+    MPI_Allreduce(p->send, p->recv, p->items, MPI_INT, MPI_SUM, world);
+  else if (!strcmp(operation, "reduce_scatter_block"))
+    MPI_Reduce_scatter_block(p->send, p->recv, p->items, MPI_INT, MPI_SUM, world);
+  else if (!strcmp(operation, "allgather"))
+    MPI_Allgather(p->send, p->bytes, MPI_BYTE, p->recv, p->bytes, MPI_BYTE, world);
+  else if (!strcmp(operation, "allgatherv"))
+    MPI_Allgatherv(p->send, p->bytes, MPI_BYTE, p->recv, p->counts, p->places, MPI_BYTE, world);
+  else if (!strcmp(operation, "alltoall"))
+    MPI_Alltoall(p->send, p->bytes, MPI_BYTE, p->recv, p->bytes, MPI_BYTE, world);
+  else if (!strcmp(operation, "alltoallv"))
+    MPI_Alltoallv(p->send, p->to, p->places, MPI_BYTE, p->recv, p->from, p->places, MPI_BYTE, world);
+  else if (!strcmp(operation, "barrier"))
+    MPI_Barrier(world);
+  else
+    fail("no such operation");
+}
+
+static void make(struct problem *p, char *word) {
+  char *colon = strchr(word, ':');
+  if (colon == NULL)
+    fail("write OPERATION:BYTES");
+  *colon = '\0';
+  p->operation = word;
+  p->bytes = atoi(colon + 1);
+  p->items = p->bytes / (int)sizeof(int);
+  p->send = room((size_t)procs, (size_t)p->bytes + 1);
+  p->recv = room((size_t)procs, (size_t)p->bytes + 1);
+  p->counts = room((size_t)procs, sizeof(int));
+  p->places = room((size_t)procs, sizeof(int));
+  p->to = room((size_t)procs, sizeof(int));
+  p->from = room((size_t)procs, sizeof(int));
+  p->to[(rank + 1) % procs] = p->from[(rank + procs - 1) % procs] = p->bytes;
+  for (int i = 0; i < procs; i++) {
+    p->counts[i] = p->bytes;
+    p->places[i] = i * p->bytes;
+  }
+}
+
+static void release(struct problem *p) {
+  free(p->send);
+  free(p->recv);
+  free(p->counts);
+  free(p->places);
+  free(p->to);
+  free(p->from);
+}
+
+/* Libraries may run another algorithm after the first calls. */
+static void repeat(const struct problem *p, int calls) {
+  for (int i = 0; i < calls; i++)
+    call(p);
+}
+
+/* ---- Messages and bytes ---- */
+
+enum { COUNT, SIZE, COUNTERS };
+
+static struct counter {
+  MPI_T_pvar_session session;
+  MPI_T_pvar_handle handle;
+  size_t *before, *after; /* of each receiver */
+} counters[COUNTERS];
+
+static void open_counters(void) {
+  static const char *const names[] = {"pml_monitoring_messages_count", "pml_monitoring_messages_size"};
+  static MPI_Comm world;
+  int level, index, count;
+  world = MPI_COMM_WORLD;
+  MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+  for (int i = 0; i < COUNTERS; i++) {
+    struct counter *counter = &counters[i];
+    if (MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_SIZE, &index) != MPI_SUCCESS)
+      fail("this Open MPI has no component pml_monitoring");
+    MPI_T_pvar_session_create(&counter->session);
+    MPI_T_pvar_handle_alloc(counter->session, index, &world, &counter->handle, &count);
+    MPI_T_pvar_start(counter->session, counter->handle);
+    counter->before = room((size_t)procs, sizeof(size_t));
+    counter->after = room((size_t)procs, sizeof(size_t));
+  }
+}
+
+static void close_counters(void) {
+  for (int i = 0; i < COUNTERS; i++) {
+    MPI_T_pvar_handle_free(counters[i].session, &counters[i].handle);
+    MPI_T_pvar_session_free(&counters[i].session);
+    free(counters[i].before);
+    free(counters[i].after);
+  }
+  MPI_T_finalize();
+}
+
+static void read_counters(bool after) {
+  for (int i = 0; i < COUNTERS; i++)
+    if (MPI_T_pvar_read(counters[i].session, counters[i].handle,
+                        after ? counters[i].after : counters[i].before) != MPI_SUCCESS)
+      fail("MPI_T_pvar_read failed");
+}
+
+static void count_messages(const struct problem *p, FILE *out) {
+  read_counters(false);
+  repeat(p, CALLS);
+  read_counters(true);
+  for (int to = 0; to < procs; to++) {
+    const size_t messages = counters[COUNT].after[to] - counters[COUNT].before[to];
+    if (messages > 0)
+      fprintf(out, " %d>%d:%zu:%zu", rank, to, messages,
+              counters[SIZE].after[to] - counters[SIZE].before[to]);
+  }
+}
+
+static size_t read_card(void) {
+  size_t bytes = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  FILE *file = fopen("/sys/class/net/eth0/statistics/tx_bytes", "r");
+  if (file == NULL || fscanf(file, "%zu", &bytes) != 1)
+    fail("the node's card cannot be read");
+  fclose(file);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return bytes;
+}
+
+static void count_bytes(const struct problem *p, FILE *out) {
+  const size_t before = read_card();
+  repeat(p, CALLS);
+  fprintf(out, " %d:%zu", rank, read_card() - before);
+}
+
+/* ---- Stacks ---- */
+
+static void watch(const struct problem *p, int late, long late_us, struct stacks *stacks) {
+  const struct timespec wait = {0, late_us * 1000};
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == late)
+    nanosleep(&wait, NULL);
+  stacks_begin(stacks, EVERY_US);
+  call(p);
+  stacks_end();
+}
+
+static bool is_complete(const struct stacks *looks) {
+  for (int look = 0; look < LOOKS; look++)
+    if (looks[look].count < ENOUGH)
+      return false;
+  return true;
+}
+
+/* Whether all others waited for the late root, or the root for the late rank beside it. */
+static bool is_seen(struct stacks looks[LATES][LOOKS]) {
+  int waited[LATES], seen[LATES];
+  waited[0] = rank == 0 || is_complete(looks[0]);
+  waited[1] = rank != 0 || is_complete(looks[1]);
+  MPI_Allreduce(waited, seen, LATES, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return seen[0] || seen[1];
+}
+
+static int times_seen(const struct stacks *stacks, const void *function) {
+  for (int i = 0; i < stacks->nfunctions; i++)
+    if (stacks->functions[i] == function)
+      return stacks->seen[i];
+  return 0;
+}
+
+/* By the place in its file, which has no symbol for it. */
+static void print_function(FILE *out, int late, const struct stacks *looks, void *function) {
+  Dl_info info = {0};
+  bool in_most = true;
+  for (int look = 0; look < LOOKS; look++)
+    in_most =
+        in_most && looks[look].count >= ENOUGH && 2 * times_seen(&looks[look], function) > looks[look].count;
+  if (!dladdr(function, &info) || info.dli_fname == NULL)
+    return;
+  const char *slash = strrchr(info.dli_fname, '/');
+  fprintf(out, " %d.%d:%s%s+%lx", rank, late, in_most ? "!" : "", slash ? slash + 1 : info.dli_fname,
+          (unsigned long)((char *)function - (char *)info.dli_fbase));
+}
+
+static void print_stacks(FILE *out, int late, const struct stacks *looks) {
+  for (int look = 0; look < LOOKS; look++)
+    for (int i = 0; i < looks[look].nfunctions; i++) {
+      void *function = looks[look].functions[i];
+      bool is_new = true;
+      for (int earlier = 0; earlier < look; earlier++)
+        is_new = is_new && times_seen(&looks[earlier], function) == 0;
+      if (is_new)
+        print_function(out, late, looks, function);
+    }
+}
+
+/* Ranks come later and later, until they were seen waiting for each other. */
+static void look_at(const struct problem *p, FILE *out) {
+  static struct stacks looks[LATES][LOOKS];
+  bool seen = false;
+  for (int attempt = 0; attempt < ATTEMPTS && !seen; attempt++) {
+    for (int i = 0; i < LATES * LOOKS; i++)
+      watch(p, i % LATES * (procs - 1), (long)LATE_US << attempt, &looks[i % LATES][i / LATES]);
+    seen = is_seen(looks);
+  }
+  for (int late = 0; seen && late < LATES; late++)
+    print_stacks(out, late, looks[late]);
+}
+
+/* ---- The lines ---- */
+
+/* Prints what all ranks have seen, in the order of ranks. */
+static void print_all(const struct problem *p, const char *own, size_t own_length) {
+  int length = (int)own_length, *lengths = room((size_t)procs, sizeof(int));
+  int *places = room((size_t)procs, sizeof(int)), total = 0;
+  MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  for (int i = 0; i < procs; i++) {
+    places[i] = total;
+    total += lengths[i];
+  }
+  char *all = room((size_t)total, 1);
+  MPI_Gatherv(own, length, MPI_CHAR, all, lengths, places, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (rank == 0)
+    printf("%s %d%.*s\n", p->operation, p->bytes, total, all);
+  free(all);
+  free(lengths);
+  free(places);
+}
+
+typedef void look_function(const struct problem *p, FILE *out);
+
+static void look(char *word, look_function *see) {
+  struct problem problem;
+  char *text;
+  size_t length;
+  FILE *out = open_memstream(&text, &length);
+  if (out == NULL)
+    fail("not enough memory");
+  make(&problem, word);
+  repeat(&problem, WARM_CALLS);
+  see(&problem, out);
+  fclose(out);
+  print_all(&problem, text, length);
+  release(&problem);
+  free(text);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  const char *how = argc > 1 ? argv[1] : "";
+  const bool messages = !strcmp(how, "messages");
+  look_function *see = messages                 ? count_messages
+                       : !strcmp(how, "cards")  ? count_bytes
+                       : !strcmp(how, "stacks") ? look_at
+                                                : NULL;
+  if (see == NULL)
+    fail("write messages, cards or stacks, then OPERATION:BYTES...");
+  if (messages)
+    open_counters();
+  for (int i = 2; i < argc; i++)
+    look(argv[i], see);
+  if (messages)
+    close_counters();
+  MPI_Finalize();
+  return 0;
+}

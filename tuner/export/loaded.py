@@ -1,0 +1,327 @@
+"""Whether an MPI library that loads an exported file runs what its rules say.
+
+For each rule the library is seen at work under the file, with the algorithm forced by the library's
+variables, and by default. What is alike under the file and forced, and not by default, ran.
+"""
+
+import math
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tuner.export.exported import Exported, stated_in
+from tuner.export.mpi_library import openmpi_algorithms
+from tuner.export.witness import CARDS, MESSAGES, STACKS, Case, Seen, Witness, WitnessError
+from tuner.machine.mpi import LaunchCommand
+from tuner.machine.nodes import namespaces
+from tuner.machine.nodes.namespaces import Nodes, NodesError
+from tuner.stats import Floats
+
+RAN, DID_NOT, UNTOLD = VERDICTS = ("ran", "did not run", "cannot be told")
+
+PROCS_MOST = 64
+"""The most processes that are started to check a rule."""
+
+_ATTEMPTS = {MESSAGES: 1, CARDS: 3, STACKS: 3}
+_TIMES = {MESSAGES: 1, CARDS: 3, STACKS: 2}  # in each launch, as equals may differ
+_TOLERANCE = 0.05  # of the most bytes that a card sends: acknowledgements
+_ROOM_BYTES = 1 << 28
+_USUAL_BYTES = (1024, 65536)
+_INTEGER_BYTES = 4
+_REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
+_UNUSABLE = ("ignore", "two_proc")  # names of no algorithm, and of one for two processes only
+_WHOLE = ("reduce", "allreduce")  # where MPICH's file is for one element a process, or more
+
+
+class Verdict(NamedTuple):
+    """What is known of a rule: one of VERDICTS, and why."""
+
+    rule: Exported
+    verdict: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.verdict}" + (f": {self.why}" if self.why else "")
+
+
+def verdicts(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[Verdict]:
+    """Yield a verdict on each rule of the files that a library loads together, by layout."""
+    rules = dict.fromkeys(rule for text in texts.values() for rule in stated_in(text))
+    with ExitStack() as stack:
+        nodes: Nodes | NodesError | None = None
+        for layout, group in groupby(sorted(rules, key=_layout), _layout):
+            of_layout = list(group)
+            try:
+                if math.prod(layout) > PROCS_MOST:
+                    raise WitnessError(f"only up to {PROCS_MOST} processes are started here")
+                if layout[0] > 1 and nodes is None:
+                    nodes = _nodes(stack, max(each.nodes for each in rules))
+                if layout[0] > 1 and isinstance(nodes, NodesError):
+                    raise nodes
+                on = nodes if layout[0] > 1 and isinstance(nodes, Nodes) else None
+                check = _Check(texts, family, witness, witness.start(layout, on), of_layout)
+                yield from check.verdicts()
+            except (WitnessError, NodesError) as error:
+                yield from (Verdict(rule, UNTOLD, str(error)) for rule in of_layout)
+
+
+def _layout(rule: Exported) -> tuple[int, int]:
+    return rule.nodes, rule.ppn
+
+
+def _nodes(stack: ExitStack, count: int) -> Nodes | NodesError:
+    """Return the virtual nodes that are up, or temporary ones, or why there are none."""
+    try:
+        there = namespaces.find(namespaces.name_meant())
+        if there is not None and there.count >= count:
+            return there
+        count = min(count, PROCS_MOST // 2)
+        name = f"check-{os.getpid()}"
+        return stack.enter_context(namespaces.temporary(name, count, namespaces.UNLIMITED))
+    except NodesError as error:
+        return error
+
+
+class _Check:
+    """The check of the rules of one layout."""
+
+    def __init__(
+        self,
+        texts: dict[Path, str],
+        family: str,
+        witness: Witness,
+        start: LaunchCommand,
+        rules: Sequence[Exported],
+    ) -> None:
+        nodes, ppn = _layout(rules[0])
+        self._family, self._witness, self._start, self._rules = family, witness, start, rules
+        self._procs = nodes * ppn
+        self._ways = [STACKS if nodes == 1 else CARDS]
+        if family == "openmpi":
+            self._ways.insert(0, MESSAGES)
+        self._loaded: dict[str, str] = {}
+        for path, text in texts.items():
+            self._loaded |= _settings(path, text, family, self._procs)
+        # What MPICH runs by default then goes by the same functions as what the file chooses.
+        self._default = {
+            name: value
+            for name, value in self._loaded.items()
+            if family == "mpich" and not any(str(path.resolve()) == value for path in texts)
+        }
+
+    def verdicts(self) -> list[Verdict]:
+        """Return those on all rules. Raise WitnessError."""
+        for how in self._ways[:-1]:
+            with suppress(WitnessError):
+                return self._seen_by(how)
+        return self._seen_by(self._ways[-1])
+
+    def _seen_by(self, how: str) -> list[Verdict]:
+        cases = {rule: self._cases(rule) for rule in self._rules}
+        open_cases = list(dict.fromkeys(chain.from_iterable(cases.values())))
+        evidence: dict[Case, _Evidence] = {case: _Evidence() for case in open_cases}
+        judge = _JUDGES[how]
+        found: dict[Case, tuple[str, str]] = {}
+        for _ in range(_ATTEMPTS[how]):
+            try:
+                self._look(how, open_cases, evidence)
+            except _LoadingError as error:
+                return [Verdict(rule, DID_NOT, str(error)) for rule in self._rules]
+            found |= {case: judge(evidence[case]) for case in open_cases}
+            open_cases = [case for case in open_cases if found[case][0] != RAN]
+            if not open_cases:
+                break
+        return [_of_cases(rule, cases[rule], found) for rule in self._rules]
+
+    def _look(self, how: str, cases: Sequence[Case], evidence: dict[Case, "_Evidence"]) -> None:
+        """Add what is seen in three kinds of launches."""
+
+        def see(some: Sequence[Case], settings: dict[str, str]) -> Seen:
+            return self._witness.see(how, self._start, some, settings, _TIMES[how])
+
+        if not cases:
+            return
+        for case, words in see(cases, self._default).items():
+            evidence[case].default.append(words)
+        try:
+            for case, words in see(cases, self._loaded).items():
+                evidence[case].loaded.append(words)
+        except WitnessError as error:
+            raise _LoadingError(f"the library does not run with the file: {error}") from error
+        for chosen, group in groupby(sorted(cases, key=self._chosen), self._chosen):
+            some = list(group)
+            for case, words in see(some, self._forced(dict(chosen))).items():
+                evidence[case].forced.append(words)
+            if how == STACKS and (others := self._others(dict(chosen))):
+                for case, words in see(some, self._forced(others)).items():
+                    evidence[case].default.append(words)
+
+    def _chosen(self, case: Case) -> tuple[tuple[str, str], ...]:
+        """Return the algorithms of all operations at a size: some are made of others."""
+        return tuple(
+            (rule.operation, rule.algorithm)
+            for rule in self._rules
+            if rule.low <= case[1] <= (case[1] if rule.high is None else rule.high)
+        )
+
+    def _forced(self, algorithms: dict[str, str]) -> dict[str, str]:
+        """Return the settings that make operations run algorithms."""
+        if self._family == "mpich":
+            named = {f"MPIR_CVAR_{op.upper()}_INTRA_ALGORITHM": n for op, n in algorithms.items()}
+            return self._default | named
+        if self._family == "intelmpi":
+            return {f"I_MPI_ADJUST_{op.upper()}": name for op, name in algorithms.items()}
+        named = {f"OMPI_MCA_coll_tuned_{op}_algorithm": name for op, name in algorithms.items()}
+        return named | {
+            "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+            "OMPI_MCA_coll_han_priority": "0",
+        }
+
+    def _others(self, algorithms: dict[str, str]) -> dict[str, str]:
+        """Return another algorithm of each operation, to know what stands around all that are set.
+
+        MPICH reads its file elsewhere than its variables, and needs none.
+        """
+        known: dict[str, Iterable[str]] = {}
+        if self._family == "openmpi":
+            known |= openmpi_algorithms(self._witness.mpi)
+        elif self._family == "intelmpi":
+            known |= dict.fromkeys(algorithms, ("1", "2"))
+        return {
+            operation: next(name for name in known[operation] if name not in (own, *_UNUSABLE))
+            for operation, own in algorithms.items()
+            if operation in known
+        }
+
+    def _cases(self, rule: Exported) -> list[Case]:
+        """Return the first and last sizes of a rule that can be tried, or none."""
+        unit = _INTEGER_BYTES if rule.operation in _REDUCTIONS else 1
+        least = unit * self._procs if self._family == "mpich" and rule.operation in _WHOLE else unit
+        most = _ROOM_BYTES // self._procs
+        low, high = max(rule.low, least), most if rule.high is None else min(rule.high, most)
+        first = low if rule.low else min(_USUAL_BYTES[0], high)
+        last = high if rule.high is not None else max(4 * first, _USUAL_BYTES[1])
+        sizes = {-(-first // unit) * unit, last // unit * unit}
+        return [(rule.operation, size) for size in sorted(sizes) if low <= size <= high]
+
+
+class _LoadingError(WitnessError):
+    """Error raised when the library fails under the file, but not without it."""
+
+
+def _settings(path: Path, text: str, family: str, procs: int) -> dict[str, str]:
+    """Return the variables that make the library load a file, as its second line says."""
+    if family == "intelmpi":
+        said = subprocess.run(
+            [
+                "/bin/sh",
+                "-c",
+                'SWITCHPOINT_PROCS=$1; . "$2"; env',
+                "sh",
+                str(procs),
+                path.resolve(),
+            ],
+            capture_output=True,
+            text=True,
+        ).stdout
+        return dict(re.findall(r"^(I_MPI_ADJUST_\w+)=(.*)$", said, re.MULTILINE))
+    use = re.search(r"Use: (.*)", text)
+    pairs = [word.partition("=") for word in use.group(1).split()] if use else []
+    return {name: value.replace("THIS_FILE", str(path.resolve())) for name, _, value in pairs}
+
+
+def _of_cases(rule: Exported, cases: Sequence[Case], found: dict[Case, tuple[str, str]]) -> Verdict:
+    """Return the verdict on a rule by those on its sizes."""
+    if not cases:
+        return Verdict(rule, UNTOLD, "no size of it can be tried here")
+    for verdict in (DID_NOT, RAN, UNTOLD):
+        for case in cases:
+            if found[case][0] == verdict:
+                why = found[case][1]
+                return Verdict(rule, verdict, f"at {case[1]} B {why}" if why else "")
+    raise AssertionError(found)
+
+
+# ---- Judgements of one operation and size ----
+
+
+@dataclass
+class _Evidence:
+    """The words seen in each launch under the file, with the algorithm forced, and by default."""
+
+    loaded: list[list[frozenset[str]]] = field(default_factory=list)
+    forced: list[list[frozenset[str]]] = field(default_factory=list)
+    default: list[list[frozenset[str]]] = field(default_factory=list)
+
+
+_NEITHER = "the library runs neither it nor its default"
+_DEFAULT = "the library runs its default"
+
+
+def _by_messages(evidence: _Evidence) -> tuple[str, str]:
+    loaded, forced, default = (
+        launches[-1] for launches in (evidence.loaded, evidence.forced, evidence.default)
+    )
+    if loaded != forced:
+        return DID_NOT, _DEFAULT if loaded == default else _NEITHER
+    return (UNTOLD, "it sends the same messages as the default") if forced == default else (RAN, "")
+
+
+def _by_cards(evidence: _Evidence) -> tuple[str, str]:
+    """Judge by bytes of the cards; launches of equals show how much these vary."""
+    bytes_of = [
+        np.array([_card_bytes(words) for launch in launches for words in launch])
+        for launches in (evidence.loaded, evidence.forced, evidence.default)
+    ]
+    loaded, forced, default = (each.mean(axis=0) for each in bytes_of)
+    spread = max(float(np.ptp(each, axis=0).max()) for each in bytes_of)
+    noise = max(spread, _TOLERANCE * max(float(each.max()) for each in bytes_of))
+
+    def alike(a: Floats, b: Floats) -> bool:
+        return bool(np.abs(a - b).max() <= noise)
+
+    if not alike(loaded, forced):
+        return DID_NOT, _DEFAULT if alike(loaded, default) else _NEITHER
+    if alike(forced, default):
+        return UNTOLD, "it sends as many bytes as the default"
+    return RAN, ""
+
+
+def _card_bytes(words: frozenset[str]) -> list[int]:
+    """Return the bytes of each rank's card."""
+    pairs = sorted((int(rank), int(sent)) for rank, sent in (word.split(":") for word in words))
+    return [sent for _, sent in pairs]
+
+
+def _by_stacks(evidence: _Evidence) -> tuple[str, str]:
+    """Judge by functions that ranks wait in in most stacks if forced, and never by default."""
+    marks = set().union(*map(_mostly, evidence.forced)) - _ever(evidence.default)
+    if not all(map(_ever, ([each] for each in evidence.loaded + evidence.forced))):
+        return UNTOLD, "no rank was seen waiting for another"
+    if not marks:
+        return UNTOLD, "it runs the same functions as the default"
+    if any(_mostly(launch) & marks for launch in evidence.loaded):
+        return RAN, ""
+    return DID_NOT, "no function that only this algorithm has was seen"
+
+
+def _mostly(looks: Sequence[frozenset[str]]) -> set[str]:
+    """Return the functions that are in most stacks of every look of a launch."""
+    return set.intersection(*({word for word in words if "!" in word} for words in looks))
+
+
+def _ever(launches: Iterable[Sequence[frozenset[str]]]) -> set[str]:
+    """Return all functions, as those that are in most stacks are written."""
+    words = (word for launch in launches for look in launch for word in look)
+    return {word if "!" in word else word.replace(":", ":!", 1) for word in words}
+
+
+_JUDGES = {MESSAGES: _by_messages, CARDS: _by_cards, STACKS: _by_stacks}

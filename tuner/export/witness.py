@@ -1,0 +1,135 @@
+"""What collective calls do under an MPI library, as kernels/witness sees it.
+
+The program is compiled with the library's own wrapper, and started with its launcher: on this
+machine, or on virtual nodes for layouts with several.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tuner.errors import SwitchpointError
+from tuner.machine.mpi import CHECKOUT, FINALIZE_LIBRARY, YIELD_LIBRARY, LaunchCommand, Mpi, launch
+from tuner.machine.nodes import launch as on_nodes
+from tuner.machine.nodes.namespaces import Nodes
+
+MESSAGES, CARDS, STACKS = "messages", "cards", "stacks"
+"""How calls are seen: messages between ranks, bytes of nodes' cards, functions of the library."""
+
+_SOURCES = ("witness/witness.c", "bench/base/stacks.c")
+_PRELOADS = {"preload/yield.c": YIELD_LIBRARY, "preload/finalize.c": FINALIZE_LIBRARY}
+_SETTINGS = ("OMPI_MCA_coll_", "MPIR_CVAR_", "I_MPI_ADJUST_")
+_TIMEOUT_S = 300
+_TEXT = 300  # of an error that is quoted
+
+Case = tuple[str, int]
+"""An operation and its bytes: of a block, or of the vector."""
+
+Seen = dict[Case, list[frozenset[str]]]
+"""The words of each case, once for each time that it was asked for."""
+
+
+class WitnessError(SwitchpointError):
+    """Error raised when calls cannot be seen; the message says why."""
+
+
+@contextmanager
+def witness(mpi: Mpi) -> Iterator["Witness"]:
+    """Compile the program for as long as the context lasts. Raise WitnessError."""
+    with tempfile.TemporaryDirectory(prefix="switchpoint-witness-") as directory:
+        place = Path(directory)
+        _compile(mpi, _SOURCES, place / "witness")
+        if (mpi.family, mpi.major) == ("mpich", 4):
+            for source, library in _PRELOADS.items():
+                _compile(mpi, [source], place / library, "-shared", "-fPIC")
+        yield Witness(mpi, place)
+
+
+def _compile(mpi: Mpi, sources: Iterable[str], made: Path, *options: str) -> None:
+    kernels = CHECKOUT / "kernels"
+    command = [mpi.mpicc, "-std=c11", "-O1", f"-I{kernels / 'bench/base'}", *options]
+    paths = [str(kernels / name) for name in sources]
+    _finish([*command, *paths, "-ldl", "-o", str(made)], os.environ)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The program, compiled for one MPI in a directory."""
+
+    mpi: Mpi
+    place: Path
+
+    def start(self, layout: tuple[int, int], nodes: Nodes | None = None) -> LaunchCommand:
+        """Return how it is started on so many nodes with so many processes on each.
+
+        Raises NodesError if `nodes` do not suffice.
+        """
+        procs, ppn = layout[0] * layout[1], layout[1]
+        if nodes is None:
+            return launch(self.mpi, procs, build=self.place)
+        return on_nodes.launch(nodes, self.mpi, procs, ppn, self.place)
+
+    def see(
+        self,
+        how: str,
+        start: LaunchCommand,
+        cases: Iterable[Case],
+        settings: Mapping[str, str],
+        times: int = 1,
+    ) -> Seen:
+        """Return what is seen of each case, under settings of the library and no others.
+
+        Raises WitnessError.
+        """
+        if how == MESSAGES:
+            start = _monitored(start)
+        words = [f"{operation}:{size}" for operation, size in cases for _ in range(times)]
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not (name.startswith(_SETTINGS) and _is_of_collectives(name))
+        }
+        command = [*start.argv_prefix, str(self.place / "witness"), how, *words]
+        seen: Seen = defaultdict(list)
+        for line in _finish(command, environment | start.env | dict(settings)).splitlines():
+            operation, size, *found = line.split()
+            seen[operation, int(size)].append(frozenset(found))
+        return seen
+
+
+def _is_of_collectives(name: str) -> bool:
+    return "COLL" in name.upper() or "ALGORITHM" in name or "ADJUST" in name
+
+
+def _monitored(start: LaunchCommand) -> LaunchCommand:
+    """Return a start under which Open MPI counts messages."""
+    argv = [word.replace("ob1", "ob1,monitoring") for word in start.argv_prefix]
+    if argv == start.argv_prefix:
+        argv[1:1] = ["--mca", "pml", "ob1,monitoring"]
+    return replace(start, argv_prefix=argv, env=start.env | {"OMPI_MCA_pml_monitoring_enable": "1"})
+
+
+def _finish(command: list[str], environment: Mapping[str, str]) -> str:
+    """Return what a program prints. Raise WitnessError if it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise WitnessError(f"cannot run {command[0]}: {error}"[:_TEXT]) from error
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip("- \t")]
+        own = [line.removeprefix("witness: ") for line in lines if line.startswith("witness: ")]
+        raise WitnessError((own or lines or ["it failed without a message"])[0][:_TEXT])
+    return done.stdout
