@@ -333,6 +333,20 @@ def test_a_table_without_algorithms_has_nothing_to_export() -> None:
         choices_of(table("MPICH Version:4.0.2", [rule("bcast", "vendor")]))
 
 
+def test_what_no_launch_proved_is_not_exported() -> None:
+    proved = rule("bcast", "vendor:algorithm=binomial", None, 99)
+    choices = choices_of(table("x", [proved, rule("bcast", "vendor:environment=ring", 100, None)]))
+    (counts,) = choices.counts["bcast"]
+    assert [interval.algorithm for interval in counts.intervals] == ["binomial", None]
+    assert choices.left_out == [
+        "bcast, 4 processes: 100 to any B: vendor:environment=ring: no launch proved that the "
+        "library obeys it"
+    ]
+    imported = Table(replace(PROVENANCE, name="pico:leonardo"), [proved], [])
+    with pytest.raises(VendorError, match="made of results of PICO: no launch proved"):
+        choices_of(imported)
+
+
 def test_one_layout_of_a_process_count_stands() -> None:
     first = rule("bcast", "vendor:algorithm=binomial")
     small = rule("bcast", "vendor:algorithm=ring", high=99, nodes=2)
@@ -450,6 +464,7 @@ def test_settings_of_intel_mpi_are_presets_at_sizes_for_jobs_of_one_process_coun
     ]
     text = export(table(INTEL.format("2021.18"), rules), "intelmpi")
     assert made_for(text) == ("intelmpi", "2021.18")
+    assert "caution: the environment chose these presets, and no launch proved" in text
     assert text[text.index("case") :].splitlines()[1:] == [
         "4)",
         '  export I_MPI_ADJUST_ALLGATHERV="4:0-15;3:16-2147483647"',

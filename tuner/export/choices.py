@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.domain.cases import Place
-from tuner.domain.operations import ALGORITHM, APART, COLLECTIVES
+from tuner.domain.operations import ALGORITHM, APART, COLLECTIVES, FOREIGN
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.export.exported import Exported
@@ -22,8 +22,6 @@ OWN_SIZES = ("gather", "scatter", "alltoallv")
 
 SIZE_MOST = 2**31 - 1
 """The largest number of bytes in a file for a library."""
-
-_ALGORITHMS = (ALGORITHM, APART)
 
 
 class VendorError(SwitchpointError):
@@ -93,9 +91,20 @@ class Choices:
             self.exported.append(exported)
 
 
-def choices_of(table: Table) -> Choices:
-    """Return the choices of a table's collective rules. Raise VendorError if no rule names one."""
+def choices_of(table: Table, by_environment: bool = False) -> Choices:
+    """Return the choices of a table's collective rules. Raise VendorError if no rule names one.
+
+    Only algorithms that a launch proved to run count; `by_environment`: those too that are chosen
+    by the environment, which no launch proves.
+    """
+    if table.provenance.name.startswith(FOREIGN):
+        raise VendorError(
+            f"the table of {table.provenance.system} is made of results of PICO: no launch proved "
+            "that the library runs the algorithms by their names; measure them with "
+            "`switchpoint run`"
+        )
     choices = Choices()
+    prefixes = (ALGORITHM, APART) if by_environment else (ALGORITHM,)
     layouts: dict[tuple[str, int], tuple[int, int]] = {}
     rules: dict[tuple[str, int], list[Rule]] = {}
     for rule in table.rules:
@@ -113,7 +122,7 @@ def choices_of(table: Table) -> Choices:
                 f"and gets the choices for {layout[0]} x {layout[1]}",
             )
     for (operation, procs), of_layout in sorted(rules.items(), key=lambda item: item[0]):
-        _add(choices, Place(operation, *layouts[operation, procs]), of_layout)
+        _add(choices, Place(operation, *layouts[operation, procs]), of_layout, prefixes)
     if not choices.counts:
         raise VendorError(
             f"the table of {table.provenance.system} chooses none of the library's algorithms: "
@@ -137,16 +146,17 @@ def _why_none(table: Table) -> str:
     )
 
 
-def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
+def _add(choices: Choices, place: Place, rules: list[Rule], prefixes: tuple[str, ...]) -> None:
     operation, procs = place.operation, place.nodes * place.ppn
     for rule in rules:
-        if rule.method != "vendor" and not rule.method.startswith(_ALGORITHMS):
-            choices.leave_out(
-                operation,
-                procs,
-                f"{_bytes(rule)}: {rule.method} is not an algorithm of the library",
+        if rule.method != "vendor" and not rule.method.startswith(prefixes):
+            why = (
+                ": no launch proved that the library obeys it"
+                if rule.method.startswith(APART)
+                else " is not an algorithm of the library"
             )
-    intervals = _intervals(rules, place)
+            choices.leave_out(operation, procs, f"{_bytes(rule)}: {rule.method}{why}")
+    intervals = _intervals(rules, place, prefixes)
     if operation in OWN_SIZES and len(intervals) > 1:
         choices.leave_out(
             operation,
@@ -159,14 +169,14 @@ def _add(choices: Choices, place: Place, rules: list[Rule]) -> None:
         of_operation.append(Counts(place.nodes, place.ppn, intervals))
 
 
-def _intervals(rules: list[Rule], place: Place) -> list[Interval]:
+def _intervals(rules: list[Rule], place: Place, prefixes: tuple[str, ...]) -> list[Interval]:
     """Return the choices of the first rule that matches, from each size at which they change."""
     changes: list[tuple[int, str | None]] = []
     following = 0.0
     for step in match.by_size(rules, place):
         if step.low > following:
             changes.append((int(following), None))
-        changes.append((int(step.low), _algorithm(rules[step.rule])))
+        changes.append((int(step.low), _algorithm(rules[step.rule], prefixes)))
         following = step.high + 1
     if not changes or following < math.inf:
         changes.append((int(following), None))
@@ -182,9 +192,9 @@ def _intervals(rules: list[Rule], place: Place) -> list[Interval]:
     ]
 
 
-def _algorithm(rule: Rule) -> str | None:
+def _algorithm(rule: Rule, prefixes: tuple[str, ...]) -> str | None:
     method = rule.method
-    return method.partition("=")[2] if method.startswith(_ALGORITHMS) else None
+    return method.partition("=")[2] if method.startswith(prefixes) else None
 
 
 def _bytes(rule: Rule) -> str:

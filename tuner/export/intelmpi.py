@@ -8,7 +8,8 @@ one process count.
 
 from typing import Any
 
-from tuner.domain.tables import Table
+from tuner.domain.operations import APART, COLLECTIVES
+from tuner.domain.tables import Rule, Table
 from tuner.export.choices import SIZE_MOST, Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import version_for
@@ -19,12 +20,22 @@ SERIES = "2021."
 """Versions whose settings are supported."""
 
 
+CAUTION = (
+    "the environment chose these presets, and no launch proved that the library obeys it: "
+    "`switchpoint check table THIS_FILE` does"
+)
+
+
+def _is_apart(rule: Rule) -> bool:
+    return rule.operation in COLLECTIVES and rule.method.startswith(APART)
+
+
 def _settings(table: Table) -> dict[str, Any]:
     """Return the values of the settings' template. Raise VendorError, also if none is left."""
     version = version_for(table.provenance.mpi_library, "intelmpi")
     if not version.startswith(SERIES):
         raise VendorError(f"Intel MPI {version} is not supported: only settings of 2021 are known")
-    choices = choices_of(table)
+    choices = choices_of(table, by_environment=True)
     jobs: dict[int, dict[str, str]] = {}
     for operation, of_operation in sorted(choices.counts.items()):
         for counts in of_operation:
@@ -39,6 +50,7 @@ def _settings(table: Table) -> dict[str, Any]:
         "version": version,
         "jobs": dict(sorted(jobs.items())),
         "exported": choices.exported,
+        "cautions": [CAUTION] if any(_is_apart(rule) for rule in table.rules) else [],
         "left_out": choices.left_out,
     }
 
