@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections import defaultdict
@@ -16,6 +17,7 @@ from tests.test_export import PROVENANCE
 from tests.test_rules import on, point
 from tuner.domain.tables import Provenance, Rule, Table
 from tuner.export.choices import VendorError, choices_of
+from tuner.export.exported import Exported, stated_in
 from tuner.export.forms import export
 from tuner.export.loaded import DID_NOT, RAN
 from tuner.export.mpi_library import intel_version, library_of, made_for
@@ -200,14 +202,21 @@ def test_the_check_prints_what_runs_under_a_file_and_what_does_not(
 ) -> None:
     method = f"vendor:algorithm={ALGORITHMS[mpi.family]['allgather'][1]}"
     rules = [rule("allgather", "vendor", None, 255), rule("allgather", method, 256, 511)]
-    text = export(table(BANNERS[mpi.family].format(mpi.version, mpi.version), rules), mpi.family)
-    file = tmp_path / "choices"
-    said = "allgather on 1 x 4, 256 to 511 B: ring"
-    for content, verdict in ((text, RAN), (wrong(mpi, text), DID_NOT)):
+    of_three = [each._replace(ppn_low=3, ppn_high=3) for each in rules]
+    banner = BANNERS[mpi.family].format(mpi.version, mpi.version)
+    right = export(table(banner, rules + of_three), mpi.family)
+    misled = wrong(mpi, export(table(banner, rules), mpi.family))
+    inferred_one = "allgather on 1 x 3, 256 to 511 B: ring, inferred: ran"
+    measured_one = "allgather on 1 x 4, 256 to 511 B: ring: "
+    for content, said in (
+        (right, [inferred_one, f"{measured_one}{RAN}"]),
+        (misled, [f"{measured_one}{DID_NOT}: at 256 B "]),
+    ):
+        file = tmp_path / "choices"
         file.write_text(content)
-        (found,) = verify_rules([file])
-        assert (str(found.rule), found.verdict) == (said, verdict)
-    assert str(found).startswith(f"{said}: did not run: at 256 B ")
+        found = [str(its) for its in verify_rules([file])]
+        assert len(found) == len(said)
+        assert all(line.startswith(start) for line, start in zip(found, said, strict=True))
 
 
 def test_files_that_cannot_be_checked_together_are_refused(tmp_path: Path) -> None:
@@ -333,6 +342,53 @@ def test_a_table_without_algorithms_has_nothing_to_export() -> None:
         choices_of(table("MPICH Version:4.0.2", [rule("bcast", "vendor")]))
 
 
+def inferred(operation: str, name: str, ppn: tuple[int, int], low: int | None = None) -> Rule:
+    measured = rule(operation, f"vendor:algorithm={name}", low, None, 2)
+    return measured._replace(ppn_low=ppn[0], ppn_high=ppn[1])
+
+
+def test_inferred_rules_are_ranges_of_process_counts(mpi: Mpi) -> None:
+    rules = [
+        rule("bcast", "vendor:algorithm=binomial", procs=2),
+        inferred("bcast", "binomial", (3, 5)),
+        inferred("allgather", "ring", (3, 4), low=1024),
+    ]
+    text = export(table(BANNERS[mpi.family].format(mpi.version, mpi.version), rules), mpi.family)
+    assert stated_in(text) == [
+        Exported("allgather", 1, 3, 1024, None, "ring", True, 1, 4),
+        Exported("bcast", 1, 2, 0, None, "binomial"),
+        Exported("bcast", 1, 3, 0, None, "binomial", True, 1, 5),
+    ]
+    if mpi.family == "openmpi":  # where sizes of an allgather are those of all ranks' blocks
+        counts = re.findall(r"(\d+) # processes|^(\d+) [1-9]\d* 0 0 # (\w+)", text, re.MULTILINE)
+        assert ["".join(words) for words in counts] == [
+            *("1", "3", "3072ring", "4", "4096ring", "5"),
+            *("1", "2", "0binomial", "3", "0binomial", "6"),
+        ]
+        return
+    selection = json.loads(text[text.index("*/") + 2 :])
+    trees = {op: selection[f"collective={op}"]["comm_type=intra"] for op in ("bcast", "allgather")}
+    assert [*trees["bcast"]] == [f"comm_size<={n}" for n in (1, 2, 5)] + ["comm_size=any"]
+    assert [*trees["allgather"]] == [f"comm_size<={n}" for n in (2, 3, 4)] + ["comm_size=any"]
+    ring = trees["allgather"]["comm_size<=3"]
+    assert [*ring] == ["total_msg_size<3072", "total_msg_size=any"]
+    assert trees["allgather"]["comm_size<=2"] == trees["allgather"]["comm_size=any"]
+    assert trees["bcast"]["comm_size<=2"] == trees["bcast"]["comm_size<=5"]
+
+
+def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: Require) -> None:
+    found = {mpi.family: mpi for mpi in find_mpis()}
+    require("mpich", "mpich" in found, "no mpich on the path")
+    name = "recursive_doubling"
+    rules = [
+        rule("allgather", f"vendor:algorithm={name}", procs=4),
+        inferred("allgather", name, (5, 7)),
+        inferred("allgather", name, (16, 16)),
+    ]
+    text = export(table(BANNERS["mpich"].format(found["mpich"].version), rules), "mpich")
+    assert [(its.ppn, its.inferred) for its in stated_in(text)] == [(4, False), (16, True)]
+
+
 def test_what_no_launch_proved_is_not_exported() -> None:
     proved = rule("bcast", "vendor:algorithm=binomial", None, 99)
     choices = choices_of(table("x", [proved, rule("bcast", "vendor:environment=ring", 100, None)]))
@@ -354,8 +410,9 @@ def test_one_layout_of_a_process_count_stands() -> None:
     between = first._replace(ppn_low=PROCS + 1, ppn_high=2 * PROCS)
     choices = choices_of(table("MPICH Version:4.0.2", [first, between, small, large]))
     assert choices.counts.keys() == {"bcast"}
-    assert [each.procs for each in choices.counts["bcast"]] == [PROCS]
-    assert [interval.algorithm for interval in choices.counts["bcast"][0].intervals] == ["binomial"]
+    assert [(its.procs, its.most) for its in choices.counts["bcast"]] == [(4, 4), (5, 8)]
+    for counts in choices.counts["bcast"]:
+        assert [interval.algorithm for interval in counts.intervals] == ["binomial"]
     (told,) = choices.left_out
     assert "2 x 2: the library does not distinguish layouts" in told
 

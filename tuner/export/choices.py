@@ -2,12 +2,15 @@
 
 Libraries know the number of processes of a communicator, but not its layout, and can run only their
 own algorithms. For any other method the choice is left to the library, and the rule is reported.
-The choice is also left to it between the measured process counts, because libraries do not check
-whether an algorithm is applicable.
+Between measured process counts it is left to it but for those of layouts that the table infers
+rules for.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NamedTuple
 
 from tuner.domain.cases import Place
@@ -40,16 +43,31 @@ class Interval(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The choices for the process count of a layout, from 0 bytes up."""
+    """The choices for the process count of a layout, from 0 bytes up.
 
-    nodes: int
-    ppn: int
+    Inferred ones are for all process counts up to those of the last layout.
+    """
+
+    layout: tuple[int, int]
+    last: tuple[int, int]
+    inferred: bool
     intervals: list[Interval]
 
     @property
     def procs(self) -> int:
-        """Return the number of processes."""
-        return self.nodes * self.ppn
+        """Return the number of processes, or the least."""
+        return math.prod(self.layout)
+
+    @property
+    def most(self) -> int:
+        """Return the largest number of processes."""
+        return math.prod(self.last)
+
+    def apart(self, scaled: bool) -> list[tuple[int, int]]:
+        """Return the process counts as intervals, one for each if sizes are `scaled` by them."""
+        if scaled and len(self.intervals) > 1:
+            return [(procs, procs) for procs in range(self.procs, self.most + 1)]
+        return [(self.procs, self.most)]
 
 
 @dataclass
@@ -63,10 +81,10 @@ class Choices:
     exported: list[Exported] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    def leave_out(self, operation: str, procs: int, reason: str) -> None:
-        """Record, once, that a case is not exported, and why."""
-        line = f"{operation}, {procs} processes: {reason}"
-        if line not in self.left_out:
+    def leave_out(self, operation: str, counts: Counts, reason: str) -> None:
+        """Record, once, that a measured case is not exported, and why; inferred ones follow it."""
+        line = f"{operation}, {counts.procs} processes: {reason}"
+        if not counts.inferred and line not in self.left_out:
             self.left_out.append(line)
 
     def fitting(self, operation: str, counts: Counts, scale: int = 1) -> list[Interval]:
@@ -77,7 +95,7 @@ class Choices:
         fit = [each for each in counts.intervals if each.low * scale <= SIZE_MOST]
         if others := counts.intervals[len(fit) :]:
             reason = f"from {others[0].low} B: too large for the file"
-            self.leave_out(operation, counts.procs, reason)
+            self.leave_out(operation, counts, reason)
             fit[-1] = fit[-1]._replace(high=None)
         return fit
 
@@ -86,7 +104,8 @@ class Choices:
         low, high, algorithm = interval
         if algorithm is None:
             return
-        exported = Exported(operation, counts.nodes, counts.ppn, low, high, algorithm)
+        last = counts.last if counts.last != counts.layout else (0, 0)
+        exported = Exported(operation, *counts.layout, low, high, algorithm, counts.inferred, *last)
         if exported not in self.exported:
             self.exported.append(exported)
 
@@ -105,30 +124,60 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
         )
     choices = Choices()
     prefixes = (ALGORITHM, APART) if by_environment else (ALGORITHM,)
-    layouts: dict[tuple[str, int], tuple[int, int]] = {}
-    rules: dict[tuple[str, int], list[Rule]] = {}
+    of_spans: dict[str, dict[_Spans, list[Rule]]] = defaultdict(lambda: defaultdict(list))
     for rule in table.rules:
-        if rule.operation not in COLLECTIVES or rule.inferred:
-            continue
-        nodes, ppn = rule.nodes_low, rule.ppn_low
-        key = rule.operation, nodes * ppn
-        layout = layouts.setdefault(key, (nodes, ppn))
-        if layout == (nodes, ppn):
-            rules.setdefault(key, []).append(rule)
-        else:
-            choices.leave_out(
-                *key,
-                f"{nodes} x {ppn}: the library does not distinguish layouts, "
-                f"and gets the choices for {layout[0]} x {layout[1]}",
-            )
-    for (operation, procs), of_layout in sorted(rules.items(), key=lambda item: item[0]):
-        _add(choices, Place(operation, *layouts[operation, procs]), of_layout, prefixes)
+        if rule.operation in COLLECTIVES:
+            spans = rule.inferred, rule.nodes_low, rule.nodes_high, rule.ppn_low, rule.ppn_high
+            of_spans[rule.operation][spans].append(rule)
+    for operation, by_spans in sorted(of_spans.items()):
+        for counts, rules in _counts(choices, operation, by_spans, prefixes):
+            _add(choices, operation, counts, rules, prefixes)
     if not choices.counts:
         raise VendorError(
             f"the table of {table.provenance.system} chooses none of the library's algorithms: "
             + _why_none(table)
         )
     return choices
+
+
+_Spans = tuple[bool, int, int, int, int]
+"""Whether rules are inferred, and their nodes and processes on each."""
+
+
+def _counts(
+    choices: Choices, operation: str, by_spans: dict[_Spans, list[Rule]], prefixes: tuple[str, ...]
+) -> Iterator[tuple[Counts, list[Rule]]]:
+    """Yield the choices by increasing process counts, with their rules.
+
+    Of several layouts with the same count a measured one counts, and of these the table's first.
+    """
+    found: dict[int, tuple[_Spans, tuple[int, int]]] = {}
+    for spans in sorted(by_spans, key=lambda spans: spans[0]):
+        inferred, nodes_low, nodes_high, ppn_low, ppn_high = spans
+        every = product(range(nodes_low, nodes_high + 1), range(ppn_low, ppn_high + 1))
+        for layout in every:
+            _, first = found.setdefault(math.prod(layout), (spans, layout))
+            if first != layout:
+                choices.leave_out(
+                    operation,
+                    Counts(layout, layout, inferred, []),
+                    f"{layout[0]} x {layout[1]}: the library does not distinguish layouts, "
+                    f"and gets the choices for {first[0]} x {first[1]}",
+                )
+    intervals = {
+        spans: _intervals(rules, Place(operation, spans[1], spans[3]), prefixes)
+        for spans, rules in by_spans.items()
+    }
+    runs: list[Counts] = []
+    of_runs: list[_Spans] = []
+    for procs, (spans, layout) in sorted(found.items()):
+        if of_runs and of_runs[-1] == spans and runs[-1].most == procs - 1:
+            runs[-1] = runs[-1]._replace(last=layout)
+        else:
+            runs.append(Counts(layout, layout, spans[0], intervals[spans]))
+            of_runs.append(spans)
+    for counts, spans in zip(runs, of_runs, strict=True):
+        yield counts, by_spans[spans]
 
 
 def _why_none(table: Table) -> str:
@@ -146,8 +195,9 @@ def _why_none(table: Table) -> str:
     )
 
 
-def _add(choices: Choices, place: Place, rules: list[Rule], prefixes: tuple[str, ...]) -> None:
-    operation, procs = place.operation, place.nodes * place.ppn
+def _add(
+    choices: Choices, operation: str, counts: Counts, rules: list[Rule], prefixes: tuple[str, ...]
+) -> None:
     for rule in rules:
         if rule.method != "vendor" and not rule.method.startswith(prefixes):
             why = (
@@ -155,18 +205,16 @@ def _add(choices: Choices, place: Place, rules: list[Rule], prefixes: tuple[str,
                 if rule.method.startswith(APART)
                 else " is not an algorithm of the library"
             )
-            choices.leave_out(operation, procs, f"{_bytes(rule)}: {rule.method}{why}")
-    intervals = _intervals(rules, place, prefixes)
-    if operation in OWN_SIZES and len(intervals) > 1:
+            choices.leave_out(operation, counts, f"{_bytes(rule)}: {rule.method}{why}")
+    if operation in OWN_SIZES and len(counts.intervals) > 1:
         choices.leave_out(
             operation,
-            procs,
+            counts,
             "the library takes the size from arguments that not all ranks have, so ranks could run "
             "different algorithms: only one algorithm for all sizes can be exported",
         )
-    elif any(interval.algorithm for interval in intervals):
-        of_operation = choices.counts.setdefault(operation, [])
-        of_operation.append(Counts(place.nodes, place.ppn, intervals))
+    elif any(interval.algorithm for interval in counts.intervals):
+        choices.counts.setdefault(operation, []).append(counts)
 
 
 def _intervals(rules: list[Rule], place: Place, prefixes: tuple[str, ...]) -> list[Interval]:

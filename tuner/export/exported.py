@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 
 class Exported(NamedTuple):
-    """What the library is to run on a layout, from `low` to `high` bytes (None: unbounded)."""
+    """What the library is to run on a layout, from `low` to `high` bytes (None: unbounded).
+
+    An inferred rule is for all process counts up to those of a last layout.
+    """
 
     operation: str
     nodes: int
@@ -16,21 +19,40 @@ class Exported(NamedTuple):
     low: int
     high: int | None
     algorithm: str
+    inferred: bool = False
+    last_nodes: int = 0
+    last_ppn: int = 0
 
     def __str__(self) -> str:
         high = "any" if self.high is None else self.high
+        last = f" to {self.last_nodes} x {self.last_ppn}" if self.last_nodes else ""
         return (
-            f"{self.operation} on {self.nodes} x {self.ppn}, {self.low} to {high} B: "
-            f"{self.algorithm}"
+            f"{self.operation} on {self.nodes} x {self.ppn}{last}, {self.low} to {high} B: "
+            f"{self.algorithm}{', inferred' if self.inferred else ''}"
         )
 
+    def ends(self) -> list["Exported"]:
+        """Return the rule on its first layout alone, and on its last."""
+        first = self._replace(last_nodes=0, last_ppn=0)
+        last = first._replace(nodes=self.last_nodes, ppn=self.last_ppn)
+        return [first, last] if self.last_nodes else [first]
 
-_LINE = re.compile(r"^\W*rule: (\w+) on (\d+) x (\d+), (\d+) to (\d+|any) B: (\S+)$", re.MULTILINE)
+
+_LINE = re.compile(
+    r"^\W*rule: (\w+) on (\d+) x (\d+)(?: to (\d+) x (\d+))?, (\d+) to (\d+|any) B: "
+    r"([^\s,]+)(, inferred)?$",
+    re.MULTILINE,
+)
 
 
 def stated_in(text: str) -> list[Exported]:
     """Return the rules that the comments of a file state."""
     return [
-        Exported(op, int(nodes), int(ppn), int(low), None if high == "any" else int(high), name)
-        for op, nodes, ppn, low, high, name in _LINE.findall(text)
+        Exported(
+            *(operation, int(nodes), int(ppn), int(low), None if high == "any" else int(high)),
+            *(algorithm, bool(inferred), int(last_nodes or 0), int(last_ppn or 0)),
+        )
+        for operation, nodes, ppn, last_nodes, last_ppn, low, high, algorithm, inferred in (
+            _LINE.findall(text)
+        )
     ]

@@ -40,7 +40,8 @@ def _settings(table: Table) -> dict[str, Any]:
     for operation, of_operation in sorted(choices.counts.items()):
         for counts in of_operation:
             if value := _setting(choices, operation, counts):
-                jobs.setdefault(counts.procs, {})[f"I_MPI_ADJUST_{operation.upper()}"] = value
+                for procs in range(counts.procs, counts.most + 1):
+                    jobs.setdefault(procs, {})[f"I_MPI_ADJUST_{operation.upper()}"] = value
     if not jobs:
         raise VendorError(
             "Intel MPI's settings cannot express any rule of this table: "
@@ -57,15 +58,15 @@ def _settings(table: Table) -> dict[str, Any]:
 
 def _setting(choices: Choices, operation: str, counts: Counts) -> str:
     """Return `preset:first-last;…` over all sizes; "" if no setting can express the intervals."""
-    names, procs = [interval.algorithm for interval in counts.intervals], counts.procs
+    names = [interval.algorithm for interval in counts.intervals]
     wrong = next((name for name in names if name is not None and not name.isdigit()), None)
     if wrong is not None:
-        choices.leave_out(operation, procs, f"{wrong} is not the number of a preset")
+        choices.leave_out(operation, counts, f"{wrong} is not the number of a preset")
         return ""
     if None in names:
         choices.leave_out(
             operation,
-            procs,
+            counts,
             "a setting for some sizes changes the others too, so none can be left to the library",
         )
         return ""

@@ -54,7 +54,8 @@ class Verdict(NamedTuple):
 
 def verdicts(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[Verdict]:
     """Yield a verdict on each rule of the files that a library loads together, by layout."""
-    rules = dict.fromkeys(rule for text in texts.values() for rule in stated_in(text))
+    stated = chain.from_iterable(map(stated_in, texts.values()))
+    rules = dict.fromkeys(chain.from_iterable(rule.ends() for rule in stated))
     with ExitStack() as stack:
         nodes: Nodes | NodesError | None = None
         for layout, group in groupby(sorted(rules, key=_layout), _layout):

@@ -2,7 +2,8 @@
 
 It replaces the whole built-in selection, so it is that selection with added branches for the tuned
 process counts. Each branch falls back to the library's own choice where the tuned algorithm was not
-measured, because the library does not check whether a selected algorithm is applicable.
+measured, because the library does not check whether a selected algorithm is applicable. So inferred
+rules have none that it keeps for powers of two processes, except for these.
 
 On a node the library may switch to other code after some calls; the environment prevents that.
 """
@@ -35,12 +36,13 @@ def _selection_file(table: Table) -> dict[str, Any]:
     choices = choices_of(table)
     mpi = installation("mpich", version)
     selection, names = mpich_selection(mpi)
+    special = _of_powers_of_two(selection)
     for operation, counts in choices.counts.items():
         branch = selection.get(f"collective={operation}", {})
         own = branch.get("comm_type=intra")
         if own is None:
             raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
-        branch["comm_type=intra"] = _by_procs(choices, operation, counts, own, names)
+        branch["comm_type=intra"] = _by_procs(choices, operation, counts, own, names, special)
     device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.counts}
     return {
         "version": version,
@@ -56,26 +58,49 @@ def _padded(text: str) -> str:
     return text if len(text.encode()) % PAGE_BYTES else text + "\n"
 
 
+def _of_powers_of_two(selection: Tree) -> set[str]:
+    """Return the algorithms that the library itself selects for powers of two processes alone."""
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+
+    def visit(tree: Tree, within: bool) -> None:
+        for key, below in tree.items():
+            if key.startswith("algorithm="):
+                found[within].add(key.partition("=")[2])
+            visit(below, within or key == "comm_size=pow2")
+
+    visit(selection, False)
+    return found[True] - found[False]
+
+
 def _by_procs(
-    choices: Choices, operation: str, counts: list[Counts], own: Tree, names: set[str]
+    choices: Choices,
+    operation: str,
+    counts: list[Counts],
+    own: Tree,
+    names: set[str],
+    special: set[str],
 ) -> Tree:
     tree: Tree = {}
     for each in counts:
-        tree.setdefault(f"comm_size<={each.procs - 1}", own)
-        sizes = _by_size(choices, operation, each, own, names)
-        tree[f"comm_size<={each.procs}"] = _guarded(operation, sizes, own)
+        usable = names if each.procs.bit_count() == 1 or not each.inferred else names - special
+        for first, last in each.apart(operation in TOTALS):
+            tree.setdefault(f"comm_size<={first - 1}", own)
+            sizes = _by_size(choices, operation, each, first, own, usable)
+            tree[f"comm_size<={last}"] = _guarded(operation, sizes, own)
     tree["comm_size=any"] = own
     return tree
 
 
-def _by_size(choices: Choices, operation: str, counts: Counts, own: Tree, names: set[str]) -> Tree:
+def _by_size(
+    choices: Choices, operation: str, counts: Counts, procs: int, own: Tree, names: set[str]
+) -> Tree:
     scale, measure = 1, "avg_msg_size"
     if operation in TOTALS:
-        scale, measure = counts.procs, "total_msg_size"
+        scale, measure = procs, "total_msg_size"
     intervals = choices.fitting(operation, counts, scale)
     leaves = []
     for interval in intervals:
-        name = _known(choices, operation, counts.procs, interval.algorithm, names)
+        name = _known(choices, operation, counts, interval.algorithm, names)
         choices.keep(operation, counts, interval._replace(algorithm=name and interval.algorithm))
         leaves.append({f"algorithm={name}": {}} if name else own)
     if len(leaves) == 1:
@@ -85,19 +110,19 @@ def _by_size(choices: Choices, operation: str, counts: Counts, own: Tree, names:
 
 
 def _known(
-    choices: Choices, operation: str, procs: int, name: str | None, names: set[str]
+    choices: Choices, operation: str, counts: Counts, name: str | None, names: set[str]
 ) -> str | None:
     """Return the library's name of an algorithm; None leaves the choice to the library."""
     if name is None:
         return None
     if any(part in name for part in PARAMETRIC):
-        choices.leave_out(operation, procs, f"{name} has parameters, which are not exported")
+        choices.leave_out(operation, counts, f"{name} has parameters, which are not exported")
         return None
     kind = operation.capitalize()
     known = [f"MPIR_{kind}_{scope}_{name}" for scope in ("intra", "allcomm")]
     algorithm = next((candidate for candidate in known if candidate in names), None)
     if algorithm is None:
-        choices.leave_out(operation, procs, f"the library has no algorithm {name}")
+        choices.leave_out(operation, counts, f"the library has no algorithm {name}")
     return algorithm
 
 

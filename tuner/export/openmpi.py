@@ -73,17 +73,18 @@ def _rules_file(table: Table) -> dict[str, Any]:
 def _sizes(
     choices: Choices, operation: str, counts: list[Counts], algorithms: dict[str, Algorithm]
 ) -> list[dict[str, Any]]:
-    """Return an entry for each process count, between entries for the library's choice.
+    """Return entries for all process counts with choices, between those for the library's choice.
 
     An entry is valid up to the next one; the first is also valid for fewer processes.
     """
     sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
     for each in counts:
-        if sizes[-1]["procs"] == each.procs:
-            sizes.pop()
-        messages = _messages(choices, operation, each, algorithms)
-        sizes.append({"procs": each.procs, "messages": messages})
-        sizes.append({"procs": each.procs + 1, "messages": _OWN})
+        for first, last in each.apart(operation in TOTALS):
+            if sizes[-1]["procs"] == first:
+                sizes.pop()
+            messages = _messages(choices, operation, each, first, algorithms)
+            sizes.append({"procs": first, "messages": messages})
+            sizes.append({"procs": last + 1, "messages": _OWN})
     return sizes
 
 
@@ -93,14 +94,14 @@ _OWN: list[dict[str, Any]] = [
 
 
 def _messages(
-    choices: Choices, operation: str, counts: Counts, algorithms: dict[str, Algorithm]
+    choices: Choices, operation: str, counts: Counts, procs: int, algorithms: dict[str, Algorithm]
 ) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
-    scale = counts.procs if operation in TOTALS else 1
+    scale = procs if operation in TOTALS else 1
     for interval in choices.fitting(operation, counts, scale):
         name = interval.algorithm
         if name is not None and name not in algorithms:
-            choices.leave_out(operation, counts.procs, f"the library has no algorithm {name}")
+            choices.leave_out(operation, counts, f"the library has no algorithm {name}")
             name = None
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
         messages.append(_OWN[0] | chosen | {"low": interval.low * scale, "bytes": interval.low})
