@@ -25,13 +25,13 @@ from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import Nodes, NodesError
 from tuner.stats import Floats
 
-RAN, DID_NOT, UNTOLD = VERDICTS = ("ran", "did not run", "cannot be told")
+RAN, DID_NOT, UNKNOWN = VERDICTS = ("ran", "did not run", "undetermined")
 
 PROCS_MOST = 64
 """The most processes that are started to check a rule."""
 
 _ATTEMPTS = {MESSAGES: 1, CARDS: 3, STACKS: 3}
-_TIMES = {MESSAGES: 1, CARDS: 3, STACKS: 2}  # in each launch, as equals may differ
+_TIMES = {MESSAGES: 2, CARDS: 3, STACKS: 2}  # in each launch, as equals may differ
 _TOLERANCE = 0.05  # of the most bytes that a card sends: acknowledgements
 _ROOM_BYTES = 1 << 28
 _USUAL_BYTES = (1024, 65536)
@@ -71,7 +71,7 @@ def verdicts(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[
                 check = _Check(texts, family, witness, witness.start(layout, on), of_layout)
                 yield from check.verdicts()
             except (WitnessError, NodesError) as error:
-                yield from (Verdict(rule, UNTOLD, str(error)) for rule in of_layout)
+                yield from (Verdict(rule, UNKNOWN, str(error)) for rule in of_layout)
 
 
 def _layout(rule: Exported) -> tuple[int, int]:
@@ -242,8 +242,8 @@ def _settings(path: Path, text: str, family: str, procs: int) -> dict[str, str]:
 def _of_cases(rule: Exported, cases: Sequence[Case], found: dict[Case, tuple[str, str]]) -> Verdict:
     """Return the verdict on a rule by those on its sizes."""
     if not cases:
-        return Verdict(rule, UNTOLD, "no size of it can be tried here")
-    for verdict in (DID_NOT, RAN, UNTOLD):
+        return Verdict(rule, UNKNOWN, "no size of it can be tried here")
+    for verdict in (DID_NOT, RAN, UNKNOWN):
         for case in cases:
             if found[case][0] == verdict:
                 why = found[case][1]
@@ -268,12 +268,23 @@ _DEFAULT = "the library runs its default"
 
 
 def _by_messages(evidence: _Evidence) -> tuple[str, str]:
-    loaded, forced, default = (
-        launches[-1] for launches in (evidence.loaded, evidence.forced, evidence.default)
-    )
-    if loaded != forced:
-        return DID_NOT, _DEFAULT if loaded == default else _NEITHER
-    return (UNTOLD, "it sends the same messages as the default") if forced == default else (RAN, "")
+    """Judge by the messages, and by the order of each sender's first ones where these are alike."""
+    launches = evidence.loaded[-1], evidence.forced[-1], evidence.default[-1]
+    for are_compared in (_is_count, lambda word: True):
+        loaded, forced, default = (
+            {frozenset(filter(are_compared, words)) for words in looks} for looks in launches
+        )
+        if not len(loaded) == len(forced) == len(default) == 1:
+            return UNKNOWN, "it does not always send the same messages"
+        if loaded != forced:
+            return DID_NOT, _DEFAULT if loaded == default else _NEITHER
+        if forced != default:
+            return RAN, ""
+    return UNKNOWN, "it sends the same messages as the default"
+
+
+def _is_count(word: str) -> bool:
+    return ">:" not in word
 
 
 def _by_cards(evidence: _Evidence) -> tuple[str, str]:
@@ -292,7 +303,7 @@ def _by_cards(evidence: _Evidence) -> tuple[str, str]:
     if not alike(loaded, forced):
         return DID_NOT, _DEFAULT if alike(loaded, default) else _NEITHER
     if alike(forced, default):
-        return UNTOLD, "it sends as many bytes as the default"
+        return UNKNOWN, "it sends as many bytes as the default"
     return RAN, ""
 
 
@@ -306,9 +317,9 @@ def _by_stacks(evidence: _Evidence) -> tuple[str, str]:
     """Judge by functions that ranks wait in in most stacks if forced, and never by default."""
     marks = set().union(*map(_mostly, evidence.forced)) - _ever(evidence.default)
     if not all(map(_ever, ([each] for each in evidence.loaded + evidence.forced))):
-        return UNTOLD, "no rank was seen waiting for another"
+        return UNKNOWN, "no rank was seen waiting for another"
     if not marks:
-        return UNTOLD, "it runs the same functions as the default"
+        return UNKNOWN, "it runs the same functions as the default"
     if any(_mostly(launch) & marks for launch in evidence.loaded):
         return RAN, ""
     return DID_NOT, "no function that only this algorithm has was seen"

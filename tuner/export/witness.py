@@ -52,7 +52,7 @@ def witness(mpi: Mpi) -> Iterator["Witness"]:
 
 def _compile(mpi: Mpi, sources: Iterable[str], made: Path, *options: str) -> None:
     kernels = CHECKOUT / "kernels"
-    command = [mpi.mpicc, "-std=c11", "-O1", f"-I{kernels / 'bench/base'}", *options]
+    command = [mpi.mpicc, "-std=c11", "-O1", "-rdynamic", f"-I{kernels / 'bench/base'}", *options]
     paths = [str(kernels / name) for name in sources]
     _finish([*command, *paths, "-ldl", "-o", str(made)], os.environ)
 
