@@ -13,12 +13,15 @@ import numpy as np
 from tests import synthetic
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, octaves
+from tuner.campaign.races import Measured
 from tuner.campaign.times import LEAST_BUDGET_S
 from tuner.domain.cases import STAGGERED
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
+
+PLACE = "local:cpu", "mpich"
 
 Truth = Callable[[str, int, int], float]
 """Seconds of a method at a size on a number of processes; infinite if it is not applicable."""
@@ -48,7 +51,7 @@ class SyntheticMachine:
                 spec = f"random:degree=6,seed={pattern + 1}"
                 cases.append(
                     PlannedCase(
-                        *("local:cpu", "mpich", self.operation, spec, "1_node", number, number),
+                        *(*PLACE, self.operation, spec, "1_node", number, number),
                         octaves(self.operation, spec),
                     )
                 )
@@ -133,12 +136,13 @@ def measure(
 def next_of_all(plan: RacePlan, cells: list[Cell]) -> PlannedBatch | None:
     """Return the next batch of the first turn that has one."""
     return next(
-        filter(None, (next_batch(plan, turn, cells, no_model) for turn in plan.turns)), None
+        filter(None, (next_batch(plan, turn, measured(cells)) for turn in plan.turns)), None
     )
 
 
-def no_model(*case: object) -> None:
-    """Return that no model predicts the time of a method."""
+def measured(cells: list[Cell]) -> Measured:
+    """Return the cells as those of the one system that plans have here."""
+    return Measured(cells, places=dict.fromkeys({cell.key.system for cell in cells}, PLACE))
 
 
 def cells_of(database: Path) -> list[Cell]:

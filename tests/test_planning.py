@@ -5,30 +5,34 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.synthetic_plan import SyntheticMachine, cells_of, measure, next_of_all, no_model
+from tests.synthetic_plan import SyntheticMachine, cells_of, measure, measured, next_of_all
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
     FIRST_LOOK,
     REFINED_ABOVE,
     exhaustive_s,
+    known,
     least_s,
     look_s,
     next_batch,
 )
 from tuner.campaign.plans import FIRST_SHARE, LAST_SHARE, MOST_LAUNCHES, RACE_SHARE, RacePlan, Task
+from tuner.campaign.races import Measured
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point, Rule
 from tuner.rawfile.ingest import ingest
-from tuner.selection import evidence, match
+from tuner.selection import evidence, match, tuning
 from tuner.selection.decisions import select
 from tuner.selection.intervals import NEARLY
+from tuner.store.store import Store
 
 CURVES = {
     "direct": (4e-5, 1e-8),
@@ -87,7 +91,7 @@ def test_a_planned_campaign_is_cheap(tuned: tuple[RacePlan, list[Cell]]) -> None
         for method in CURVES
     )
     assert spent_s <= 0.1 * exhaustive
-    assert exhaustive_s(plan, cells, no_model) > exhaustive
+    assert exhaustive_s(plan, measured(cells)) > exhaustive
     assert plan.spent_s <= plan.budget_s
 
 
@@ -113,7 +117,7 @@ def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
     tuned: tuple[RacePlan, list[Cell]],
 ) -> None:
     plan, cells = tuned
-    assert next_batch(plan, plan.turns[0], cells, no_model) is None
+    assert next_batch(plan, plan.turns[0], measured(cells)) is None
     for point in select(cells)[1]:
         hopeless = point.more_launches > MOST_LAUNCHES
         assert point.settled or point.launches >= MOST_LAUNCHES or hopeless
@@ -224,7 +228,7 @@ def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: 
     plan.share = share
     cells = measure(MACHINE, plan, tmp_path)
     assert all(task.budget_s == pytest.approx(3.3, abs=0.1) for task in plan.batches[0].tasks)
-    whole_s = exhaustive_s(plan, cells, no_model)
+    whole_s = exhaustive_s(plan, measured(cells))
     assert plan.budget_s == pytest.approx(share * whole_s, rel=0.05)
     assert plan.spent_s <= plan.budget_s
     assert np.mean(regrets(select(cells)[0], 8)[0]) <= 0.02
@@ -281,22 +285,22 @@ def test_cases_with_cores_come_first_and_spare_time_goes_to_all() -> None:
 def test_a_turn_without_time_is_over_though_it_never_began() -> None:
     plan = crowded(MACHINE.plan(procs=(2, 8), budget_s=100))
     first, second, *_ = plan.turns
-    batch = next_batch(plan, first, [], no_model)
+    batch = next_batch(plan, first, Measured())
     assert batch is not None
     assert {task.case for task in batch.tasks} == {0}
     plan.batches.append(batch)
     plan.spent_s = 99
-    assert next_batch(plan, second, [], no_model) is None
+    assert next_batch(plan, second, Measured()) is None
 
 
 def test_dropped_launches_are_looked_at_again_under_new_numbers() -> None:
     plan = MACHINE.plan(procs=(2, 4, 8))
     turn = plan.turns[0]
-    batch = next_batch(plan, turn, [], no_model)
+    batch = next_batch(plan, turn, Measured())
     assert batch is not None
     plan.batches.append(batch)
     plan.drop(batch.tasks[1:2])
-    again = next_batch(plan, turn, [], no_model)
+    again = next_batch(plan, turn, Measured())
     assert again is not None
     assert [(task.number, task.case) for task in again.tasks] == [(3, 1)]
 
@@ -311,7 +315,7 @@ def test_a_queue_has_so_many_batches_and_no_more(tmp_path: Path) -> None:
 def test_sizes_that_were_asked_for_are_measured() -> None:
     plan = MACHINE.plan(procs=(2,))
     plan.cases = [replace(plan.cases[0], sizes=[8, 1024, 8192, 65536])]
-    batch = next_batch(plan, plan.turns[0], [], no_model)
+    batch = next_batch(plan, plan.turns[0], Measured())
     assert batch is not None
     assert batch.tasks[0].sizes == [8, 1024, 8192, 65536]
 
@@ -395,3 +399,92 @@ def test_a_winner_of_another_pattern_is_not_raced_where_it_is_not_known(tmp_path
     assert "stfw:dims=3" in {point.method for point in points}
     raced = {(task.case, name) for task in plan.tasks if task.staggered for name in task.methods}
     assert raced == {(0, "direct"), (0, "stfw:dims=3")}
+
+
+def of_sizes(plan: RacePlan) -> RacePlan:
+    """The plan with a few sizes."""
+    plan.cases = [replace(case, sizes=[8, 512, 8192, 131072]) for case in plan.cases]
+    return plan
+
+
+def further(plan: RacePlan, **changes: Any) -> RacePlan:
+    """The plan of a further campaign, whose cases differ by so much."""
+    cases = [replace(case, **changes) for case in plan.cases]
+    return replace(plan, campaign="20261122T034500Z", cases=cases, batches=[], spent_s=0.0)
+
+
+def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_settled(
+    tmp_path: Path,
+) -> None:
+    first = of_sizes(MACHINE.plan(procs=(2, 8)))
+    before = known(first, measured(measure(MACHINE, first, tmp_path, batches=3)))
+    assert 0 < before.settled < before.sizes
+    then = further(first)
+    batch = next_of_all(then, cells_of(tmp_path / "switchpoint.db"))
+    assert batch is not None
+    points = select(cells_of(tmp_path / "switchpoint.db"))[1]
+    settled = {(its.case.layout.procs, its.case.size_bytes) for its in points if its.settled}
+    raced = {(then.cases[task.case].procs, size) for task in batch.tasks for size in task.sizes}
+    assert raced
+    assert raced.isdisjoint(settled)
+    cells = measure(MACHINE, then, tmp_path)
+    after = known(then, measured(cells))
+    assert after.settled == after.sizes
+    assert FIRST_LOOK not in {its.stage for its in then.batches}
+    launched = Counter(
+        (then.cases[task.case].procs, size)
+        for task in then.tasks
+        if not task.staggered
+        for size in task.sizes
+    )
+    assert {launched[its] for its in settled} == {2}  # each is checked, and holds
+    assert next_of_all(then, cells) is None
+
+
+def test_a_further_campaign_looks_at_methods_that_are_new_and_at_no_others(tmp_path: Path) -> None:
+    """Also where another method is settled already."""
+    older = replace(MACHINE, methods=tuple(name for name in CURVES if name != "stfw:dims=3"))
+    first = of_sizes(older.plan(procs=(4,)))
+    points = select(measure(older, first, tmp_path))[1]
+    assert (points[0].method, points[0].status) == ("stfw:dims=2", "faster")
+    then = further(first, offered=sorted(CURVES))
+    cells = measure(MACHINE, then, tmp_path)
+    assert then.batches[0].stage == FIRST_LOOK
+    assert [task.methods for task in then.batches[0].tasks] == [["direct", "stfw:dims=3"]]
+    assert select(cells)[1][0].method == "stfw:dims=3"
+
+
+def test_what_a_table_does_not_pool_is_looked_at_anew(tmp_path: Path) -> None:
+    first = of_sizes(MACHINE.plan(procs=(4,)))
+    cells = measure(MACHINE, first, tmp_path, batches=1)
+    for changes in ({"environment": "openmpi"}, {"procs": 8}, {"pattern": "hub:hubs=2,seed=1"}):
+        batch = next_of_all(further(first, **changes), cells)
+        assert batch is not None
+        assert batch.stage == FIRST_LOOK
+    asked = next_of_all(further(first, methods=["neighbor", "direct", "other"]), cells)
+    assert asked is not None
+    assert [task.methods for task in asked.tasks] == [["direct", "other"]]
+
+
+def test_methods_that_may_not_race_any_more_do_not(tmp_path: Path) -> None:
+    first = of_sizes(MACHINE.plan(procs=(4,)))
+    measure(MACHINE, first, tmp_path, batches=1)
+    then = further(first, offered=["direct", "stfw:dims=2"])
+    measure(MACHINE, then, tmp_path)
+    assert {name for task in then.tasks for name in task.methods} == {"direct", "stfw:dims=2"}
+
+
+def test_variances_between_allocations_count_in_races(tmp_path: Path) -> None:
+    """What one allocation settles is settled for a campaign, which says so."""
+    plan = of_sizes(MACHINE.plan(procs=(4,)))
+    cells = measure(MACHINE, plan, tmp_path, batches=6)
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        headers = tuning.headers(store, cells[0].key.system)
+    assert known(plan, replace(measured(cells), headers=headers)).settled_here == 0
+    one_job = {launch: replace(its, allocation="1") for launch, its in headers.items()}
+    batch = known(plan, replace(measured(cells), headers=one_job))
+    assert 0 < batch.settled_here <= batch.settled
+    here = f"{batch.settled_here} of them in this allocation"
+    assert batch.progress == f"{batch.settled} of {batch.sizes} sizes settled, {here}"
+    jobs = {launch: replace(its, allocation=str(its.launch)) for launch, its in headers.items()}
+    assert known(plan, replace(measured(cells), headers=jobs)).settled <= batch.settled

@@ -62,12 +62,13 @@ def choose(
     numbers: Collection[int],
     specs: Mapping[tuple[str, int], Sequence[str]],
     probe: Callable[[], Known],
+    known_cases: Collection[int] = (),
 ) -> None:
     """Restrict cases of a plan to the methods that were asked for, with the default.
 
     Else to the default and the rivals that gained on a like system; those that the model ranks
     first follow. `specs` are all methods by operation and processes;
-    `probe` is called where they are too many.
+    `probe` is called where they are too many, and earlier campaigns do not know the case.
 
     Raises what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """
@@ -80,9 +81,12 @@ def choose(
             if spec not in case.failed and not off.is_off_here(spec)
         ]
         if case.methods:
-            plan.cases[number] = replace(case, methods=_asked(case, known))
-        elif len(known) > MOST_RIVALS + 1:
-            lists[number] = known
+            asked = _asked(case, known)
+            plan.cases[number] = replace(case, methods=asked, offered=asked)
+        else:
+            plan.cases[number] = replace(case, offered=known)
+            if len(known) > MOST_RIVALS + 1 and number not in known_cases:
+                lists[number] = known
     if lists:
         model, points = probe()
         for number, known in lists.items():

@@ -9,15 +9,15 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from tuner.campaign import reframe
+from tuner.campaign import planning, reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
@@ -25,26 +25,27 @@ from tuner.campaign.plans import (
     MOST_BATCHES,
     RAW_NAME,
     Budget,
+    Group,
     PlannedCase,
     RacePlan,
     Task,
     Turn,
     octaves,
 )
-from tuner.campaign.races import Baseline
+from tuner.campaign.races import Baseline, Measured, no_model
 from tuner.campaign.reframe import Call, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS, sized
-from tuner.domain.records import Cell
+from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
 from tuner.models.predict import Times
 from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
-from tuner.selection import soaks
+from tuner.selection import soaks, tuning
 from tuner.store.store import Store
 from tuner.units import parse_sizes
 
@@ -71,7 +72,7 @@ class PlannedCampaign:
             OrderError: the budget is too small, or sizes were asked for that are none.
         """
         name, failed = call.variables["campaign"], _failed()
-        names = {job.system: call.variables.get("system_name", job.system) for job in session.jobs}
+        names = {job.system: _recorded(call.variables, job.system) for job in session.jobs}
         jobs = [job for job in session.wanted if job.races]
         cases = [
             PlannedCase(
@@ -134,6 +135,8 @@ class PlannedCampaign:
         """
         session = None
         keep_finished(self.order.campaign, self.order.stage)
+        if not self.order.batches:
+            self._show_known(console)
         while remaining(self.order) or self._plan_next():
             session = self._run_batch(console)
         if session:
@@ -186,8 +189,23 @@ class PlannedCampaign:
 
     def _settled(self) -> str:
         """Return how much the race in a job had settled at its last decision."""
-        last = PLANS.load(self.path).batches[-1]
-        return f", {last.settled} of {last.sizes} sizes settled" if last.sizes else ""
+        progress = PLANS.load(self.path).batches[-1].progress
+        return f", {progress}" if progress else ""
+
+    def _show_known(self, console: Console) -> None:
+        """Print what earlier campaigns have measured of the cases."""
+        measured = known(self.order)
+        cases = planning.known_methods(self.order, measured)
+        if not cases:
+            return
+        earlier = sorted({cell.key.campaign for cell, _ in measured.of_cases(self.order)})
+        console.print(
+            f"{len(cases)} of {len(self.order.cases)} cases are known by {len(earlier)} earlier "
+            f"{'campaign' if len(earlier) == 1 else 'campaigns'} (the last: {earlier[-1]}), whose "
+            f"launches count: {planning.known(self.order, measured).progress}; open ones come "
+            "first, then settled ones are checked",
+            soft_wrap=True,
+        )
 
     def _run_batch(self, console: Console) -> Session:
         """Run the missing launches of the last batch, and add the time spent to the plan.
@@ -214,7 +232,7 @@ class PlannedCampaign:
         """Print the time spent."""
         plan = self.order
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
-        whole_s = exhaustive_s(plan, *known(plan))
+        whole_s = exhaustive_s(plan, known(plan))
         if plan.spent_s < whole_s:
             spent += (
                 f"; measuring every method at every size would take an estimated {whole_s:.0f} s, "
@@ -271,7 +289,7 @@ def done(plan: RacePlan) -> set[int]:
 
 def plan_next(plan: RacePlan, turn: Turn) -> bool:
     """Add a turn's next batch to the plan, and return whether there is one."""
-    batch = next_batch(plan, turn, *known(plan))
+    batch = next_batch(plan, turn, known(plan))
     if batch is not None:
         plan.batches.append(batch)
     return batch is not None
@@ -303,29 +321,90 @@ def cost_share(campaigns: Collection[str]) -> float | None:
     shares = []
     for path in map(PLANS.path_of, sorted(campaigns)):
         if path.is_file() and (plan := PLANS.load(path)).batches:
-            shares.append(spent_s(plan) / exhaustive_s(plan, *known(plan)))
+            shares.append(spent_s(plan) / exhaustive_s(plan, known(plan)))
     return sum(shares) / len(shares) if shares else None
 
 
-def known(plan: RacePlan) -> tuple[list[Cell], Baseline]:
-    """Return the cells of the plan's campaign, of all its systems, and a model's predictions."""
-    if not plan.batches:
-        return [], _baseline([])
-    with Store.open(database_path()) as store:
-        campaigns = store.campaigns()
-        systems = list(campaigns[campaigns["campaign"] == plan.campaign]["system"])
-        cells = [cell for name in systems for cell in store.contents(name, campaign=plan.campaign)]
-    return cells, _baseline(systems)
+def known(plan: RacePlan) -> Measured:
+    """Return all measurements on the plan's systems, as a table counts them.
+
+    Before a place was measured, its system is taken to be the last one of that name there.
+    """
+    path = database_path()
+    if not path.is_file():
+        return Measured()
+    with Store.open(path) as store:
+        places = _places(store, plan)
+        cells: list[Cell] = []
+        headers: dict[int, Header] = {}
+        for system in places:
+            headers |= tuning.headers(store, system)
+            counts = store.campaigns(system).set_index("campaign")["launches"]
+            earlier = counts.drop(plan.campaign, errors="ignore")
+            cells += _earlier(path, system, frozenset(earlier.items()))
+            cells += store.contents(system, campaign=plan.campaign)
+    campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
+    return Measured(cells, headers, places, _considered(campaigns), _baseline(places))
 
 
-def _baseline(systems: list[str]) -> Baseline:
-    """Return the predictions of the fitted model, if one system was measured and has parameters."""
+def _considered(campaigns: Iterable[str]) -> dict[Group, set[str]]:
+    """Return the methods that the plans of campaigns knew, also those that did not race."""
+    found: dict[Group, set[str]] = defaultdict(set)
+    for path in map(PLANS.path_of, campaigns):
+        if path.is_file():
+            for group, methods in _of_plan(path, path.stat().st_mtime_ns).items():
+                found[group] |= methods
+    return found
+
+
+@cache
+def _of_plan(path: Path, changed_ns: int) -> dict[Group, set[str]]:
+    """Return the methods of a plan that was changed at a time."""
+    found: dict[Group, set[str]] = defaultdict(set)
+    plan = PLANS.load(path)
+    for case in plan.cases:
+        found[case.group] |= {*case.methods, *case.offered}
+    for task in plan.tasks:
+        found[plan.cases[task.case].group] |= {*task.methods}
+    return found
+
+
+def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
+    """Return the places of a plan by the ids of their systems."""
+    campaigns, systems = store.campaigns(), store.systems().sort_values("last_date")
+    own = {*campaigns[campaigns["campaign"] == plan.campaign]["system"]}
+    found: dict[str, tuple[str, str]] = {}
+    for place in plan.places:
+        name, environment = _recorded(plan.variables, place[0]), place[1]
+        here = systems["name"].str.partition("+")[0] == name  # virtual nodes add how ranks lie
+        ids = list(systems[here & (systems["environment"] == environment)]["system"])
+        found |= dict.fromkeys(own.intersection(ids) or ids[-1:], place)
+    return found
+
+
+def _recorded(variables: Mapping[str, str], system: str) -> str:
+    """Return the name in raw files of one of ReFrame's systems."""
+    return variables.get("system_name") or system
+
+
+@lru_cache(maxsize=4)  # a race decides often, and earlier campaigns are over
+def _earlier(path: Path, system: str, launches: frozenset[tuple[Hashable, int]]) -> list[Cell]:
+    """Return the cells of some campaigns of a system, each with so many launches."""
+    campaigns = {campaign for campaign, _ in launches}
+    if not campaigns:
+        return []
+    with Store.open(path, readonly=True) as store:
+        return [cell for cell in store.contents(system) if cell.key.campaign in campaigns]
+
+
+def _baseline(systems: Collection[str]) -> Baseline:
+    """Return the predictions of the fitted model, if there is one system and it has parameters."""
     try:
         (system,) = systems
         with Store.open(database_path(), readonly=True) as store:
             model = fitting.fitted(store, system)
     except (ValueError, SwitchpointError):
-        return lambda case, method, size: None
+        return no_model
 
     @cache
     def times_s(case: predicting.PatternCase, size: int) -> Times:

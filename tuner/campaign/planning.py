@@ -1,10 +1,11 @@
 """Planning of a race: what to measure next, from what has been measured.
 
-One launch of each case looks at every method at a few sizes. Batches of launches follow, in which
-the default races the methods that may still gain more than matters, at the sizes that are open.
-When none is, sizes are added between those whose methods differ (docs/explanation/planning.md). The
-next batch follows from the plan and the cells alone, so that an interrupted campaign goes on where
-it ended. The module does no input or output.
+One launch of each case that is not known looks at every method at a few sizes. Batches of launches
+follow, in which the default races the methods that may still gain more than matters, at the sizes
+that are open. When none is, sizes are added between those whose methods differ, and those that
+earlier campaigns settled are checked (docs/explanation/planning.md). The next batch follows from
+the plan and the cells alone, so that an interrupted campaign goes on where it ended. The module
+does no input or output.
 """
 
 import math
@@ -15,15 +16,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
-from tuner.campaign.races import Baseline, Race, Times, races
+from tuner.campaign.plans import Group, PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
+from tuner.campaign.races import Measured, Race, Times, races
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
+from tuner.domain import off
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
 from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
 from tuner.domain.records import Cell
-from tuner.domain.tables import WON
+from tuner.domain.tables import FASTER_HERE, WON
 from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, Trial, decide_class, trials
 from tuner.selection.intervals import NEARLY, place_of
+from tuner.selection.trust import Trust
 
 FIRST_LOOK = "first look"
 LOOK_SIZES, LOOK_ROUNDS = 4, 8
@@ -68,12 +71,16 @@ EXHAUSTIVE_LAUNCHES, EXHAUSTIVE_ROUNDS = 6, 40
 
 @dataclass(slots=True)
 class _Standing:
-    """What is known of a case: the race and the trial of each measured size, predicted times."""
+    """What is known of a case: the race and the trial of each measured size, predicted times.
+
+    Newcomers are methods that no earlier campaign knew, though it measured the case.
+    """
 
     default: str
     times: Times
     raced: dict[int, Race]
     absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
+    newcomers: set[str]
     trials: dict[int, Trial] = field(default_factory=dict)
     crowded: bool = False
 
@@ -109,24 +116,27 @@ def look_s(cases: int) -> float:
     return least_s(cases) + 2 * cases * LOOK_S
 
 
-def next_batch(
-    plan: RacePlan, turn: Turn, cells: Iterable[Cell], baseline: Baseline
-) -> PlannedBatch | None:
+def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch | None:
     """Return the turn's next launches, once all before are in the cells; None when it is over.
 
     A budget that is a share is updated.
     """
-    cells = list(cells)
     looked_at = {task.case for task in plan.tasks}
-    if missing := [number for number in turn.cases if number not in looked_at]:
+    known = known_methods(plan, measured)
+    looks = {
+        number: _unknown(plan.cases[number], known.get(number))
+        for number in turn.cases
+        if number not in looked_at
+    }
+    if missing := {number: methods for number, methods in looks.items() if methods is not None}:
         is_time = not looked_at or plan.left_s(turn) > 0
         return _first_look(plan, missing) if is_time else None
     if plan.share:
         least = least_s(len(plan.cases)) * plan.slow
-        plan.budget_s = max(plan.share * exhaustive_s(plan, cells, baseline), least)
+        plan.budget_s = max(plan.share * exhaustive_s(plan, measured), least)
     if not plan.in_job and len(plan.batches) >= plan.most_batches:
         return None
-    standings = _standings(plan, cells, baseline)
+    standings = _standings(plan, measured)
     racing = [(case, standings[case]) for case in turn.cases if case in standings]
     wanted = []
     for case, standing in racing:
@@ -134,31 +144,75 @@ def next_batch(
         # On a queue they cost no batch beside those of others.
         if its is None and (turn.staggered or not plan.in_job):
             its = _wanted_staggered(plan, case, standing)
+            its = its or (None if turn.staggered else _wanted_check(plan, case, standing))
         wanted += [its] if its else []
+    if turn.spare and not wanted:
+        wanted = [its for case, of in racing if (its := _wanted_check(plan, case, of))]
     chosen = _affordable(plan, wanted, plan.left_s(turn) - plan.session_s)
     if not chosen:
         return None
-    verdicts = [trial.verdict() for its in standings.values() for trial in its.trials.values()]
-    return PlannedBatch(
-        "staggered" if turn.staggered else f"race {len(plan.batches)}",
-        _tasks(plan, chosen),
-        len(verdicts),
-        sum(verdict.settled for verdict in verdicts),
-    )
+    stage = "staggered" if turn.staggered else f"race {len(plan.batches)}"
+    return PlannedBatch(stage, _tasks(plan, chosen), *_settled(standings))
 
 
-def _first_look(plan: RacePlan, numbers: Collection[int]) -> PlannedBatch:
-    """Return a launch of each of these cases with all methods; all share half of the time."""
+def known(plan: RacePlan, measured: Measured) -> PlannedBatch:
+    """Return how much is settled before a campaign, as a batch without launches."""
+    return PlannedBatch("known", [], *_settled(_standings(plan, measured)))
+
+
+def _settled(standings: Mapping[int, _Standing]) -> tuple[int, int, int]:
+    """Return the numbers of all sizes, of settled ones, and of those by one allocation alone."""
+    found = [trial for its in standings.values() for trial in its.trials.values()]
+    verdicts = [(trial, trial.verdict()) for trial in found]
+    here = sum(trial.shown(verdict) == FASTER_HERE for trial, verdict in verdicts)
+    return len(found), sum(verdict.settled for _, verdict in verdicts), here
+
+
+def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
+    """Return the methods that other campaigns knew on the layout of each case they measured.
+
+    Those of all patterns count, as some methods suit no message of one.
+    """
+    of_group: dict[Group, set[str]] = defaultdict(set)
+    for group, methods in measured.considered.items():
+        of_group[group] |= {*methods}
+    found: dict[int, set[str]] = {}
+    for cell, numbers in measured.of_cases(plan):
+        if cell.key.campaign != plan.campaign:
+            for number in numbers:
+                case = plan.cases[number]
+                of_group[case.group].add(cell.key.method)
+                if cell.key.method == DEFAULT_METHODS[case.operation]:
+                    found[number] = of_group[case.group]
+    return found
+
+
+def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | None:
+    """Return the methods of a case to look at; none stands for all, and None for no look.
+
+    known: those that other campaigns knew; None if they did not measure the case.
+    """
+    if known is None:
+        return case.methods
+    families = {method.partition(":")[0] for method in known}
+    wanted = case.methods or case.offered
+    if missing := [name for name in wanted if name not in known and name not in families]:
+        return sorted({DEFAULT_METHODS[case.operation], *missing})
+    return None
+
+
+def _first_look(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch:
+    """Return a launch of each of these cases with its methods; all share half of the time."""
     share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
     wanted = [
         _Wanted(
             number,
-            [Racing(_spread(_coarse(case)), case.methods, LOOK_ROUNDS)],
+            [Racing(_spread(_coarse(case)), methods[number], LOOK_ROUNDS)],
             1,
             max(share_s, 0.0),
         )
         for number, case in enumerate(plan.cases)
-        if number in numbers
+        if number in methods
     ]
     return PlannedBatch(FIRST_LOOK, _tasks(plan, wanted))
 
@@ -176,26 +230,23 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(place)] for place in places]
 
 
-def _standings(plan: RacePlan, cells: list[Cell], baseline: Baseline) -> dict[int, _Standing]:
+def _standings(plan: RacePlan, measured: Measured) -> dict[int, _Standing]:
     """Return what is known of the cases whose default was measured."""
-    case_of = {task.number: task.case for task in plan.tasks if not task.staggered}
-    of_cases: list[tuple[Cell, set[int]]] = []
+    of_cases = measured.of_cases(plan)
     systems: dict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        numbers = {case_of[part] for part in cell.parts["number"].tolist() if part in case_of}
-        numbers = {each for each in numbers if cell.key.method not in plan.cases[each].failed}
-        if numbers:
-            systems[cell.key.system].append(cell)
-            of_cases.append((cell, numbers))
-    tried = {system: trials(of_system) for system, of_system in systems.items()}
+    for cell in _candidates(plan, measured):
+        systems[cell.key.system].append(cell)
+    tried = {its: trials(cells, Trust(cells, measured.headers)) for its, cells in systems.items()}
+    known = known_methods(plan, measured)
     standings: dict[int, _Standing] = {}
-    for number, raced in races(plan, cells).items():
+    for number, raced in races(plan, of_cases).items():
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
         if any(default in race for race in raced.values()):
-            times = Times(case, raced, baseline)
+            times = Times(case, raced, measured.baseline)
             absent = _absent(plan, number, raced, times.methods)
-            standings[number] = _Standing(default, times, raced, absent)
+            newcomers = {*times.methods} - known.get(number, {*times.methods})
+            standings[number] = _Standing(default, times, raced, absent, newcomers)
     for cell, numbers in of_cases:
         its = cell.key.case
         place = place_of(its, cell.features.mmax, cell.features.mavg)
@@ -205,6 +256,16 @@ def _standings(plan: RacePlan, cells: list[Cell], baseline: Baseline) -> dict[in
                 standings[number].trials[its.size_bytes] = trial
                 standings[number].crowded = its.layout.oversubscribed
     return standings
+
+
+def _candidates(plan: RacePlan, measured: Measured) -> Iterator[Cell]:
+    """Yield the cells by which a table of their system would be made."""
+    failed = {(case.place, case.operation, method) for case in plan.cases for method in case.failed}
+    for cell in measured.cells:
+        key = cell.key
+        has_failed = (measured.places.get(key.system), key.case.operation, key.method) in failed
+        if not has_failed and not off.is_off_here(key.method):
+            yield cell
 
 
 def _absent(
@@ -217,7 +278,7 @@ def _absent(
         for race in task.races if task.case == number else []:
             for size in race.sizes:
                 its = raced.get(size, {})
-                if task.number in its.get(default, {}):
+                if (plan.campaign, task.number) in its.get(default, {}):
                     absent[size] |= {*(race.methods or methods)} - its.keys()
     return absent
 
@@ -231,7 +292,7 @@ def _wanted(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
         return min(plan.launches, FRUITLESS if fresh else plan.launches) - tried[size]
 
     def entrants(sizes: Iterable[int]) -> dict[int, list[str]]:
-        rivals = {size: _rivals(size, standing, plan.launches) for size in sizes if left(size) > 0}
+        rivals = {size: _rivals(size, standing, plan) for size in sizes if left(size) > 0}
         return {size: names for size, names in rivals.items() if names}
 
     sizes = {*_coarse(plan.cases[number]), *standing.raced}
@@ -287,9 +348,11 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: _Standing) -> _Want
     cost_s = 0.0
     sizes, points = sorted(standing.trials), decide_class(standing.trials)
     for size, point in zip(sizes, points, strict=True):
-        logs = standing.at(size)
+        logs, staggered = standing.at(size), standing.trials[size].staggered.get(point.method)
+        if tried[size] >= MIN_LAUNCHES or (staggered and staggered.launches >= MIN_LAUNCHES):
+            continue
         # One that was chosen for another pattern of the degree class may not be known here.
-        if point.status in WON and point.method in logs and tried[size] < MIN_LAUNCHES:
+        if point.status in WON and point.method in logs:
             together[point.method].append(size)
             both_s = math.exp(logs[standing.default]) + math.exp(logs[point.method])
             cost_s += ROUNDS * of_sample_s(both_s + (2 * arrival_s or both_s))
@@ -301,10 +364,37 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: _Standing) -> _Want
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain=1.0, proved=True, staggered=True)
 
 
-def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
+def _wanted_check(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
+    """Return the launches in which sizes that other campaigns settled are measured again.
+
+    The default meets the method on which the verdict rests.
+    """
+    tried = _tried(plan, number, staggered=False)
+    together: dict[tuple[str, int], list[int]] = defaultdict(list)
+    cost_s, may_gain = 0.0, 0.0
+    for size, trial in sorted(standing.trials.items()):
+        verdict, logs = trial.verdict(), standing.at(size)
+        rival = verdict.challenger
+        if tried[size] or not verdict.settled or rival is None or rival not in logs:
+            continue
+        pair_s = math.exp(logs[standing.default]), math.exp(logs[rival])
+        rounds = _rounds(size, [rival], standing, max(pair_s))
+        together[rival, rounds].append(size)
+        cost_s += rounds * sum(map(of_sample_s, pair_s))
+        may_gain += NEARLY * (2 if trial.shown(verdict) == FASTER_HERE else 1)
+    if not together:
+        return None
+    racing = [
+        Racing(sizes, [standing.default, rival], rounds)
+        for (rival, rounds), sizes in together.items()
+    ]
+    return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain, proved=True)
+
+
+def _rivals(size: int, standing: _Standing, plan: RacePlan) -> list[str]:
     """Return the methods that race the default at a size.
 
-    There are none where it is settled, or where it would take too many launches.
+    There are none where it is settled, or where it would take too many launches of this campaign.
     """
     trial, default = standing.trials.get(size), standing.default
     logs = standing.at(size)
@@ -313,14 +403,19 @@ def _rivals(size: int, standing: _Standing, most_launches: int) -> list[str]:
         others = sorted(logs.keys() - {default}, key=logs.__getitem__)
         # The default never races alone: without a rival, nothing is known here.
         return [name for name in others if logs[name] <= best + REACH] or others[:1]
+    new = sorted(name for name in standing.newcomers & logs.keys() if _is_new(name, trial))
+    new = [name for name in new if logs[name] <= best + REACH]
     if trial.verdict().settled:
-        return []
-    rivals = [name for name in trial.rivals() if name in logs]
+        return new
+    rivals = [name for name in trial.rivals() if name in logs and name not in new]
     near = [name for name in rivals if logs[name] <= best + REACH] or rivals
     racing = near if _is_short(math.exp(logs[default])) else near[:RIVALS]
-    done = min((trial.contrasts[name].launches for name in racing), default=0)
-    hopeless = done >= most_launches / 2 and trial.more_launches() > most_launches
-    return [] if hopeless else racing
+    own = Counter[str]()
+    for cell in trial.cells:
+        own[cell.key.method] += len(cell.parts) * (cell.key.campaign == plan.campaign)
+    done = min((own[name] for name in racing), default=0)
+    hopeless = done >= plan.launches / 2 and trial.more_launches() > plan.launches
+    return new if hopeless else [*racing, *new]
 
 
 def _launches(trial: Trial) -> int:
@@ -330,6 +425,11 @@ def _launches(trial: Trial) -> int:
 def _is_fresh(trial: Trial | None) -> bool:
     """Return whether a size was measured at most once: then no method is out of the race."""
     return trial is None or _launches(trial) < MIN_LAUNCHES
+
+
+def _is_new(method: str, trial: Trial) -> bool:
+    """Return whether a method was measured too seldom at a size for any verdict."""
+    return method not in trial.contrasts or trial.contrasts[method].launches < MIN_LAUNCHES
 
 
 def _is_short(seconds: float) -> bool:
@@ -411,12 +511,12 @@ def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
     return tasks
 
 
-def exhaustive_s(plan: RacePlan, cells: Iterable[Cell], baseline: Baseline) -> float:
+def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
     """Return the time of racing all methods at all sizes, as far as they were measured."""
     total_s = 0.0
-    for number, known in races(plan, cells).items():
+    for number, known in races(plan, measured.of_cases(plan)).items():
         case = plan.cases[number]
-        times = Times(case, known, baseline)
+        times = Times(case, known, measured.baseline)
         rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())
         launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s
         total_s += EXHAUSTIVE_LAUNCHES * (START_S + launch_s)

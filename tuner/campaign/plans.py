@@ -36,6 +36,10 @@ class Budget(NamedTuple):
     share: float = 0.0
 
 
+Group = tuple[tuple[str, str], str, int, int]
+"""The place, operation, processes, and processes on a node, of cases."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
     """A case to be tuned: an operation with a pattern on a layout, over sizes.
@@ -58,6 +62,17 @@ class PlannedCase:
     oversubscribed: bool = False
     arrival_s: float = 0.0
     weight: float = 1.0
+    offered: list[str] = field(default_factory=list)  # all methods that may race, once known
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return the system and the environment."""
+        return self.system, self.environment
+
+    @property
+    def group(self) -> Group:
+        """Return what cases share whose methods are the same, whatever their patterns."""
+        return self.place, self.operation, self.procs, self.ppn
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +141,28 @@ class PlannedBatch:
     tasks: list[Task]
     sizes: int = 0  # of all cases
     settled: int = 0
+    settled_here: int = 0  # of those, the ones that other allocations of nodes may not confirm
+
+    @property
+    def progress(self) -> str:
+        """Return how much was settled, in words; empty where nothing was measured."""
+        if not self.sizes:
+            return ""
+        here = f", {self.settled_here} of them in this allocation" if self.settled_here else ""
+        return f"{self.settled} of {self.sizes} sizes settled{here}"
 
 
 class Turn(NamedTuple):
     """The cases that race until a share of the plan's time is spent.
 
-    Where it is staggered, winners meet the default again, by ranks that arrive apart.
+    Where it is staggered, winners meet the default again, by ranks that arrive apart. Where it is
+    spare time, sizes that earlier campaigns settled are checked once none is open.
     """
 
     cases: Collection[int]
     share: float
     staggered: bool = False
+    spare: bool = False
 
 
 @dataclass(slots=True)
@@ -193,11 +219,11 @@ class RacePlan:
     @property
     def places(self) -> list[tuple[str, str]]:
         """Return the systems and environments of the cases."""
-        return sorted({(case.system, case.environment) for case in self.cases})
+        return sorted({case.place for case in self.cases})
 
     def cases_of(self, place: tuple[str, str]) -> list[int]:
         """Return the numbers of the cases of a system and environment."""
-        return [n for n, case in enumerate(self.cases) if (case.system, case.environment) == place]
+        return [number for number, case in enumerate(self.cases) if case.place == place]
 
     def turns_of(self, place: tuple[str, str]) -> list[Turn]:
         """Return the turns of a system and environment, which all have as much time.
@@ -209,7 +235,7 @@ class RacePlan:
         last = [number for number in its if self.cases[number].oversubscribed]
         first = [number for number in its if not self.cases[number].oversubscribed]
         race = RACE_SHARE * each
-        turns = [Turn(its, before + race), Turn(its, before + each, staggered=True)]
+        turns = [Turn(its, before + race, spare=True), Turn(its, before + each, staggered=True)]
         if first and last:
             turns = [
                 Turn(first, before + FIRST_SHARE * race),
@@ -223,7 +249,7 @@ class RacePlan:
         """Return the turns of all jobs, or one for all where every batch is jobs of its own."""
         if self.in_job:
             return [turn for place in self.places for turn in self.turns_of(place)]
-        return [Turn(range(len(self.cases)), 1.0)]
+        return [Turn(range(len(self.cases)), 1.0, spare=True)]
 
     @property
     def soaks_s(self) -> float:

@@ -1,44 +1,112 @@
-"""Results of races so far: the samples of each method, and its time at other sizes.
+"""What is known of a plan's cases: the times of each method in launches, and at other sizes.
 
 The module does no input or output.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.domain.records import Cell
+from tuner.campaign.plans import Group, PlannedCase, RacePlan
+from tuner.domain import off
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.records import Cell, Header
 
 Baseline = Callable[[PlannedCase, str, int], float | None]
 """Function from a case, method and size to the seconds a model predicts, or None without one."""
 
 
-class Samples(NamedTuple):
-    """The samples of one launch."""
-
-    rounds: np.ndarray
-    seconds: np.ndarray
+Race = dict[str, dict[tuple[str, int], float]]
+"""Logarithms of median seconds at one size, by method, and by campaign and number of a launch."""
 
 
-Race = dict[str, dict[int, Samples]]
-"""The samples at one size, by method and launch."""
+def no_model(case: PlannedCase, method: str, size: int) -> float | None:
+    """Return that no model predicts the time of a method."""
+    return None
 
 
-def races(plan: RacePlan, cells: Iterable[Cell]) -> dict[int, dict[int, Race]]:
-    """Return the measured samples of every case, by size."""
-    case_of = {task.number: task.case for task in plan.tasks if not task.staggered}
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """All measurements that count for a plan, of its own campaign and of others, and predictions.
+
+    `places` are those of the plan by the ids of the systems that the cells are of. Cells of other
+    campaigns are of a case whose system, operation, pattern and layout are the same. `considered`
+    are methods that the plans of those campaigns left to choose from, or to a look that could not
+    use them, by the group of a case.
+    """
+
+    cells: Sequence[Cell] = ()
+    headers: Mapping[int, Header] = field(default_factory=dict)  # by launch
+    places: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    considered: Mapping[Group, Collection[str]] = field(default_factory=dict)
+    baseline: Baseline = no_model
+
+    def of_cases(self, plan: RacePlan) -> list[tuple[Cell, set[int]]]:
+        """Return the cells in which ranks start together, with the cases of the plan they are of.
+
+        Those of methods that may not race any more are left out.
+        """
+        own = {task.number: task.case for task in plan.tasks if not task.staggered}
+        same: dict[tuple[object, ...], set[int]] = defaultdict(set)
+        for number, case in enumerate(plan.cases):
+            pattern = _as_written(case.pattern)
+            same[case.place, case.operation, pattern, case.procs, case.ppn].add(number)
+        found = []
+        for cell in self.cells:
+            key, its = cell.key, cell.key.case
+            if key.campaign == plan.campaign:
+                launched = set(cell.parts["number"].tolist())
+                numbers = {own[number] for number in launched & own.keys()}
+            elif not its.staggered and (place := self.places.get(key.system)):
+                layout = its.layout.procs, its.layout.ppn
+                numbers = {
+                    number
+                    for number in same.get((place, its.operation, its.pattern, *layout), ())
+                    if plan.cases[number].sizes[0] <= its.size_bytes <= plan.cases[number].sizes[-1]
+                    and _may_race(plan.cases[number], key.method)
+                }
+            else:
+                continue
+            numbers = {each for each in numbers if key.method not in plan.cases[each].failed}
+            if numbers:
+                found.append((cell, numbers))
+        return found
+
+
+def _as_written(pattern: str) -> str:
+    """Return a pattern of a check as raw files have it: a matrix by its file, blocks with a root.
+
+    Others are written in full. One that is not is another case, which begins anew.
+    """
+    if pattern.startswith("matrix:"):
+        return f"{pattern.removesuffix('.mtx')}.mtx"
+    return "blocks:root=0" if pattern == "blocks" else pattern
+
+
+def _may_race(case: PlannedCase, method: str) -> bool:
+    """Return whether a method that another campaign measured is among those of a case."""
+    if method == DEFAULT_METHODS[case.operation]:
+        return True
+    if off.is_off_here(method):
+        return False
+    if case.offered:
+        return method in case.offered
+    return not case.methods or off.is_off(method, " ".join(case.methods))  # words of a user
+
+
+def races(plan: RacePlan, of_cases: Iterable[tuple[Cell, set[int]]]) -> dict[int, dict[int, Race]]:
+    """Return the measured times of every case, by size."""
+    own = {task.number: task.case for task in plan.tasks}
     found: dict[int, dict[int, Race]] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    for cell in cells:
-        for part in cell.parts:
-            number = int(part["number"])
-            if number in case_of and cell.key.method not in plan.cases[case_of[number]].failed:
-                samples = Samples(*cell.of_launch(int(part["launch"])))
-                race = found[case_of[number]][cell.key.case.size_bytes]
-                race[cell.key.method][number] = samples
+    for cell, numbers in of_cases:
+        key, is_own = cell.key, cell.key.campaign == plan.campaign
+        for launch, median_s in cell.parts[["number", "median_s"]].tolist():
+            for number in numbers & {own.get(launch)} if is_own else numbers:
+                race = found[number][key.case.size_bytes]
+                race[key.method][key.campaign, launch] = math.log(median_s)
     return found
 
 
@@ -55,10 +123,8 @@ class Times:
         self._corrections: dict[str, dict[int, float]] = defaultdict(dict)
         for size in sorted(known):
             for method, launches in known[size].items():
-                logs = [math.log(float(np.median(each.seconds))) for each in launches.values()]
-                self._corrections[method][size] = sum(logs) / len(logs) - self._modelled(
-                    method, size
-                )
+                mean = sum(launches.values()) / len(launches)
+                self._corrections[method][size] = mean - self._modelled(method, size)
 
     @property
     def methods(self) -> list[str]:

@@ -19,7 +19,8 @@ from tuner import atomic
 from tuner.campaign import launches, looks
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
-from tuner.campaign.planned import done, plan_next, remaining, spent_s
+from tuner.campaign.planned import done, known, plan_next, remaining, spent_s
+from tuner.campaign.planning import known_methods
 from tuner.campaign.plans import RacePlan, Task, Turn
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
@@ -95,7 +96,7 @@ def race(starts: Starts) -> list[LaunchError]:
 
 
 def _choose_methods(plan: RacePlan, starts: Starts) -> None:
-    """Restrict the cases that were not looked at to the likeliest methods.
+    """Restrict the cases that this campaign has not measured to the likeliest methods.
 
     If that fails, all methods are looked at, and an error line says why.
     """
@@ -106,7 +107,8 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
         if new:
             procs = {plan.cases[number].procs for number in new}
             specs = launches.specs(starts.probe.launcher, starts.swpbench, procs)
-            looks.choose(plan, new, specs, lambda: _probe(starts))
+            known_cases = known_methods(plan, known(plan))
+            looks.choose(plan, new, specs, lambda: _probe(starts), known_cases)
     except (SwitchpointError, OSError) as error:
         sys.stderr.write(f"race: all methods are looked at, as none is predicted: {error}\n")
 

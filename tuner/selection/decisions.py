@@ -135,6 +135,15 @@ class Trial:
         contrast = self.staggered.get(method)
         return contrast is not None and _counts(contrast) and contrast.bounds(ERROR_LEVEL)[0] > 0
 
+    def shown(self, verdict: Verdict) -> str:
+        """Return the status of a verdict with what limits it: the arrival, or the allocation."""
+        contrast = self.contrasts.get(verdict.challenger or "")
+        if verdict.status != FASTER or contrast is None:
+            return verdict.status
+        if self.loses_staggered(verdict.method):
+            return FASTER_TOGETHER
+        return FASTER_HERE if 0 < contrast.allocations < ALLOCATIONS else FASTER
+
     def next_best(self) -> str:
         """Return the method with the least mean time."""
         return min(self.contrasts, key=lambda name: self.contrasts[name].mean)
@@ -335,18 +344,14 @@ def _point(trial: Trial, verdict: Verdict) -> Point:
     cell = next(cell for cell in trial.cells[::-1] if cell.key.method == verdict.method)
     more = trial.more_launches() if verdict.status == OPEN else 0
     contrast = trial.contrasts.get(verdict.challenger or "")
-    least, status = trial.least_log, verdict.status
-    if status == FASTER and contrast and 0 < contrast.allocations < ALLOCATIONS:
-        status = FASTER_HERE
-    if verdict.status == FASTER and trial.loses_staggered(verdict.method):
-        status = FASTER_TOGETHER
+    least = trial.least_log
     return Point(
         campaign=cell.key.campaign,
         case=cell.key.case,
         mmax=cell.features.mmax,
         mavg=round(cell.features.mavg, MAVG_DIGITS),
         method=verdict.method,
-        status=status,
+        status=trial.shown(verdict),
         challenger=verdict.challenger,
         ratio=shown.ratio if shown else None,
         ratio_low=shown.low if shown else None,

@@ -56,8 +56,8 @@ def tune(
     description = described.loc[system].to_dict()
     required_executions = required_on(description["name"], required_executions)
     soaked = soaks.verdicts(soak.stored(store, system))
-    headers = _headers(store, system)
-    trust = Trust(cells, headers)
+    of_launches = headers(store, system)
+    trust = Trust(cells, of_launches)
     candidates = soaks.candidates(cells, soaked)
     decided = decide(candidates, trust)
     points = soaks.withhold(decided, soaked, required_executions)
@@ -84,7 +84,7 @@ def tune(
     # Those of the only campaign, if nothing of it is left out, are made already.
     are_made = len(names) == 1 and len(candidates) == len(cells)
     of_campaigns = {
-        name: decided if are_made else decide(its, Trust(its, headers))
+        name: decided if are_made else decide(its, Trust(its, of_launches))
         for name, its in measurements.items()
         if name in undecided
     }
@@ -110,7 +110,7 @@ def decide_again(
 ) -> list[Point]:
     """Return the decisions on one campaign alone, or on all of a system, as a table has them."""
     cells = store.contents(system, campaign=campaign)
-    return decide(soaks.candidates(cells, soaked), Trust(cells, _headers(store, system)))
+    return decide(soaks.candidates(cells, soaked), Trust(cells, headers(store, system)))
 
 
 def compared_side(store: Store, system: str, campaign: str | None = None) -> MeasuredSide:
@@ -124,7 +124,7 @@ def compared_side(store: Store, system: str, campaign: str | None = None) -> Mea
     return comparison.measured(times, points, soaked, required_by(store, system))
 
 
-def _headers(store: Store, system: str) -> dict[int, Header]:
+def headers(store: Store, system: str) -> dict[int, Header]:
     """Return the headers by launch, as far as they can be read."""
     found = {
         launch.id: reading.read_header(launch.header.encode())
