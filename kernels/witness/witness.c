@@ -28,7 +28,7 @@ struct problem {
   int bytes, items; /* of a block or vector; its integers */
   void *send, *recv;
   int *counts, *places;
-  int *to, *from; /* of an alltoallv: to the next rank only, as algorithms differ in empty messages */
+  int *to, *from; /* of an alltoallv: to some ranks only, as algorithms differ in empty messages and order */
 };
 
 _Noreturn static void fail(const char *reason) {
@@ -87,7 +87,8 @@ static void make(struct problem *p, char *word) {
   p->places = room((size_t)procs, sizeof(int));
   p->to = room((size_t)procs, sizeof(int));
   p->from = room((size_t)procs, sizeof(int));
-  p->to[(rank + 1) % procs] = p->from[(rank + procs - 1) % procs] = p->bytes;
+  for (int distance = 1; distance < procs; distance += 2)
+    p->to[(rank + distance) % procs] = p->from[(rank + procs - distance) % procs] = p->bytes;
   for (int i = 0; i < procs; i++) {
     p->counts[i] = p->bytes;
     p->places[i] = i * p->bytes;
