@@ -67,13 +67,17 @@ def program(mpi: Mpi) -> Iterator[Witness]:
 @pytest.fixture
 def send(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Sent]:
     """Return a function that returns the messages of all operations under an environment."""
-    cases = list(product(CHOSEN, SIZES))
 
-    def run(ppn: int | tuple[int, ...], environment: Mapping[str, str], preload: str = "") -> Sent:
+    def run(
+        ppn: int | tuple[int, ...],
+        environment: Mapping[str, str],
+        preload: str = "",
+        operations: Iterable[str] = CHOSEN,
+    ) -> Sent:
         start = launch(nodes, mpi, PROCS, ppn)
         if preload:
             start = replace(start, argv_prefix=[*start.argv_prefix, "-x", f"LD_PRELOAD={preload}"])
-        seen = program.see(MESSAGES, start, cases, environment)
+        seen = program.see(MESSAGES, start, product(operations, SIZES), environment)
         return {
             case: {word for word in words if case[0] in IN_ORDER or ">:" not in word}
             for case, (words,) in seen.items()
@@ -197,6 +201,22 @@ def forced(algorithms: Mapping[str, str]) -> dict[str, str]:
     return named | {"OMPI_MCA_coll_han_priority": "0"} | STARTED
 
 
+def exported(mpi: Mpi, algorithms: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Return what makes the library load files with a rule for each operation, from FROM bytes."""
+    rules = []
+    for operation, name in algorithms.items():
+        low = None if operation in WHOLE else FROM
+        chosen = rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
+        rules += [rule(operation, "vendor", None, FROM - 1, PROCS)] * (low is not None) + [chosen]
+    of = table(BANNERS["openmpi"].format(mpi.version, mpi.version), rules)
+    environment = {}
+    for form in ("openmpi", "han")[: 1 + (mpi.major > 4)]:
+        file = directory / form
+        file.write_text(export(of, form))
+        environment |= use(file)
+    return environment
+
+
 VERSIONS = ("openmpi4", "openmpi5")
 BY_DAY = [("openmpi4", UNEVEN), *product(["openmpi5"], LAYOUTS)]
 
@@ -213,17 +233,7 @@ def test_exported_rules_make_the_library_run_the_algorithms(
     ppn: int | tuple[int, ...],
     algorithms: dict[str, str],
 ) -> None:
-    rules = []
-    for operation, name in algorithms.items():
-        low = None if operation in WHOLE else FROM
-        chosen = rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
-        rules += [rule(operation, "vendor", None, FROM - 1, PROCS)] * (low is not None) + [chosen]
-    of = table(BANNERS["openmpi"].format(mpi.version, mpi.version), rules)
-    environment = {}
-    for form in ("openmpi", "han")[: 1 + (mpi.major > 4)]:
-        file = tmp_path / form
-        file.write_text(export(of, form))
-        environment |= use(file)
+    environment = exported(mpi, algorithms, tmp_path)
     default, alone, tuned = send(ppn, {}), send(ppn, forced(algorithms)), send(ppn, environment)
     differing = set()
     for operation, size in default:
@@ -233,6 +243,40 @@ def test_exported_rules_make_the_library_run_the_algorithms(
         if is_ruled and default[key] != alone[key]:
             differing.add(operation)
     assert differing == algorithms.keys()
+
+
+BY_HAN = ("bcast", "reduce", "allreduce", "allgather", "gather", "scatter", "barrier")
+RULED = {"bcast": "pipeline", "allreduce": "ring"}
+
+
+@pytest.mark.parametrize(
+    ("mpi", "ppn"),
+    by_day([("openmpi4", 2), ("openmpi5", 2)], [("openmpi5", UNEVEN)]),
+    indirect=["mpi"],
+)
+def test_another_component_runs_only_where_a_rule_is_exported(
+    mpi: Mpi, send: Callable[..., Sent], tmp_path: Path, ppn: int | tuple[int, ...]
+) -> None:
+    """The default is `han` in version 5, and `tuned` in version 4; rules are read by `tuned`."""
+    default, tuned, han, named, loaded = (
+        send(ppn, environment, operations=BY_HAN)
+        for environment in (
+            {},
+            {"OMPI_MCA_coll_han_priority": "0"},
+            {"OMPI_MCA_coll_han_priority": "100"},
+            forced(RULED),
+            exported(mpi, RULED, tmp_path),
+        )
+    )
+    assert default == (han if mpi.major > 4 else tuned)
+    for operation, size in default:
+        key = operation, size
+        assert han[key] != tuned[key], key
+        if size >= FROM and operation in RULED:
+            assert loaded[key] == named[key], key
+            assert loaded[key] not in (han[key], tuned[key]), key
+        else:
+            assert loaded[key] == default[key], key
 
 
 @pytest.mark.parametrize(
