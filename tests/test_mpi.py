@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S
-from tuner.machine.mpi import YIELD_LIBRARY, Mpi, available_cores, find_mpis, identify, launch
+from tuner.machine.mpi import (
+    YIELD_LIBRARY,
+    Mpi,
+    available_cores,
+    find_mpis,
+    identify,
+    last_line,
+    launch,
+)
 
 SUM_OF_RANKS = """
 #include <mpi.h>
@@ -137,3 +145,14 @@ def test_a_program_that_is_no_mpi_is_passed_over(tmp_path, monkeypatch):
 def test_zero_processes_are_refused(mpi):
     with pytest.raises(ValueError, match="at least 1"):
         launch(mpi, 0)
+
+
+def test_the_last_line_of_a_failed_launch_is_the_program_s(mpi):
+    start = launch(mpi, 2)
+    for words, expected in (("echo no memory >&2; echo >&2", "no memory"), ("", None)):
+        command = [*start.argv_prefix, "sh", "-c", f"{words or ':'}; exit 3"]
+        ended = subprocess.run(
+            command, env=os.environ | start.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        line = last_line(ended.stdout.decode())
+        assert line == expected if expected else not line.startswith("-")

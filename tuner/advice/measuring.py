@@ -23,7 +23,7 @@ from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
-from tuner.machine.mpi import LaunchCommand, python_path, scratch_directory
+from tuner.machine.mpi import LaunchCommand, last_line, python_path, scratch_directory
 from tuner.paths import new_campaign, only_here
 from tuner.rawfile import keeping
 
@@ -232,5 +232,5 @@ def _failure(start: Invocation, stage: Path, limit_s: float) -> list[str]:
         try:
             run(start, log, log, stage, limit_s)
         except RunError as error:
-            return [*last_text(log).strip().splitlines()[-1:]] or [str(error)]
+            return [one_line(last_line(last_text(log))) or str(error)]
     return []

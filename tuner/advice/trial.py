@@ -17,7 +17,7 @@ import msgspec
 from tuner.advice.proof import Proof, prove
 from tuner.advice.running import Application, Invocation, LimitError, RunError, last_text, run
 from tuner.files import one_line
-from tuner.machine.mpi import available_cores, shim
+from tuner.machine.mpi import available_cores, last_line, shim
 
 HANG_RATIO, HANG_S = 10.0, 30.0
 """A run counts as hung after this multiple of the longest run without the table, plus these
@@ -124,7 +124,8 @@ class PairedRuns:
                     raise BudgetError(f"a run was ended after {left_s:.0f} s; {usual}") from error
                 raise RunError(f"{error}; {usual}") from error
             except RunError as error:
-                raise RunError(f"{error}: {_last_line(last_text(output))}") from error
+                said = one_line(last_line(last_text(output))) or "it printed nothing"
+                raise RunError(f"{error}: {said}") from error
             finally:
                 if found := _SAID.findall(last_text(output)):
                     self.dispatched = [one_line(line) for line in found]
@@ -135,7 +136,3 @@ def _status(path: str | Path | None) -> os.stat_result | None:
         return Path(path).stat() if path else None
     except (OSError, ValueError):
         return None
-
-
-def _last_line(text: str) -> str:
-    return one_line(next(iter(reversed(text.strip().splitlines())), "it printed nothing"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tuner.campaign.ending import descendants
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import LaunchCommand
+from tuner.machine.mpi import LaunchCommand, last_line
 from tuner.rawfile import reading
 
 _TIMEOUT_S = 600
@@ -121,9 +121,8 @@ class _Ended(NamedTuple):
 
     def error(self) -> LaunchError:
         """Return why the launch failed."""
-        lines = [line for line in self.errors.splitlines() if line.strip()]
-        last = f": {lines[-1].strip()}" if lines else ""
-        what = f"swpbench ended with {self.code}{last}"
+        last = last_line(self.errors)
+        what = f"swpbench ended with {self.code}{last and ': '}{last}"
         return LaunchError(next(iter(self.said), what), self.errors)
 
 
