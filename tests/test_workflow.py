@@ -118,7 +118,7 @@ def test_a_run_measures_tunes_exports_and_tells_where(results):
     told = json.loads(said)
     (system,) = results.glob("published-*")
     raw_files = list(system.glob(f"{told['campaign']}/*.jsonl"))
-    assert len(raw_files) == told["launches"] > 2
+    assert len(raw_files) == told["launches"] > 0
     for path in raw_files:
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["hostnames"]) == ("published", ["node0"])
