@@ -1,4 +1,5 @@
-/* Preloaded: the n-th change of a file below a prefix ends the process, or fails with an error. */
+/* Preloaded: the n-th change of a file below a prefix ends the process, or fails with an error; or all
+   changes are recorded. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -6,10 +7,12 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum kind { OPEN = 1, WRITE = 2, CHANGE = 4 };
@@ -17,7 +20,7 @@ enum kind { OPEN = 1, WRITE = 2, CHANGE = 4 };
 static const char *prefix;
 static long left;
 static bool torn, fired;
-static int number, kinds;
+static int number, kinds, record = -1;
 
 /* error 0: the process is killed; torn: half of its last write arrives. */
 void fault_at(const char *path, long nth, int error, bool half) {
@@ -26,6 +29,12 @@ void fault_at(const char *path, long nth, int error, bool half) {
   number = error;
   torn = half;
   kinds = error == EMFILE ? OPEN : error == ENOSPC ? WRITE : WRITE | CHANGE;
+}
+
+/* Append each change to a file from now on. */
+void record_changes(const char *path, int file) {
+  prefix = strdup(path);
+  record = file;
 }
 
 /* Whether a call has failed. */
@@ -41,13 +50,35 @@ static bool is_due(const char *path, enum kind kind) {
   return left == 0 || (left < 0 && number == ENOSPC);
 }
 
-static bool is_due_of(int fd, enum kind kind) {
+/* Find the path of an open file; "" without a prefix, or for what has no path. */
+static const char *path_of(int fd, char path[PATH_MAX]) {
   char link[64];
-  char path[PATH_MAX] = "";
-  if (prefix == NULL)
-    return false;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  return readlink(link, path, sizeof path - 1) > 0 && is_due(path, kind);
+  const ssize_t length = prefix != NULL ? readlink(link, path, PATH_MAX - 1) : 0;
+  path[length > 0 ? length : 0] = '\0';
+  return path;
+}
+
+static bool is_due_of(int fd, enum kind kind) {
+  return is_due(path_of(fd, (char[PATH_MAX]){""}), kind);
+}
+
+/* Record a change as "KIND OFFSET COUNT", the path and a second one, each with its zero, and the bytes. */
+static void note(const char *kind, const char *path, const char *second, off64_t offset, const void *bytes,
+                 size_t count) {
+  if (record < 0 || strncmp(path, prefix, strlen(prefix)) != 0)
+    return;
+  char head[2 * PATH_MAX + 64];
+  const int length = snprintf(head, sizeof head, "%s %lld %zu%c%s%c%s%c", kind, (long long)offset, count, 0,
+                              path, 0, second, 0);
+  const struct iovec parts[] = {{head, (size_t)length}, {(void *)bytes, count}};
+  if (writev(record, parts, 2) != length + (ssize_t)count)
+    abort();
+}
+
+static void note_of(const char *kind, int fd, off64_t offset, const void *bytes, size_t count) {
+  if (record >= 0)
+    note(kind, path_of(fd, (char[PATH_MAX]){""}), "", offset, bytes, count);
 }
 
 static int fail(void) {
@@ -70,16 +101,22 @@ static int fail(void) {
   } while (0)
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+  note_of("write", fd, offset, bytes, count);
   const bool due = is_due_of(fd, WRITE);
   WRITTEN(due, syscall(SYS_pwrite64, fd, bytes, count, offset));
 }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
+  note_of("write", fd, record >= 0 ? lseek64(fd, 0, SEEK_CUR) : 0, bytes, count);
   const bool due = is_due_of(fd, WRITE);
   WRITTEN(due, syscall(SYS_write, fd, bytes, count));
 }
 
 ssize_t sendfile64(int to, int from, off64_t *offset, size_t count) {
+  if (record >= 0) {
+    errno = ENOTSOCK; /* then Python copies by read and write */
+    return -1;
+  }
   const bool due = is_due_of(to, WRITE);
   WRITTEN(due, syscall(SYS_sendfile, to, from, offset, count));
 }
@@ -92,6 +129,8 @@ int open64(const char *path, int flags, ...) {
   const bool makes = (flags & O_CREAT) && access(path, F_OK) != 0;
   if (is_due(path, OPEN) || (makes && kinds == WRITE && is_due(path, WRITE)))
     return fail();
+  if (makes || (flags & O_TRUNC))
+    note(makes ? "make" : "cut", path, "", 0, NULL, 0);
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
@@ -101,18 +140,22 @@ int mkdir(const char *path, mode_t mode) {
 }
 
 int ftruncate64(int fd, off64_t length) {
+  note_of("cut", fd, length, NULL, 0);
   return is_due_of(fd, CHANGE) ? fail() : (int)syscall(SYS_ftruncate, fd, length);
 }
 
 int rename(const char *from, const char *to) {
+  note("move", from, to, 0, NULL, 0);
   return is_due(from, CHANGE) ? fail() : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 int unlink(const char *path) {
+  note("delete", path, "", 0, NULL, 0);
   return is_due(path, CHANGE) ? fail() : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 int fsync(int fd) {
+  note_of("sync", fd, 0, NULL, 0);
   return is_due_of(fd, CHANGE) ? fail() : 0; /* only a crash of the machine asks for more */
 }
 

@@ -42,6 +42,9 @@ for line in sys.stdin:
             if job["nth"]:
                 fault = ctypes.c_long(job["nth"]), job["error"], ctypes.c_bool(job["torn"])
                 ctypes.CDLL(None).fault_at(os.fsencode(job["results"]), *fault)
+            if job["record"]:
+                record = os.open(job["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+                ctypes.CDLL(None).record_changes(os.fsencode(job["results"]), record)
             try:
                 main(job["words"], "switchpoint")
             except SystemExit as ended:
@@ -84,16 +87,21 @@ class Driver:
 
     def warm_up(self, results: Path, *words: str) -> Ended:
         """Run a command in the process itself, which has its modules from then on."""
-        return self._ask(words=words, results=str(results), nth=0, error=0, torn=False, here=True)
+        return self._ask(results, words, here=True)
 
     def run(
         self, results: Path, *words: str, nth: int = 0, error: int = 0, torn: bool = False
     ) -> Ended:
         """Run a command whose n-th change below the results fails, or with error 0 kills it."""
-        fault = {"nth": nth, "error": error, "torn": torn}
-        return self._ask(words=words, results=str(results), **fault, here=False)
+        return self._ask(results, words, nth=nth, error=error, torn=torn)
 
-    def _ask(self, **job: Any) -> Ended:
+    def record(self, results: Path, record: Path, *words: str) -> Ended:
+        """Run a command; append each change below the results to a file."""
+        return self._ask(results, words, record=str(record))
+
+    def _ask(self, results: Path, words: tuple[str, ...], **more: Any) -> Ended:
+        job: dict[str, Any] = {"results": str(results), "words": words, "here": False, "nth": 0}
+        job |= {"error": 0, "torn": False, "record": ""} | more
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         code, said = json.loads(self._process.stdout.readline())

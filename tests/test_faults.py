@@ -1,20 +1,23 @@
-"""Full disks, errors of devices, no free descriptors and kills, at each change of each file."""
+"""Full disks, errors of devices, no free descriptors, kills and losses of power, at each change."""
 
 import errno
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests import synthetic
+from tests import powerless, synthetic
 from tests.conftest import by_day
 from tests.faults import KILLED, Driver, build_library, dump, in_memory
 
 FAULTS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EMFILE": errno.EMFILE, "kill": 0}
 BY_DAY = 25
 """By day, one change in so many fails."""
+
+POWER_LOSSES = 200
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,17 @@ def words_of(command: str, place: Path) -> list[str]:
     return ["export", "--output", str(place / "results" / "own.table")]
 
 
+def prepare(driver: Driver, place: Path, command: str) -> tuple[Path, Path, list[str]]:
+    """Return results of an earlier campaign, a copy of them, and the words of a command."""
+    before, results, words = place / "before", place / "results", words_of(command, place)
+    driver.warm_up(before, "ingest", *map(str, synthetic.write(place / "first", campaign(1))))
+    if command == "export":
+        driver.warm_up(before, "tune", "--require-soak", "0")
+        (before / "own.table").write_text("an earlier table\n")
+    shutil.copytree(before, results)
+    return before, results, words
+
+
 def files(results: Path) -> dict[Path, set[object]]:
     """Return all that the results hold: of each store its rows, of other files the content."""
     return {
@@ -66,11 +80,7 @@ def test_a_fault_at_any_change_is_one_line_and_loses_nothing(
     fault: str,
     every: int,
 ) -> None:
-    before, results, words = place / "before", place / "results", words_of(command, place)
-    driver.warm_up(before, "ingest", *map(str, synthetic.write(place / "first", campaign(1))))
-    if command == "export":
-        driver.warm_up(before, "tune", "--require-soak", "0")
-    shutil.copytree(before, results)
+    before, results, words = prepare(driver, place, command)
     ended = driver.warm_up(results, *words)
     assert ended.code == 0, ended.said
     whole, old = files(results), files(before)
@@ -88,6 +98,52 @@ def test_a_fault_at_any_change_is_one_line_and_loses_nothing(
             break
     assert nth > every, "no change is asked for"
     record_property("faults", nth // every)
+
+
+@pytest.mark.parametrize("command", ["ingest", "keep", "tune", "export"])
+@pytest.mark.parametrize(("losses", "seed"), by_day([(2, 0)], [(POWER_LOSSES, 1)]))
+def test_a_loss_of_power_takes_the_last_transaction_at_most(
+    driver: Driver,
+    place: Path,
+    record_property: Callable[[str, object], None],
+    command: str,
+    losses: int,
+    seed: int,
+) -> None:
+    before, results, words = prepare(driver, place, command)
+    old = files(before)
+    ended = driver.record(results, place / "record", *words)
+    assert ended.code == 0, ended.said
+    whole = files(results)
+    shutil.rmtree(results)
+    shutil.copytree(before, results)
+    changes, random = powerless.changes(place / "record"), Random(seed)
+    points = sorted(random.choices(range(1, len(changes) + 1), k=losses))
+    disk, earlier, last = powerless.Disk(results), old, old
+    for number, change in enumerate(changes, 1):
+        disk.apply(change)
+        if change.kind == "delete" and change.path.name.endswith("-journal"):
+            earlier, last = last, files(put(results, disk.seen()))  # a transaction has ended
+        while points and points[0] == number:
+            points.pop(0)
+            left = files(put(results, disk.lose_power(random)))
+            for kept in old, earlier:
+                assert all(its & whole[path] <= left[path] for path, its in kept.items())
+            for path in left.keys() & whole.keys():
+                assert path.suffix == ".db" or left[path] in (old.get(path), whole[path]), path
+            again = driver.run(results, *words)
+            assert again.code == 0, again.said
+            assert files(results) == whole
+    record_property("losses", losses)
+
+
+def put(results: Path, content: dict[Path, bytes]) -> Path:
+    """Make the results what a disk holds; return their directory."""
+    shutil.rmtree(results, ignore_errors=True)
+    for path, data in content.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return results
 
 
 def check_end(code: int, said: str, fault: str) -> None:
