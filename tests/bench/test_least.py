@@ -18,6 +18,7 @@ from tuner.machine.nodes.launch import SYSTEM
 
 FIGURES = {  # one of each part
     "tuner_speed": "ingest",
+    "store_growth": "time of ingest, last tenth / first",
     "collectives": "all operations",
     "dashboard_speed": "views, p95",
     "planning": "few: cost",
