@@ -22,25 +22,31 @@ EXECUTIONS = {"discovery": 20_000_000, "exchange": 1_000_000} | dict.fromkeys(
 PROCS = (2, 4)
 LIMIT_MIN = 24 * 60
 KILLS = 100
+CROWD_S = 600.0
 FAULTS = NightPart(
     "faults",
     LIMIT_MIN,
     command=(*PYTEST, "-m", "nightly", "tests/test_faults.py", "tests/test_killed.py"),
 )
-"""Every change of a file by ingest, keep, tune and export fails, and kills them, once each."""
+"""Every change of a file by ingest, keep, tune and export fails, and kills them; power is lost."""
 
 
 def find_parts(share: float) -> Iterator[NightPart]:
-    """Yield the faults, the kills of each command, and soaks by MPI, ranks and operation."""
+    """Yield faults, a crowd, the kills of each command, and soaks by MPI, ranks and operation."""
     yield FAULTS
+    yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")
     for name in kills.COMMANDS:
         count = max(1, round(share * KILLS))
-        command = (sys.executable, "-m", "tests.kills", "--kills", str(count), name)
-        yield NightPart(f"kills-{name}", LIMIT_MIN, command=command)
+        yield from_tests(f"kills-{name}", "kills", f"--kills={count}", name)
     for mpi in find_mpis():
         for procs in PROCS:
             for operation in EXECUTIONS:
                 yield make_part(mpi, procs, operation, share)
+
+
+def from_tests(name: str, module: str, *words: str) -> NightPart:
+    """Return a part that runs a program of `tests`."""
+    return NightPart(name, LIMIT_MIN, command=(sys.executable, "-m", f"tests.{module}", *words))
 
 
 def make_part(mpi: Mpi, procs: int, operation: str, share: float) -> NightPart:

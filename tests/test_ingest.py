@@ -18,6 +18,7 @@ import pytest
 
 from tests import overlaps, probes, synthetic, test_soaks
 from tests.conftest import TIMEOUT_S
+from tests.crowd import crowd
 from tuner.domain.cases import CellKey
 from tuner.domain.flat import columns, take
 from tuner.rawfile import ingest as ingest_module
@@ -386,3 +387,8 @@ def test_a_file_that_is_gone_or_another_when_it_is_read_is_told(
         f"{other}:1: changed while it was read; ingest it again\n"
     )
     assert ingest(database, [other]) == Report(files=1, launches=1, cells=8, samples=8 * 20)
+
+
+def test_a_crowd_of_writers_and_readers_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    figures = crowd(tmp_path, seconds=2)
+    assert figures["ingested"] and figures["read"], figures
