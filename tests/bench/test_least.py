@@ -27,6 +27,7 @@ FIGURES = {  # one of each part
     "unmeasured": "table / nearest",
     "borrowing": "borrowed / default",
     "profiling": "with a profile / without",
+    "same_names": "same names that pass, at most",
     "winners": "slowest winner / default",
     "node_layers": "exchange by nap, node=shared / mpi",
 }
@@ -40,7 +41,7 @@ def _are_nodes_possible() -> bool:
 @pytest.mark.check
 @pytest.mark.parametrize("part", PARTS)
 def test_the_smallest_case_of_each_part_runs(part: str, tmp_path: Path, require: Require) -> None:
-    if part in ("collectives", "comparisons", "profiling", "winners", "node_layers"):
+    if part in ("collectives", "comparisons", "profiling", "winners", "same_names", "node_layers"):
         require("mpi", bool(find_mpis()), "no MPI is installed")
     if part == "node_layers":
         require("namespaces", _are_nodes_possible(), "virtual nodes cannot be made")
