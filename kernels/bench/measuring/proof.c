@@ -1,9 +1,12 @@
 /* Proof by stacks: one rank comes late, and the functions in which the others wait belong to the
    algorithm. Where they wait is also chance, so each is looked at several times, in passes over all of them,
    as a busy machine changes it for a while: what distinguishes two algorithms is there at every look at the
-   one and at no look at the other. */
+   one and at no look at the other. Where messages can be seen, those of an execution come first: they are no
+   chance, and who sends unlike the library by itself and all others needs no stacks. */
 #include "proof.h"
 
+#include "rng.h"
+#include "sent.h"
 #include "stacks.h"
 #include "sync.h"
 #include "variables.h"
@@ -34,9 +37,13 @@ static void sleep_us(long us) {
   nanosleep(&time, NULL);
 }
 
-/* The stacks seen of one algorithm: with the root late, for which all ranks wait that receive from it, and
-   with its neighbour late. */
+/* What is seen of one algorithm: the messages of all ranks in an execution, as one number, and stacks with
+   the root late, for which all ranks wait that receive from it, and with its neighbour late. */
 struct sight {
+  uint64_t sent;
+  int counted;  /* executions */
+  bool varies;  /* what they sent */
+  bool settled; /* neither the library by itself nor any other contender sends the same */
   bool seen[PASSES];
   struct stacks stacks[LATE_RANKS][LOOKS];
 };
@@ -58,14 +65,23 @@ static int watch(const struct workload *workload, swp_plan *plan, int late, long
   return error;
 }
 
-/* Libraries may run another algorithm after the first calls on a communicator. */
-static int warm_up(const struct workload *workload, swp_plan *plan) {
+/* Libraries may run another algorithm after the first calls on a communicator, so that messages are those of
+   the last. */
+static int warm_up(const struct workload *workload, swp_plan *plan, struct sight *sight) {
+  uint64_t sent = 0;
   int error = SWP_SUCCESS;
   for (int i = 0; error == SWP_SUCCESS && i < WARM_CALLS; i++) {
     workload->operation->prepare((struct workload *)workload);
     sync_barrier(workload->team);
+    sent_begin();
     error = workload->operation->execute((struct workload *)workload, plan);
+    sent = sent_end();
   }
+  if (sent != 0)
+    sent = hash_pair((uint64_t)workload->team->rank, sent);
+  team_allreduce(workload->team, &sent, 1, MPI_UINT64_T, MPI_SUM);
+  sight->varies |= sight->counted++ > 0 && sight->sent != sent;
+  sight->sent = sent;
   team_allreduce(workload->team, &error, 1, MPI_INT, MPI_MAX);
   return error;
 }
@@ -98,7 +114,7 @@ static bool is_enough(const struct workload *workload, const struct sight *sight
 /* Makes ranks later and later, until enough stacks were seen in a pass. */
 static int look_at(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
   const struct team *team = workload->team;
-  int error = warm_up(workload, plan);
+  int error = warm_up(workload, plan, sight);
   sight->seen[pass] = false;
   for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen[pass]; attempt++) {
     for (int i = 0; i < LATE_RANKS * PASS_LOOKS && error == SWP_SUCCESS; i++) {
@@ -112,27 +128,40 @@ static int look_at(const struct workload *workload, swp_plan *plan, struct sight
   return error;
 }
 
+static int count_sent(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
+  (void)pass;
+  return warm_up(workload, plan, sight);
+}
+
+typedef int look_function(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass);
+
 /* Each pass has a plan of its own, and so another communicator: one may be unlike the next. */
-static int observe_pass(const struct workload *workload, const char *spec, swp_plan *plan,
-                        struct sight *sight, int pass) {
+static int observe_pass(const struct workload *workload, look_function *look, const char *spec,
+                        swp_plan *plan, struct sight *sight, int pass) {
   swp_plan *own = NULL;
   int error = pass > 0 ? workload->operation->plan(workload, spec, &own) : SWP_SUCCESS;
   if (error == SWP_SUCCESS)
-    error = look_at(workload, pass > 0 ? own : plan, sight, pass);
+    error = look(workload, pass > 0 ? own : plan, sight, pass);
   swp_plan_free(&own);
   return error;
 }
 
-static int observe(const struct workload *workload, const char *spec, swp_plan *plan, struct sight *sight) {
+static int observe(const struct workload *workload, look_function *look, const char *spec, swp_plan *plan,
+                   struct sight *sight) {
   int error = SWP_SUCCESS;
   for (int pass = 0; pass < PASSES && error == SWP_SUCCESS; pass++)
-    error = observe_pass(workload, spec, plan, sight, pass);
+    error = observe_pass(workload, look, spec, plan, sight, pass);
   return error;
 }
 
-/* Whether on some rank the one waits in another function than the other. */
+/* What varies by itself shows no difference. */
+static bool send_differently(const struct sight *a, const struct sight *b) {
+  return a->counted >= PASSES && b->counted >= PASSES && !a->varies && !b->varies && a->sent != b->sent;
+}
+
+/* Whether the one sends otherwise than the other, or on some rank waits in another function. */
 static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
-  int different = 0;
+  int different = send_differently(a, b);
   for (int i = 0; i < LATE_RANKS; i++)
     if (is_complete(a, i, 0, LOOKS) && is_complete(b, i, 0, LOOKS))
       different |= stacks_distinguish(a->stacks[i], b->stacks[i], LOOKS) ||
@@ -165,40 +194,41 @@ static void refuse(struct contender *contender) {
 /* Whether the library was observed to run something else under another of its algorithms. */
 static bool has_other(const struct workload *workload, const char *own, const struct sight *sight) {
   char *specs = allocate(SPECS_BYTES), *rest = specs;
-  struct sight *other = allocate(sizeof *other);
   bool found = false;
   swp_method_specs(workload->operation->operation, "vendor", workload->team->procs, specs, SPECS_BYTES);
   for (char *spec; !found && (spec = strtok_r(rest, " ", &rest)) != NULL;) {
+    struct sight *other = allocate_zeros(sizeof *other);
     swp_plan *plan = NULL;
     found = is_algorithm(spec) && strcmp(spec, own) != 0 &&
             workload->operation->plan(workload, spec, &plan) == SWP_SUCCESS &&
-            observe(workload, spec, plan, other) == SWP_SUCCESS && differ(workload->team, sight, other);
+            observe(workload, look_at, spec, plan, other) == SWP_SUCCESS &&
+            differ(workload->team, sight, other);
     swp_plan_free(&plan);
+    free(other);
   }
-  free(other);
   free(specs);
   return found;
 }
 
-/* Whether the contender was observed to run differently from some other, and from each before it; else sets
-   why not. */
+/* Whether the contender was observed to run differently from the library by itself or some other contender,
+   and from each before it; else sets why not. */
 static bool is_proved(const struct workload *workload, struct contender *contenders, int count, int index,
                       const struct sight *sights) {
   struct contender *contender = &contenders[index];
-  bool alone = true, differs = false;
+  bool alone = true, differs = send_differently(&sights[index], &sights[count]);
   const char *same = NULL;
   snprintf(contender->reason, sizeof contender->reason, "no rank was observed to wait for another in it");
   if (!is_seen(&sights[index]))
     return false;
   for (int i = 0; i < count; i++)
-    if (i != index && is_seen(&sights[i])) {
+    if (i != index && (sights[i].settled || is_seen(&sights[i]))) {
       const bool differs_here = differ(workload->team, &sights[index], &sights[i]);
       alone = false;
       differs |= differs_here;
       if (i < index && contenders[i].plan && !differs_here && same == NULL)
         same = contenders[i].spec;
     }
-  if (alone)
+  if (alone && !differs)
     differs = has_other(workload, contender->spec, &sights[index]);
   if (differs && same)
     snprintf(contender->reason, sizeof contender->reason,
@@ -216,7 +246,7 @@ static void judge(const struct workload *workload, struct contender *contenders,
   struct contender *contender = &contenders[index];
   bool proved = is_proved(workload, contenders, count, index, sights);
   for (int yes = 0, no = 0; !proved && no < CONFIRMED;) {
-    if (observe(workload, contender->spec, contender->plan, &sights[index]) != SWP_SUCCESS) {
+    if (observe(workload, look_at, contender->spec, contender->plan, &sights[index]) != SWP_SUCCESS) {
       refuse(contender);
       return;
     }
@@ -245,16 +275,38 @@ static int set_fallback(int value) {
   return before;
 }
 
+/* Sees what each contender sends, and after them the library by itself. */
+static void count_all(const struct workload *workload, struct contender *contenders, int count,
+                      struct sight *sights) {
+  static const char own[] = "vendor";
+  swp_plan *plan = NULL;
+  for (int i = 0; i < count; i++)
+    if (is_to_prove(&contenders[i]) &&
+        observe(workload, count_sent, contenders[i].spec, contenders[i].plan, &sights[i]) != SWP_SUCCESS)
+      refuse(&contenders[i]);
+  if (workload->operation->plan(workload, own, &plan) == SWP_SUCCESS)
+    observe(workload, count_sent, own, plan, &sights[count]);
+  swp_plan_free(&plan);
+  for (int i = 0; i < count; i++) {
+    sights[i].settled = send_differently(&sights[i], &sights[count]);
+    for (int other = 0; other < count; other++)
+      if (other != i && is_to_prove(&contenders[other]))
+        sights[i].settled = sights[i].settled && send_differently(&sights[i], &sights[other]);
+  }
+}
+
 /* Looks at all contenders before it judges any. */
 static void prove(const struct workload *workload, struct contender *contenders, int count) {
-  struct sight *sights = allocate_zeros((size_t)count * sizeof *sights);
+  struct sight *sights = allocate_zeros(((size_t)count + 1) * sizeof *sights);
+  count_all(workload, contenders, count, sights);
   for (int pass = 0; pass < PASSES; pass++)
     for (int i = 0; i < count; i++)
-      if (is_to_prove(&contenders[i]) &&
-          observe_pass(workload, contenders[i].spec, contenders[i].plan, &sights[i], pass) != SWP_SUCCESS)
+      if (is_to_prove(&contenders[i]) && !sights[i].settled &&
+          observe_pass(workload, look_at, contenders[i].spec, contenders[i].plan, &sights[i], pass) !=
+              SWP_SUCCESS)
         refuse(&contenders[i]);
   for (int i = 0; i < count; i++)
-    if (is_to_prove(&contenders[i]))
+    if (is_to_prove(&contenders[i]) && !sights[i].settled)
       judge(workload, contenders, count, i, sights);
   free(sights);
 }
@@ -269,8 +321,9 @@ void proof_check(const struct workload *workload, struct contender *contenders, 
   const int fallback = set_fallback(FAIL);
   if (!proved)
     prove(workload, contenders, count);
+  struct sight unused = {0};
   for (int i = 0; proved && i < count; i++)
-    if (is_to_prove(&contenders[i]) && warm_up(workload, contenders[i].plan) != SWP_SUCCESS)
+    if (is_to_prove(&contenders[i]) && warm_up(workload, contenders[i].plan, &unused) != SWP_SUCCESS)
       refuse(&contenders[i]);
   set_fallback(fallback);
 }
