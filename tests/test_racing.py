@@ -16,19 +16,22 @@ CAMPAIGN = "20261121T034500Z"
 LEAST_S = 20.0
 
 
-def starts_of(plan: RacePlan, mpi: Mpi) -> Starts:
-    """Save a plan of bcast, and return how its launches start."""
+def starts_of(plan: RacePlan, mpi: Mpi, program: str = "swpbench") -> Starts:
+    """Save a plan, and return how its launches start."""
     path = PLANS.path_of(plan.campaign)
     PLANS.save(plan, path)
     root = build_kernels(mpi)
     place = ["--campaign", plan.campaign, "--system", "local:cpu", "--environment", mpi.name]
-    options = ["--op", "bcast", "--pattern", "blocks:root=0", *place]
     cases = {
-        number: Start(launch(mpi, case.procs, build=root), options, TIMEOUT_S)
+        number: Start(
+            launch(mpi, case.procs, build=root),
+            ["--op", case.operation, "--pattern", case.pattern, *place],
+            TIMEOUT_S,
+        )
         for number, case in enumerate(plan.cases)
     }
     probe = Start(cases[0].launcher, ["--sizes", "8", "--max-samples", "3", *place], TIMEOUT_S)
-    return Starts(path, "local:cpu", mpi.name, root / "bench" / "swpbench", cases, probe)
+    return Starts(path, "local:cpu", mpi.name, root / "bench" / program, cases, probe)
 
 
 def bcast(mpi: Mpi, methods: Sequence[str] = (), procs: int = 2) -> PlannedCase:
