@@ -29,7 +29,7 @@ from tuner.domain.operations import ALGORITHM
 from tuner.machine.mpi import LaunchCommand, Mpi
 from tuner.machine.nodes.namespaces import NodesError
 
-PROCS, SIZE = 4, "16K"
+PROCS, SIZES = 4, "256,4K,64K"
 MOST = 0.01
 """The most of the names that may pass."""
 CHANCE = 0.05  # that more of them pass than the limit that is given
@@ -59,7 +59,7 @@ def judge(
 ) -> Counter[str]:
     """Launch swpbench once; return how many names passed, seemed the same, or were not seen."""
     words = ["run", "--op", operation, "--pattern", "blocks", "--methods", "vendor"]
-    words += ["--sizes", SIZE, "--max-samples", "1", "--seed", str(number), "--out", str(out)]
+    words += ["--sizes", SIZES, "--max-samples", "1", "--seed", str(number), "--out", str(out)]
     finished = finish(
         [*start.argv_prefix, *map(str, command), *words], os.environ | start.env, TIMEOUT_S
     )
