@@ -106,3 +106,14 @@ def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
     among = measure(kernels, tmp_path / "among", "bcast", methods=f"{spec} binomial")
     assert among.status != 0
     assert f"swpbench: --methods: {spec} applies to the whole launch" in among.stderr
+
+
+def test_a_component_of_open_mpi_is_an_algorithm_of_the_environment(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> None:
+    spec = "vendor:environment=adapt"
+    env = {"OMPI_MCA_coll_base_verbose": "10"}
+    result = measure(kernels_of("openmpi"), tmp_path / "o", "bcast", methods=spec, env=env)
+    assert result.status == 0, result.stderr
+    assert raced(result) == {spec}
+    assert "available: adapt, priority: 99" in result.stderr

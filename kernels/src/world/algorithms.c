@@ -41,12 +41,17 @@ enum { FAMILIES = sizeof families / sizeof families[0] };
 
 #define ON(operation) (1U << (operation))
 
-/* Components of Open MPI that are not used by default, each chosen as a whole. Not `han`, which 5 uses by
-   default: with 5.0.11 communicators that were made for it crash when they are freed. */
+/* Components of Open MPI, each chosen as a whole. `han`, which 5 uses by default, only by the environment:
+   with 5.0.11 communicators that were made for it crash when they are freed. */
 static const struct component {
   const char *name;
   unsigned operations;
+  bool at_start; /* only by the environment */
 } components[] = {
+    {"han",
+     ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_SCATTER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) |
+         ON(SWP_ALLGATHER),
+     .at_start = true},
     {"adapt", ON(SWP_BCAST) | ON(SWP_REDUCE)},
     {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER)},
     {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER)},
@@ -191,7 +196,8 @@ static bool find_priority(const char *component, int *index) {
 static void add_components(struct variable *variable, enum swp_operation operation) {
   for (int i = 0, index; i < COMPONENTS; i++) {
     const char *name = components[i].name;
-    if ((components[i].operations & ON(operation)) != 0 && find_priority(name, &index))
+    if (!components[i].at_start && (components[i].operations & ON(operation)) != 0 &&
+        find_priority(name, &index))
       add_name(variable, name, strlen(name), 0, name);
   }
 }
@@ -376,10 +382,12 @@ static const struct library {
   const char *variable;
   bool upper;
   const char *also, *also_value; /* a variable that the library needs too, and its value */
+  const char *priority;          /* the variable of a component's; NULL: there are none */
 } libraries[] = {
-    {"Intel(R) MPI", INTEL_ALGORITHM, true, NULL, NULL},
-    {"MPICH", MPICH_ALGORITHM, true, MPICH_BYPASS, "none"},
-    {"Open MPI", OPENMPI_PREFIX OPENMPI_ALGORITHM, false, OPENMPI_PREFIX OPENMPI_SWITCH, "1"},
+    {"Intel(R) MPI", INTEL_ALGORITHM, true, NULL, NULL, NULL},
+    {"MPICH", MPICH_ALGORITHM, true, MPICH_BYPASS, "none", NULL},
+    {"Open MPI", OPENMPI_PREFIX OPENMPI_ALGORITHM, false, OPENMPI_PREFIX OPENMPI_SWITCH, "1",
+     OPENMPI_PREFIX OPENMPI_PRIORITY},
 };
 
 enum { LIBRARIES = sizeof libraries / sizeof libraries[0] };
@@ -394,19 +402,38 @@ static const struct library *this_library(void) {
   return NULL;
 }
 
+/* A variable of the environment, and the value that makes the library run an algorithm. */
+struct wanted {
+  char variable[VARIABLE_BYTES], first[VARIABLE_BYTES];
+  const char *value;
+};
+
+static void find_wanted(const struct library *library, enum swp_operation operation, const char *name,
+                        struct wanted *wanted) {
+  for (int i = 0; library->priority != NULL && i < COMPONENTS; i++)
+    if (strcmp(components[i].name, name) == 0 && (components[i].operations & ON(operation)) != 0) {
+      snprintf(wanted->variable, sizeof wanted->variable, library->priority, name);
+      snprintf(wanted->first, sizeof wanted->first, "%d", FIRST);
+      wanted->value = wanted->first;
+      return;
+    }
+  variable_name(library->variable, library->upper, operation, wanted->variable);
+  wanted->value = name;
+}
+
 bool swp_environment_has(enum swp_operation operation, const char *name) {
   const struct library *library = this_library();
-  char variable[VARIABLE_BYTES];
+  struct wanted wanted;
   if (library == NULL)
     return false;
-  variable_name(library->variable, library->upper, operation, variable);
-  const char *value = getenv(variable);
-  return value != NULL && strcmp(value, name) == 0;
+  find_wanted(library, operation, name, &wanted);
+  const char *value = getenv(wanted.variable);
+  return value != NULL && strcmp(value, wanted.value) == 0;
 }
 
 int swp_environment_set(enum swp_operation operation, const char *name) {
   const struct library *library = this_library();
-  char variable[VARIABLE_BYTES];
+  struct wanted wanted;
   if (name == NULL || operation < SWP_BCAST || swp_operation_name((int)operation) == NULL)
     return swp_fail(SWP_ERR_ARGUMENT,
                     "swp_environment_set: the operation must be a collective and name must not be NULL");
@@ -414,8 +441,8 @@ int swp_environment_set(enum swp_operation operation, const char *name) {
     return swp_fail(
         SWP_ERR_NOT_APPLICABLE,
         "swp_environment_set: the variables that set this MPI library's algorithms are not known");
-  variable_name(library->variable, library->upper, operation, variable);
-  setenv(variable, name, 1);
+  find_wanted(library, operation, name, &wanted);
+  setenv(wanted.variable, wanted.value, 1);
   if (library->also != NULL)
     setenv(library->also, library->also_value, 1);
   return SWP_SUCCESS;
