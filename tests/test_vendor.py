@@ -165,12 +165,24 @@ def use(file: Path) -> dict[str, str]:
     return {name: value.replace("THIS_FILE", str(file)) for name, _, value in settings}
 
 
+FILES = {"mpich": ("mpich", "ch4"), "openmpi": ("openmpi",)}
+
+
+def loading(of: Table, forms: Iterable[str], directory: Path) -> dict[str, str]:
+    """The environment in which a library loads the files of a table."""
+    environment = {}
+    for form in forms:
+        file = directory / form
+        file.write_text(export(of, form))
+        environment |= use(file)
+    return environment
+
+
 def test_the_library_runs_what_the_file_says_at_every_size(
     mpi: Mpi, observe: Callable[[dict[str, str]], Ran], tmp_path: Path
 ) -> None:
     """Functions that run in the one forced algorithm only tell it from the other."""
-    file = tmp_path / "choices"
-    file.write_text(export(table_of(mpi), mpi.family))
+    environment = loading(table_of(mpi), FILES[mpi.family], tmp_path)
     wanted = {
         (operation, size): {names[FIRST <= size < SECOND]}
         for operation, names in ALGORITHMS[mpi.family].items()
@@ -180,7 +192,7 @@ def test_the_library_runs_what_the_file_says_at_every_size(
     for _ in range(ATTEMPTS):
         one.add(observe(forced(mpi, 0)))
         other.add(observe(forced(mpi, 1)))
-        tuned = observe(use(file))
+        tuned = observe(environment)
         for key in [*wanted]:
             marks = one.mark(key, other), other.mark(key, one)
             names = ALGORITHMS[mpi.family][key[0]]
@@ -246,21 +258,20 @@ def test_other_process_counts_are_the_library_s(
 ) -> None:
     """Three processes lie between the measured counts of one operation, and below another's."""
     measured = {"allgather": (2, 4), "allreduce": (4,)}
-    file = tmp_path / "choices"
     rules = [
         rule(operation, f"vendor:algorithm={ALGORITHMS[mpi.family][operation][1]}", procs=procs)
         for operation, counts in measured.items()
         for procs in counts
     ]
     banner = BANNERS[mpi.family].format(mpi.version, mpi.version)
-    file.write_text(export(table(banner, rules), mpi.family))
+    environment = loading(table(banner, rules), FILES[mpi.family], tmp_path)
     doubtful = {(operation, size) for operation in measured for size in SIZES}
     plain, one, other = Ran({}), Ran({}), Ran({})
     for _ in range(ATTEMPTS):
         plain.add(observe(FORCING[mpi.family], 3, measured))
         one.add(observe(forced(mpi, 0), 3, measured))
         other.add(observe(forced(mpi, 1), 3, measured))
-        tuned = observe(use(file), 3, measured)
+        tuned = observe(environment, 3, measured)
         for key in [*doubtful]:
             strange = tuned.mostly[key] & other.mark(key, one) - plain.ever[key]
             if tuned.mostly[key] and not strange:
@@ -382,8 +393,8 @@ def test_inferred_rules_are_ranges_of_process_counts(mpi: Mpi) -> None:
     trees = {op: selection[f"collective={op}"]["comm_type=intra"] for op in ("bcast", "allgather")}
     assert [*trees["bcast"]] == [f"comm_size<={n}" for n in (1, 2, 5)] + ["comm_size=any"]
     assert [*trees["allgather"]] == [f"comm_size<={n}" for n in (2, 3, 4)] + ["comm_size=any"]
-    ring = trees["allgather"]["comm_size<=3"]
-    assert [*ring] == ["total_msg_size<3072", "total_msg_size=any"]
+    for ring in trees["allgather"]["comm_size<=3"].values():  # of powers of two, and of others
+        assert [*ring] == ["total_msg_size<3072", "total_msg_size=any"]
     assert trees["allgather"]["comm_size<=2"] == trees["allgather"]["comm_size=any"]
     assert trees["bcast"]["comm_size<=2"] == trees["bcast"]["comm_size<=5"]
 
@@ -399,6 +410,20 @@ def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: R
     ]
     text = export(table(BANNERS["mpich"].format(found["mpich"].version), rules), "mpich")
     assert [(its.ppn, its.inferred) for its in stated_in(text)] == [(4, False), (16, True)]
+
+
+def test_what_mpich_does_not_compose_needs_no_second_file(require: Require) -> None:
+    found = {mpi.family: mpi for mpi in find_mpis()}
+    require("mpich", "mpich" in found, "no mpich on the path")
+    banner = BANNERS["mpich"].format(found["mpich"].version)
+    other = rule("allgather", "vendor:algorithm=ring")
+    with pytest.raises(VendorError, match="MPICH composes no operation"):
+        export(table(banner, [other]), "ch4")
+    both = table(banner, [rule("bcast", "vendor:algorithm=binomial"), other])
+    assert "Of bcast it needs the file of `switchpoint export --format ch4`" in export(
+        both, "mpich"
+    )
+    assert [its.operation for its in stated_in(export(both, "ch4"))] == ["bcast"]
 
 
 def test_what_no_launch_proved_is_not_exported() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Require, by_day
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
-from tests.test_vendor import BANNERS, INTEL, rule, table, use
+from tests.test_vendor import BANNERS, INTEL, loading, rule, table
 from tuner.export.forms import export
 from tuner.export.mpi_library import intel_version
 from tuner.export.witness import CARDS, MESSAGES, Case, Witness, witness
@@ -106,10 +106,13 @@ def cards(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Cards]:
     """Return a function that returns the bytes that the ranks' cards send in operations."""
 
     def run(
-        ppn: int | tuple[int, ...], operations: Iterable[str], environment: Mapping[str, str]
+        ppn: int | tuple[int, ...],
+        operations: Iterable[str],
+        environment: Mapping[str, str],
+        sizes: Iterable[int] = CARD_SIZES,
     ) -> Cards:
         start = launch(nodes, mpi, PROCS, ppn, program.place)
-        seen = program.see(CARDS, start, product(operations, CARD_SIZES), environment)
+        seen = program.see(CARDS, start, product(operations, sizes), environment)
         return {case: card_bytes(words) for case, (words,) in seen.items()}
 
     return run
@@ -132,31 +135,47 @@ def about(sent_bytes: list[int]) -> object:
 def test_exported_selections_make_mpich_run_the_algorithms(
     mpi: Mpi, cards: Callable[..., Cards], tmp_path: Path, ppn: int | tuple[int, ...]
 ) -> None:
-    """With the variables of the file's use line, without which operations are composed.
-
-    They also change what the library chooses by itself for these operations.
-    """
-    file = tmp_path / "selection.json"
+    """MPICH composes some operations of others, but for the algorithms of both files."""
     rules = []
     for operation, name in MPICH_CHOSEN.items():
         rules.append(rule(operation, "vendor", None, FROM - 1, PROCS))
         rules.append(rule(operation, f"vendor:algorithm={name}", FROM, None, PROCS))
-    file.write_text(export(table(BANNERS["mpich"].format(mpi.version), rules), "mpich"))
+    of = table(BANNERS["mpich"].format(mpi.version), rules)
     named = {f"MPIR_CVAR_{each.upper()}_INTRA_ALGORITHM": n for each, n in MPICH_CHOSEN.items()}
-    settings = use(file)
-    json_only = {key: value for key, value in settings.items() if "JSON" in key}
-    default, tuned, alone = (
-        cards(ppn, MPICH_CHOSEN, environment) for environment in ({}, settings, json_only)
+    default, tuned, alone, forced = (
+        cards(ppn, MPICH_CHOSEN, environment)
+        for environment in (
+            {},
+            loading(of, ("mpich", "ch4"), tmp_path),
+            loading(of, ("mpich",), tmp_path),
+            named | {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"},
+        )
     )
-    forced = cards(ppn, MPICH_CHOSEN, named | {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"})
     for operation, size in default:
         key = operation, size
-        if size >= FROM:
+        if size < FROM:
+            assert tuned[key] == about(default[key]), key
+        else:
             assert forced[key] != about(default[key]), key
             assert tuned[key] == about(forced[key]), key
             assert alone[key] == about((default if operation in COMPOSED else forced)[key]), key
-        elif operation not in COMPOSED:
-            assert tuned[key] == about(default[key]), key
+
+
+@pytest.mark.parametrize("mpi", by_day(["mpich4"], ["mpich5"]), indirect=True)
+def test_mpich_goes_on_with_its_default_above_the_rules(
+    mpi: Mpi, cards: Callable[..., Cards], tmp_path: Path
+) -> None:
+    """On eight processes, which it takes for less than eight where sizes are compared first."""
+    chosen = rule("bcast", "vendor:algorithm=scatter_ring_allgather", None, FROM - 1, PROCS)
+    of = table(BANNERS["mpich"].format(mpi.version), [chosen])
+    sizes = (CARD_SIZES[0], 1 << 20)
+    default, tuned = (
+        cards(2, ["bcast"], environment, sizes)
+        for environment in ({}, loading(of, ("mpich", "ch4"), tmp_path))
+    )
+    small, large = (("bcast", size) for size in sizes)
+    assert tuned[small] != about(default[small])
+    assert tuned[large] == about(default[large])
 
 
 @pytest.mark.parametrize(
@@ -209,12 +228,7 @@ def exported(mpi: Mpi, algorithms: Mapping[str, str], directory: Path) -> dict[s
         chosen = rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
         rules += [rule(operation, "vendor", None, FROM - 1, PROCS)] * (low is not None) + [chosen]
     of = table(BANNERS["openmpi"].format(mpi.version, mpi.version), rules)
-    environment = {}
-    for form in ("openmpi", "han")[: 1 + (mpi.major > 4)]:
-        file = directory / form
-        file.write_text(export(of, form))
-        environment |= use(file)
-    return environment
+    return loading(of, ("openmpi", "han")[: 1 + (mpi.major > 4)], directory)
 
 
 VERSIONS = ("openmpi4", "openmpi5")

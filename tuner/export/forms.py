@@ -18,6 +18,7 @@ FORMS = {
     "openmpi": openmpi.FORM,
     "han": openmpi.HAN,
     "mpich": mpich.FORM,
+    "ch4": mpich.CH4,
     "intelmpi": intelmpi.FORM,
 }
 

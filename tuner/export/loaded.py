@@ -38,6 +38,7 @@ _USUAL_BYTES = (1024, 65536)
 _INTEGER_BYTES = 4
 _REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 _UNUSABLE = ("ignore", "two_proc")  # names of no algorithm, and of one for two processes only
+_UNCOMPOSED = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"}
 _WHOLE = ("reduce", "allreduce")  # where MPICH's file is for one element a process, or more
 
 
@@ -111,12 +112,6 @@ class _Check:
         self._loaded: dict[str, str] = {}
         for path, text in texts.items():
             self._loaded |= _settings(path, text, family, self._procs)
-        # What MPICH runs by default then goes by the same functions as what the file chooses.
-        self._default = {
-            name: value
-            for name, value in self._loaded.items()
-            if family == "mpich" and not any(str(path.resolve()) == value for path in texts)
-        }
 
     def verdicts(self) -> list[Verdict]:
         """Return those on all rules. Raise WitnessError."""
@@ -150,7 +145,7 @@ class _Check:
 
         if not cases:
             return
-        for case, words in see(cases, self._default).items():
+        for case, words in see(cases, {}).items():
             evidence[case].default.append(words)
         try:
             for case, words in see(cases, self._loaded).items():
@@ -161,8 +156,8 @@ class _Check:
             some = list(group)
             for case, words in see(some, self._forced(dict(chosen))).items():
                 evidence[case].forced.append(words)
-            if how == STACKS and (others := self._others(dict(chosen))):
-                for case, words in see(some, self._forced(others)).items():
+            if how == STACKS:
+                for case, words in see(some, self._others(dict(chosen))).items():
                     evidence[case].default.append(words)
 
     def _chosen(self, case: Case) -> tuple[tuple[str, str], ...]:
@@ -177,7 +172,7 @@ class _Check:
         """Return the settings that make operations run algorithms."""
         if self._family == "mpich":
             named = {f"MPIR_CVAR_{op.upper()}_INTRA_ALGORITHM": n for op, n in algorithms.items()}
-            return self._default | named
+            return _UNCOMPOSED | named
         if self._family == "intelmpi":
             return {f"I_MPI_ADJUST_{op.upper()}": name for op, name in algorithms.items()}
         named = {f"OMPI_MCA_coll_tuned_{op}_algorithm": name for op, name in algorithms.items()}
@@ -187,20 +182,21 @@ class _Check:
         }
 
     def _others(self, algorithms: dict[str, str]) -> dict[str, str]:
-        """Return another algorithm of each operation, to know what stands around all that are set.
+        """Return the settings for other algorithms, to know what stands around all that are set.
 
         MPICH reads its file elsewhere than its variables, and needs none.
         """
-        known: dict[str, Iterable[str]] = {}
+        if self._family == "mpich":
+            return _UNCOMPOSED
+        known: dict[str, Iterable[str]] = dict.fromkeys(algorithms, ("1", "2"))
         if self._family == "openmpi":
             known |= openmpi_algorithms(self._witness.mpi)
-        elif self._family == "intelmpi":
-            known |= dict.fromkeys(algorithms, ("1", "2"))
-        return {
-            operation: next(name for name in known[operation] if name not in (own, *_UNUSABLE))
-            for operation, own in algorithms.items()
-            if operation in known
-        }
+        return self._forced(
+            {
+                operation: next(n for n in known[operation] if n not in (own, *_UNUSABLE))
+                for operation, own in algorithms.items()
+            }
+        )
 
     def _cases(self, rule: Exported) -> list[Case]:
         """Return the first and last sizes of a rule that can be tried, or none."""

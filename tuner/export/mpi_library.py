@@ -124,24 +124,40 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
     return found
 
 
-def mpich_selection(mpi: Mpi) -> tuple[dict[str, Any], set[str]]:
-    """Return the library's built-in selection, and the names of all algorithms it can read.
+class Selections(NamedTuple):
+    """What MPICH selects by default: algorithms, and how operations are composed of others.
 
-    Both are text in the library's file. Raises VendorError if they are not found.
+    Libraries without the device ch4 have no compositions; `names` are all algorithms that can be
+    selected.
+    """
+
+    algorithms: dict[str, Any]
+    compositions: dict[str, Any]
+    names: set[str]
+
+
+def mpich_selections(mpi: Mpi) -> Selections:
+    """Return the library's built-in selections, which are text in the library's file.
+
+    Raises VendorError if they are not found.
     """
     for path in _library_files(mpi):
         content = path.read_bytes()
         names = {name.decode() for name in re.findall(rb"algorithm=(MPIR_\w+)\0", content)}
+        texts = [
+            content[match.start() : content.index(b"\0", match.start())]
+            for match in re.finditer(rb'\{\s*"collective=', content)
+        ]
         try:
-            trees = [
-                content[match.start() : content.index(b"\0", match.start())]
-                for match in re.finditer(rb'\{\s*"collective=', content)
-            ]
-            selections = [json.loads(tree) for tree in trees if b"MPIR_Bcast_intra" in tree]
+            trees = [json.loads(text) for text in texts if b"_Bcast_intra_" in text]
         except ValueError as error:
             raise VendorError(f"{path}: cannot read its selection: {error}") from error
-        if names and selections:
-            return max(selections, key=len), names
+        of_kind: dict[str, dict[str, Any]] = {"algorithm": {}, "composition": {}}
+        for tree in trees:
+            kind = "composition" if "composition=" in str(tree) else "algorithm"
+            of_kind[kind] = max(of_kind[kind], tree, key=len)
+        if names and of_kind["algorithm"]:
+            return Selections(of_kind["algorithm"], of_kind["composition"], names)
     raise VendorError(f"{mpi}: its library contains no selection that can be changed")
 
 

@@ -1,20 +1,22 @@
-"""MPICH's selection file, which MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE names.
+"""MPICH's selection files, which two variables name.
 
-It replaces the whole built-in selection, so it is that selection with added branches for the tuned
+Each replaces a whole built-in selection, so it is that selection with added branches for the tuned
 process counts. Each branch falls back to the library's own choice where the tuned algorithm was not
 measured, because the library does not check whether a selected algorithm is applicable. So inferred
 rules have none that it keeps for powers of two processes, except for these.
 
-On a node the library may switch to other code after some calls; the environment prevents that.
+One file has algorithms. The device ch4 composes some operations of others on part of the ranks, or
+runs other code on a node; the other file makes it run the algorithms of the first in place of that.
 """
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
-from tuner.export.mpi_library import installation, mpich_selection, version_for
+from tuner.export.mpi_library import installation, mpich_selections, version_for
 from tuner.export.text import render
 from tuner.models.system import SystemModel
 
@@ -30,27 +32,61 @@ PAGE_BYTES = 4096  # the library reads up to a NUL, which follows the text only 
 Tree = dict[str, Any]
 
 
-def _selection_file(table: Table) -> dict[str, Any]:
-    """Return the values of a selection file's template. Raise VendorError."""
+class _Range(NamedTuple):
+    """The library's names of algorithms from numbers of bytes on, for a range of process counts.
+
+    None leaves the choice to the library.
+    """
+
+    first: int
+    last: int
+    sizes: list[tuple[int, str | None]]
+
+
+def _values(table: Table) -> dict[str, Any]:
+    """Return the values of the template of both files. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "mpich")
     choices = choices_of(table)
     mpi = installation("mpich", version)
-    selection, names = mpich_selection(mpi)
-    special = _of_powers_of_two(selection)
+    algorithms, compositions, names = mpich_selections(mpi)
+    special = _of_powers_of_two(algorithms)
+    composed = []
     for operation, counts in choices.counts.items():
-        branch = selection.get(f"collective={operation}", {})
-        own = branch.get("comm_type=intra")
-        if own is None:
+        if _own(algorithms, operation) is None:
             raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
-        branch["comm_type=intra"] = _by_procs(choices, operation, counts, own, names, special)
-    device = {f"MPIR_CVAR_{name.upper()}_DEVICE_COLLECTIVE": "0" for name in choices.counts}
+        ranges = [*_ranges(choices, operation, counts, names, special)]
+        _change(algorithms, operation, ranges)
+        if whole := _uncomposed(compositions, operation):
+            composed.append(operation)
+            _change(compositions, operation, ranges, whole)
     return {
         "version": version,
-        "environment": {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"} | device,
-        "document": json.dumps(selection, indent=1),
+        "algorithms": algorithms,
+        "compositions": compositions,
+        "composed": composed,
         "exported": choices.exported,
         "left_out": choices.left_out,
     }
+
+
+def _own(selection: Tree, operation: str) -> Tree | None:
+    """Return what the library selects of an operation on intracommunicators."""
+    branch: Tree = selection.get(f"collective={operation}", {})
+    return branch.get("comm_type=intra")
+
+
+def _uncomposed(compositions: Tree, operation: str) -> str | None:
+    """Return the composition that runs the selected algorithm, None if there is no other.
+
+    It is the one of communicators without a hierarchy of nodes, for which the last branches are.
+    """
+    leaves = [*_leaves(_own(compositions, operation) or {})]
+    return leaves[-1] if len(set(leaves)) > 1 else None
+
+
+def _leaves(tree: Tree) -> Iterator[str]:
+    for key, below in tree.items():
+        yield from _leaves(below) if below else [key]
 
 
 def _padded(text: str) -> str:
@@ -72,41 +108,20 @@ def _of_powers_of_two(selection: Tree) -> set[str]:
     return found[True] - found[False]
 
 
-def _by_procs(
-    choices: Choices,
-    operation: str,
-    counts: list[Counts],
-    own: Tree,
-    names: set[str],
-    special: set[str],
-) -> Tree:
-    tree: Tree = {}
+def _ranges(
+    choices: Choices, operation: str, counts: list[Counts], names: set[str], special: set[str]
+) -> Iterator[_Range]:
     for each in counts:
         usable = names if each.procs.bit_count() == 1 or not each.inferred else names - special
         for first, last in each.apart(operation in TOTALS):
-            tree.setdefault(f"comm_size<={first - 1}", own)
-            sizes = _by_size(choices, operation, each, first, own, usable)
-            tree[f"comm_size<={last}"] = _guarded(operation, sizes, own)
-    tree["comm_size=any"] = own
-    return tree
-
-
-def _by_size(
-    choices: Choices, operation: str, counts: Counts, procs: int, own: Tree, names: set[str]
-) -> Tree:
-    scale, measure = 1, "avg_msg_size"
-    if operation in TOTALS:
-        scale, measure = procs, "total_msg_size"
-    intervals = choices.fitting(operation, counts, scale)
-    leaves = []
-    for interval in intervals:
-        name = _known(choices, operation, counts, interval.algorithm, names)
-        choices.keep(operation, counts, interval._replace(algorithm=name and interval.algorithm))
-        leaves.append({f"algorithm={name}": {}} if name else own)
-    if len(leaves) == 1:
-        return leaves[0]
-    ends = [f"{measure}<{interval.low * scale}" for interval in intervals[1:]]
-    return dict(zip([*ends, f"{measure}=any"], leaves, strict=True))
+            scale = first if operation in TOTALS else 1
+            sizes = []
+            for interval in choices.fitting(operation, each, scale):
+                name = _known(choices, operation, each, interval.algorithm, usable)
+                algorithm = name and interval.algorithm
+                choices.keep(operation, each, interval._replace(algorithm=algorithm))
+                sizes.append((interval.low * scale, name))
+            yield _Range(first, last, sizes)
 
 
 def _known(
@@ -126,6 +141,36 @@ def _known(
     return algorithm
 
 
+def _change(
+    selection: Tree, operation: str, ranges: list[_Range], composition: str | None = None
+) -> None:
+    """Add branches to a selection: with the algorithms, or one composition for all of them."""
+    branch = selection[f"collective={operation}"]
+    own: Tree = branch["comm_type=intra"]
+    tree: Tree = {}
+    for first, last, sizes in ranges:
+        leaves = [(low, name and (composition or f"algorithm={name}")) for low, name in sizes]
+        tree.setdefault(f"comm_size<={first - 1}", own)
+        tree[f"comm_size<={last}"] = _by_size(operation, leaves, own)
+    branch["comm_type=intra"] = tree | {"comm_size=any": own}
+
+
+def _by_size(operation: str, leaves: list[tuple[int, str | None]], own: Tree) -> Tree:
+    """Return the choices by size, below the library's own conditions on communicators.
+
+    It reads these another way if they are below those on sizes: there 8 is less than 8.
+    """
+    if all(key.startswith("comm_") for key in own):
+        return {key: _by_size(operation, leaves, below) for key, below in own.items()}
+    measure = "total_msg_size" if operation in TOTALS else "avg_msg_size"
+    keys = [*(f"{measure}<{low}" for low, _ in leaves[1:]), f"{measure}=any"]
+    tuned = {
+        key: own if leaf is None else {leaf: {}}
+        for key, (_, leaf) in zip(keys, leaves, strict=True)
+    }
+    return _guarded(operation, tuned if len(tuned) > 1 else tuned[keys[0]], own)
+
+
 def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
     """Return the tuned choice for calls like the measured ones, the library's own for others."""
     if operation == "alltoall":
@@ -139,15 +184,44 @@ def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
     return {"is_commutative=yes": tuned, "is_commutative=no": own}
 
 
-def _text(table: Table, model: SystemModel | None) -> str:
-    return _padded(render("mpich.json.j2", table, **_selection_file(table)))
+def _text_of(table: Table, which: str) -> str:
+    values = _values(table)
+    composed = values["composed"]
+    if which == "compositions" and not composed:
+        raise VendorError("MPICH composes no operation that the table has an algorithm for")
+    if which == "compositions":
+        exported = [rule for rule in values["exported"] if rule.operation in composed]
+        values |= {"composed": [], "exported": exported, "left_out": []}
+    document = json.dumps(values[which], indent=1)
+    return _padded(render("mpich.json.j2", table, **values, which=which, document=document))
+
+
+def _algorithms_text(table: Table, model: SystemModel | None) -> str:
+    return _text_of(table, "algorithms")
+
+
+def _compositions_text(table: Table, model: SystemModel | None) -> str:
+    return _text_of(table, "compositions")
 
 
 FORM = Form(
     "MPICH selection",
     "selection.json",
-    _text,
+    _algorithms_text,
     "application/json",
-    use=("head -2 selection.json  # names the variables to set",),
+    use=("export MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=$PWD/selection.json",),
+    is_of_mpi=True,
+)
+
+CH4 = Form(
+    "MPICH selection of ch4",
+    "ch4.json",
+    _compositions_text,
+    "application/json",
+    use=(
+        f"switchpoint export --format mpich --output {FORM.file}",
+        *FORM.use,
+        "export MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE=$PWD/ch4.json",
+    ),
     is_of_mpi=True,
 )
