@@ -24,6 +24,7 @@ from tuner.advice.site import Site
 from tuner.advice.trial import PairedRuns
 from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
+from tuner.machine.nodes.namespaces import DEFAULT_RATE
 from tuner.machine.systems import BuiltKernels
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
@@ -212,6 +213,17 @@ def test_without_a_store_everything_is_to_be_measured() -> None:
     assert document.advice(found).to_measure[0].call == "Alltoall"
 
 
+def test_what_is_worth_measuring_is_measured_where_the_program_runs(table: Table) -> None:
+    its = parse(content(tally("Alltoall", 8, 0.2)))
+    nodes = f"virtual-nodes:tcp-{DEFAULT_RATE}"
+    provenance = dataclasses.replace(table.provenance, name=nodes)
+    of_nodes = dataclasses.replace(table, provenance=provenance)
+    for found in (mix.mix(its, of_nodes), mix.mix(its, None, nodes, "mpich")):
+        *_, line = document.worth_measuring(document.advice(found))
+        command = "switchpoint run --system nodes --environment mpich -- --name"
+        assert line.startswith(f"to measure their operations: {command} ")
+
+
 def site(*launcher: str, procs: int = 2) -> Site:
     """Return where a program runs that is started by these words."""
     mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
@@ -328,7 +340,8 @@ def test_a_profile_on_the_command_line(
     text = succeed("advise", "--profile", path)
     assert "app: 1.00 s on 2 processes, 70 % of it in MPI" in text
     assert "worth measuring: alltoall of 8 B on 2 processes" in text
-    assert r"switchpoint run -- --name 'collective.*kind=(alltoall)\b'" in text
+    command = r"switchpoint run --environment mpich -- --name 'collective.*kind=(alltoall)\b'"
+    assert command in text
 
 
 def test_profiles_of_several_programs_are_added_and_named(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     dispatched: list[str] = []
     lines: list[str] = []
     srun: str = ""
+    run: str = "switchpoint run"  # the command that measures the system
 
 
 def advice(mix: Mix) -> Advice:
@@ -92,6 +93,7 @@ def advice(mix: Mix) -> Advice:
         gain=Gain(*mix.gain_s),
         calls=[_call(said) for said in mix.said],
         to_measure=[said.calls.shape for said in mix.to_measure],
+        run=mix.run,
         cut=profile.cut,
         notes=list(profile.notes),
     )
@@ -207,8 +209,8 @@ def worth_measuring(its: Advice) -> Iterator[str]:
         yield f"worth measuring: {shape.operation} of {shape.bytes} B on {shape.procs} processes"
     if shapes:
         kinds = "|".join(sorted({shape.operation for shape in shapes}))
-        command = ["switchpoint", "run", "--", "--name", rf"collective.*kind=({kinds})\b"]
-        yield f"to measure their operations: {shlex.join(command)}"
+        name = shlex.quote(rf"collective.*kind=({kinds})\b")
+        yield f"to measure their operations: {its.run} -- --name {name}"
 
 
 def _why_none(its: Advice) -> str:

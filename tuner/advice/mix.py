@@ -14,8 +14,10 @@ from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, EXCHANGED
 from tuner.domain.tables import WON, Point, Ratio, Table
+from tuner.machine.systems import LOCAL
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
+from tuner.selection.next_step import measuring
 from tuner.units import size_text
 
 NEAR = 4.0
@@ -61,6 +63,7 @@ class Mix:
 
     profile: Profile
     said: tuple[Said, ...]
+    run: str  # the command that measures its system
 
     @property
     def gain_s(self) -> tuple[float, float, float]:
@@ -82,9 +85,17 @@ class Mix:
         return sorted(found, key=lambda each: -each.more_s)
 
 
-def mix(profile: Profile, table: Table | None) -> Mix:
-    """Return what a table says of a profile; None: nothing is measured."""
-    return Mix(profile, tuple(_said(calls, table) for calls in profile.calls))
+def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: str = "") -> Mix:
+    """Return what a table says of a profile; None: nothing is measured.
+
+    name, environment: ReFrame's of the system, if there is no table.
+    """
+    if table is None:
+        run = measuring(name, environment)
+    else:
+        its = table.provenance
+        run = measuring(its.name, its.environment, its.cpu_model)
+    return Mix(profile, tuple(_said(calls, table) for calls in profile.calls), run[-1])
 
 
 def _said(calls: Calls, table: Table | None) -> Said:

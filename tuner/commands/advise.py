@@ -222,7 +222,7 @@ class _Advice:
         its = recorded.read(path)
         self._say(f"profile    {path}")
         system, table, unused = self._known()
-        found = mix(its, table)
+        found = mix(its, table, self._site.system, self._site.kernels.mpi.name)
         document = _say(found, self._out)
         saved.save(path, document)
         if measured := self._measure(found, run_s, system, unused):

@@ -32,14 +32,15 @@ class NextStep:
         return f"next: {self.reason[0].lower()}{self.reason[1:].removesuffix('.')}: `{first}`"
 
 
-def measuring(name: str, environment: str, cpu_model: str, more_s: float = 0.0) -> list[str]:
+def measuring(name: str, environment: str, cpu_model: str = "", more_s: float = 0.0) -> list[str]:
     """Return the lines for a shell that measure a system again.
 
-    name: ReFrame's. more_s: the seconds to measure, if known.
+    name: ReFrame's. environment: by default the first that is found. more_s: the seconds to
+    measure, if known.
     """
     kind = unreal(name, cpu_model)
     site, of_partition, partition = name.partition(":")
-    options = f" --environment {quote(environment)}"
+    options = f" --environment {quote(environment)}" if environment else ""
     if kind == SIMULATED:
         options = " --config checks/config/simulated.py"
     elif kind:
