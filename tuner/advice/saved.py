@@ -6,7 +6,7 @@ import msgspec
 
 from tuner import atomic
 from tuner.advice.document import Advice, failure_of
-from tuner.files import read_bytes
+from tuner.files import read_json
 
 _DIRECTORY = "profiles"
 _SUFFIX = ".json"
@@ -38,11 +38,10 @@ def before(results: Path, trial: str) -> tuple[list[tuple[float, float]], str]:
 def newest(results: Path) -> dict[str, Advice]:
     """Return what is kept, by name; files that are no advice are left out."""
     paths = sorted((results / _DIRECTORY).glob(f"*{_SUFFIX}"), reverse=True)
-    decode = msgspec.json.Decoder(Advice).decode
     found = {}
     for path in paths[:MOST]:
         try:
-            found[path.stem] = decode(read_bytes(path))
-        except (msgspec.MsgspecError, OSError):
+            found[path.stem] = read_json(path, Advice)
+        except (ValueError, OSError):
             continue
     return found
