@@ -171,6 +171,7 @@ def test_a_wrong_transform_is_an_error(any_kernels: Kernels, tmp_path: Path) -> 
         (("--pattern", FT, "--methods", " "), "--methods names no method"),
         (("--pattern", FT, "--computation", "1e99"), "full rows have"),
         (("--pattern", FT, "--computation", "50%,x"), "write a list of flops or percentages"),
+        (("--pattern", FT, "--computation", "inf%"), "write a list of flops or percentages"),
         (("--pattern", FT, "--sizes", "8"), "--sizes is an option of run, not of overlap"),
         (("--pattern", SPMV, "--methods", "gather:prefetch=2"), "an integer from 1 to 1 here"),
         ((), "--pattern SPEC is missing"),

@@ -10,6 +10,7 @@
 #include "precision.h"
 #include "rng.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,7 @@ static int parse_computation(struct race *race, const char *text) {
   for (const char *rest = text; rest;) {
     char *end;
     const double number = strtod(rest, &end), flops = *end == '%' ? number / 100 * full : number;
-    if (end == rest || !(number >= 0) || (end += *end == '%', *end && *end != ','))
+    if (end == rest || !(number >= 0 && isfinite(number)) || (end += *end == '%', *end && *end != ','))
       return failure_set("--computation \"%s\": write a list of flops or percentages, as 0,25%%,2e6", text);
     if (flops > full)
       return failure_set("--computation: %g flops; full rows have %g", flops, full);
