@@ -6,11 +6,10 @@
 #include "lists.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_OWNERS = 2 };
+enum { TAG_OWNERS = 2, DIGITS_MOST = 18 };
 
 /* The number of parts in a name such as "bcsstk01.metis.8.part", 0 if it has none. */
 static int parts_of_name(const char *path) {
@@ -25,11 +24,11 @@ static int parts_of_name(const char *path) {
 }
 
 static int read_owner(const struct lines *lines, int parts, int *owner) {
-  char *end;
-  errno = 0;
-  const long part = strtol(lines->line, &end, 10);
-  const bool number = end != lines->line && !errno && end[strspn(end, " \t")] == '\0';
-  if (number && part >= 0 && part < parts) {
+  const char *text = lines->line + strspn(lines->line, " \t");
+  const char *digits = text + (*text == '-'), *end = digits + strspn(digits, "0123456789");
+  const bool number = end > digits && end - digits <= DIGITS_MOST && end[strspn(end, " \t")] == '\0';
+  const long part = number ? strtol(text, NULL, 10) : -1;
+  if (part >= 0 && part < parts) {
     *owner = (int)part;
     return 0;
   }
@@ -37,30 +36,34 @@ static int read_owner(const struct lines *lines, int parts, int *owner) {
                      (long long)lines->number, parts - 1);
 }
 
-static int read_owners(struct lines *lines, struct partition *partition) {
+static int read_owners(struct lines *lines, int64_t n, int parts, int *owners) {
   int status = lines_open(lines->path, lines) ? -1 : 1;
   for (int64_t row = 0; status == 1 && (status = lines_next(lines)) == 1; row++) {
-    if (row == partition->n)
+    if (row == n)
       return failure_set("%s:%lld: more lines than the %lld rows of the matrix", lines->path,
-                         (long long)lines->number, (long long)partition->n);
-    if (read_owner(lines, partition->parts, &partition->all_owners[row]))
+                         (long long)lines->number, (long long)n);
+    if (read_owner(lines, parts, &owners[row]))
       return -1;
   }
-  if (status == 0 && lines->number < partition->n)
+  if (status == 0 && lines->number < n)
     return failure_set("%s:%lld: the file ends before the %lld rows of the matrix have their parts",
-                       lines->path, (long long)lines->number, (long long)partition->n);
+                       lines->path, (long long)lines->number, (long long)n);
+  return status;
+}
+
+int partition_read(const char *path, int64_t n, int parts, int *owners) {
+  const int named = parts_of_name(path);
+  if (named && named != parts)
+    return failure_set("%s is for %d parts, but there are %d ranks", path, named, parts);
+  struct lines lines = {.path = path};
+  const int status = read_owners(&lines, n, parts, owners);
+  lines_close(&lines);
   return status;
 }
 
 static int read_file(struct partition *partition, const char *path) {
-  const int parts = parts_of_name(path);
-  if (parts && parts != partition->parts)
-    return failure_set("%s is for %d parts, but there are %d ranks", path, parts, partition->parts);
   partition->all_owners = allocate((size_t)partition->n * sizeof *partition->all_owners);
-  struct lines lines = {.path = path};
-  const int status = read_owners(&lines, partition);
-  lines_close(&lines);
-  return status;
+  return partition_read(path, partition->n, partition->parts, partition->all_owners);
 }
 
 /* Rank 0 sends every rank the owners of its contiguous block. */

@@ -30,6 +30,9 @@ struct partition {
 int partition_create(const struct team *team, const char *name, int64_t n, struct partition *partition);
 void partition_free(struct partition *partition);
 
+/* Reads a file of the parts, from 0, of n rows. 0, or -1 with failure_text() set. Local. */
+int partition_read(const char *path, int64_t n, int parts, int *owners);
+
 /* The owner of any row: on rank 0, until partition_dealt. Local. */
 int partition_owner(const struct partition *partition, int64_t row);
 void partition_dealt(struct partition *partition);

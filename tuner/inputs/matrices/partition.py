@@ -6,6 +6,7 @@ or the file has changed since, a partition is made anew.
 """
 
 import hashlib
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from tuner.inputs.matrices.ownership import RULES, Ownership
 from tuner.inputs.matrices.partitioners import PARTITIONERS, partitioned, version
 
 SEED = 1
+
+_LINES = re.compile(rb"(?:[ \t]*+-?+[0-9]{1,18}+[ \t]*+\r*+(?:\n|\Z))*+")
+"""A partition file, as kernels/bench/products/partition.c reads it."""
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -107,11 +111,12 @@ def read_parts(path: Path, rows: int, procs: int) -> Indices:
         MatrixError: the file cannot be read, or lacks a part from 0 to procs - 1 for each row.
     """
     try:
-        parts = np.array(read_bytes(path).decode("ascii").split(), dtype=np.int64)
+        content = read_bytes(path)
     except OSError as error:
         raise MatrixError(f"{path}: the partition cannot be read: {error.strerror}") from error
-    except (ValueError, OverflowError) as error:
-        raise MatrixError(f"{path}: not a partition, which has one part number per line") from error
+    if not _LINES.fullmatch(content):
+        raise MatrixError(f"{path}: not a partition, which has one part number per line")
+    parts = np.array(content.split(), dtype=np.int64)
     if len(parts) != rows:
         raise MatrixError(f"{path}: {len(parts)} parts for the {rows} rows of the matrix")
     if rows and not 0 <= parts.min() <= parts.max() < procs:
