@@ -29,7 +29,7 @@ def parse_sizes(text: str) -> list[int]:
     found: set[int] = set()
     for element in text.split(","):
         first, last, factor = _element(element) or (0, 0, 0)
-        if not 1 <= first <= last <= _MOST_BYTES or factor < 2:
+        if not 1 <= first <= last <= _MOST_BYTES or not 2 <= factor <= _MOST_BYTES:
             raise ValueError(f"{text!r} is neither SIZE nor FIRST:LAST:xFACTOR, as 8:1M:x2,3000")
         while first <= last:
             found.add(first)

@@ -2,22 +2,22 @@
 
 #include "error.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const int64_t SIZE_MOST = INT64_C(1) << 40;
 
+enum { DIGITS_MOST = 13 };
+
 /* Reads "64", "64K", "1M" or "1G" up to a character of `ends`; NULL when it is none. */
 static const char *parse_size(const char *text, const char *ends, int64_t *bytes) {
-  if (*text < '0' || *text > '9')
+  const char *end = text + strspn(text, "0123456789");
+  if (end == text || end - text > DIGITS_MOST)
     return NULL;
-  char *end;
-  errno = 0;
-  const int64_t number = strtoll(text, &end, 10);
+  const int64_t number = strtoll(text, NULL, 10);
   const int64_t unit = *end == 'K' ? 1 << 10 : *end == 'M' ? 1 << 20 : *end == 'G' ? 1 << 30 : 1;
   end += unit > 1;
-  if (errno || number < 1 || number > SIZE_MOST / unit || !strchr(ends, *end))
+  if (number < 1 || number > SIZE_MOST / unit || !strchr(ends, *end))
     return NULL;
   *bytes = number * unit;
   return end;

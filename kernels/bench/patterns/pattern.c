@@ -18,6 +18,8 @@ static const struct pattern_family *const families[] = {
     NULL};
 #undef PATTERN
 
+enum { DIGITS_MOST = 19 };
+
 static const char CONTIGUOUS[] = "contiguous";
 
 /* Reads "name=value" of the given length into its place in values. */
@@ -29,11 +31,12 @@ static int parse_parameter(const struct pattern_parameter *parameters, int count
     if (strlen(parameter->name) != (size_t)(equals - text) ||
         strncmp(parameter->name, text, (size_t)(equals - text)) != 0)
       continue;
-    char *end;
+    const char *const number = equals + 1;
+    const size_t digits = strspn(number, "0123456789");
     errno = 0;
-    values[i] = strtoll(equals + 1, &end, 10);
-    if (end != text + length || end == equals + 1 || errno || values[i] < parameter->least ||
-        values[i] > parameter->most)
+    values[i] = strtoll(number, NULL, 10);
+    if (number + digits != text + length || digits == 0 || digits > DIGITS_MOST || errno ||
+        values[i] < parameter->least || values[i] > parameter->most)
       return failure_set("%s must be an integer from %lld to %lld", parameter->name,
                          (long long)parameter->least, (long long)parameter->most);
     if (given[i])

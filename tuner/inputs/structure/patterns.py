@@ -9,6 +9,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,16 @@ from tuner.inputs.structure.halo import Halo
 _Messages = dict[tuple[int, int], list[int]]
 """The items of each message, by sender and receiver; items of a rank are numbered from 0."""
 
-_MOST_EDGE = 512  # of a stencil, as in the bench
 _WORD = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
+
+
+class _Parameter(NamedTuple):
+    """A parameter with the bounds that it has in the bench."""
+
+    standard: int
+    least: int
+    most: int
 
 
 class PatternError(SwitchpointError):
@@ -29,17 +37,24 @@ class PatternError(SwitchpointError):
 
 def pattern(spec: str, procs: int) -> Halo:
     """Return the messages of a pattern on `procs` processes. Raises PatternError."""
-    family, _, text = spec.partition(":")
+    family, colon, text = spec.partition(":")
     if family not in _FAMILIES:
         raise PatternError(
             f"{spec}: available patterns are {', '.join(_FAMILIES)}, and matrix:FILE"
         )
-    make, values = _FAMILIES[family][0], dict(_FAMILIES[family][1])
-    for word in filter(None, text.split(",")):
-        found = re.fullmatch(r"(\w+)=(\d{1,18})", word)
-        if not found or found[1] not in values:
-            raise PatternError(f"{spec}: {word} is none of {', '.join(values)} with a number")
-        values[found[1]] = int(found[2])
+    make, parameters = _FAMILIES[family]
+    given: dict[str, int] = {}
+    for word in text.split(",") if colon else []:
+        name, _, number = word.partition("=")
+        if name not in parameters or not re.fullmatch("[0-9]{1,19}", number):
+            raise PatternError(f"{spec}: {word} is none of {', '.join(parameters)} with a number")
+        if name in given or not parameters[name].least <= int(number) <= parameters[name].most:
+            bounds = ", ".join(
+                f"{each} {its.least} to {its.most}" for each, its in parameters.items()
+            )
+            raise PatternError(f"{spec}: give each once, {bounds.replace(' ', ' is ', 1)}")
+        given[name] = int(number)
+    values = {name: given.get(name, of.standard) for name, of in parameters.items()}
     return _halo(make(spec, procs, **values), procs)
 
 
@@ -73,8 +88,6 @@ def _random(spec: str, procs: int, degree: int, seed: int) -> _Messages:
 
 
 def _hub(spec: str, procs: int, hubs: int, seed: int) -> _Messages:
-    if hubs < 1:
-        raise PatternError(f"{spec}: at least one hub is needed")
     chosen = _Draws(seed).sample(procs, min(hubs, procs))
     messages: _Messages = {}
     for rank in range(procs):
@@ -85,10 +98,8 @@ def _hub(spec: str, procs: int, hubs: int, seed: int) -> _Messages:
 
 
 def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messages:
-    if not 1 <= dim <= 3 or points not in (2 * dim + 1, 3**dim) or not 1 <= edge <= _MOST_EDGE:
-        raise PatternError(
-            f"{spec}: dim is 1 to 3, points 2 dim + 1 or 3^dim, edge 1 to {_MOST_EDGE}"
-        )
+    if points not in (2 * dim + 1, 3**dim):
+        raise PatternError(f"{spec}: points are 2 dim + 1 or 3^dim")
     grid = _balanced(procs, dim)
     lines = [np.arange(edge) * edge ** (dim - 1 - axis) for axis in range(dim)]
     steps = [
@@ -157,8 +168,16 @@ def _hash_pair(a: int, b: int) -> int:
     return _mix((_mix((a + _STEP) & _WORD) + b) & _WORD)
 
 
-_FAMILIES: dict[str, tuple[Callable[..., _Messages], dict[str, int]]] = {
-    "random": (_random, {"degree": 6, "seed": 1}),
-    "hub": (_hub, {"hubs": 4, "seed": 1}),
-    "stencil": (_stencil, {"dim": 3, "points": 27, "edge": 4}),
+_SEED = _Parameter(1, 0, 2**63 - 1)
+_FAMILIES: dict[str, tuple[Callable[..., _Messages], dict[str, _Parameter]]] = {
+    "random": (_random, {"degree": _Parameter(6, 0, 2**31 - 1), "seed": _SEED}),
+    "hub": (_hub, {"hubs": _Parameter(4, 1, 2**31 - 1), "seed": _SEED}),
+    "stencil": (
+        _stencil,
+        {
+            "dim": _Parameter(3, 1, 3),
+            "points": _Parameter(27, 3, 27),
+            "edge": _Parameter(4, 1, 512),
+        },
+    ),
 }
