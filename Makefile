@@ -17,7 +17,7 @@ bench: .venv/ready-test     # how fast it all is, beside its bars: build/bench; 
 nightly: .venv/ready-check  # the long runs, three hours at most; goes on where it ended
 	.ci/nightly
 
-endurance: .venv/ready-test # every method millions of times; half a day, or SHARE=0.01 of it; goes on where it ended
+endurance: .venv/ready-check # methods and parsers millions of times; a day, or SHARE=0.01 of it; goes on where it ended
 	python -m tests.endurance --share $(or $(SHARE),1)
 
 serve: .venv/ready-run      # the dashboard

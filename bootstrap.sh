@@ -10,7 +10,7 @@ fail() { echo "bootstrap: $*" >&2; exit 1; }
 case $goal in
   run) extras='' ready='run' ;;
   test) extras='[test]' ready='run test' ;;
-  check) extras='[test,check,partition,site]' ready='run test check' ;;
+  check) extras='[test,check,fuzzing,partition,site]' ready='run test check' ;;
   *) fail "unknown goal '$goal': run, test or check" ;;
 esac
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||

@@ -1,7 +1,8 @@
 """Methods executed as often as in years of production, and commands that fail or end at any point.
 
-Every payload is checked. Results are kept as those of `make nightly`, so a second start goes on. A
-share of the executions takes the same share of the time: all of them take half a day on two cores.
+Every payload is checked. Parsers are given a hundred million inputs. Results are kept as those of
+`make nightly`, so a second start goes on. A share of the executions takes the same share of the
+time: all of them take half a day on two cores, and a day with the inputs.
 Run from the checkout: python -m tests.endurance [--share 0.01] [PART...]
 """
 
@@ -9,8 +10,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tests import kills
+from tests.fuzzing.__main__ import TARGETS, lacking
 from tests.kernels.conftest import build_kernels
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
 from tuner.domain.operations import COLLECTIVES, sized
@@ -32,12 +35,18 @@ FAULTS = NightPart(
 
 
 def find_parts(share: float) -> Iterator[NightPart]:
-    """Yield faults, a crowd, the kills of each command, and soaks by MPI, ranks and operation."""
+    """Yield faults, a crowd, kills of each command, parsers, and soaks by MPI, ranks and operation.
+
+    Parsers for which this machine has no compiler or library are optional.
+    """
     yield FAULTS
     yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")
     for name in kills.COMMANDS:
         count = max(1, round(share * KILLS))
         yield from_tests(f"kills-{name}", "kills", f"--kills={count}", name)
+    for target in TARGETS:
+        part = from_tests(f"fuzzing-{target}", "fuzzing", f"--share={share}", target)
+        yield replace(part, is_optional=bool(lacking(target)))
     for mpi in find_mpis():
         for procs in PROCS:
             for operation in EXECUTIONS:

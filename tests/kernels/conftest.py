@@ -74,7 +74,7 @@ class Kernels:
 
 
 @cache  # a build without anything to do takes two seconds
-def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
+def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str, target: str = "all") -> Path:
     """Configure with CMake options and build; return the build directory of that purpose."""
     build = build_root() / f"{purpose}-{mpi.name}-{mpi.version}"
     configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options]
@@ -82,7 +82,7 @@ def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str) -> Path:
     build.mkdir(parents=True, exist_ok=True)
     with (build / "lock").open("w") as lock:  # against other test processes
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _run_all(configure, ["cmake", "--build", str(build), "--parallel", "2"])
+        _run_all(configure, ["cmake", "--build", str(build), "--parallel", "2", "--target", target])
     return build
 
 

@@ -1,0 +1,1 @@
+"""Inputs of any bytes for every parser, in C and in Python; docs/reference/reliability.md."""
