@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.machine.sites.schedulers import LSF, SLURM, SchedulerError, ask
+from tuner.machine.sites.schedulers import LSF, ODD, SLURM, SchedulerError, ask
 
 _SLURM_STATES = {
     "BOOT_FAIL": "lost a node",
@@ -67,7 +67,7 @@ def pending(scheduler: str, place: Path) -> str:
     find = _PENDING.get(scheduler)
     try:
         jobs = find() if find else []
-    except (SchedulerError, LookupError, TypeError, ValueError):
+    except (SchedulerError, *ODD):
         return ""  # progress is shown without it
     below = (job for job in jobs if Path(job.directory).is_relative_to(place))
     return str(next(below, ""))
@@ -80,7 +80,7 @@ def ending(scheduler: str, job: str, output: str) -> str:
     find = _ENDINGS.get(scheduler)
     try:
         how, why = find(job) if find else ("", "")
-    except (SchedulerError, LookupError, TypeError, ValueError):
+    except (SchedulerError, *ODD):
         how = why = ""  # it may have forgotten the job
     said = _meaning(written) or how or _meaning(why)
     reasons = "; ".join(dict.fromkeys(filter(None, (why, written))))

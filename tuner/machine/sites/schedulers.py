@@ -19,6 +19,10 @@ LSF = ("lsf-span", "lsf")
 """LSF by ReFrame's names: any, and with CSM."""
 
 
+ODD = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""The errors of parsing an answer of another form."""
+
+
 class SchedulerError(SwitchpointError):
     """Error raised when a scheduler's answer is missing or unknown; it names the command."""
 
@@ -60,7 +64,7 @@ class Scheduler:
         """Return the partitions. Raise SchedulerError for a missing or unknown answer."""
         try:
             return self.ask()
-        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        except ODD as error:
             asked = ", ".join(self.commands)
             reason = f"{type(error).__name__}: {error}"
             raise SchedulerError(
