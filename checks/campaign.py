@@ -27,6 +27,7 @@ from checks import scales
 from checks.kernels import build_kernels
 from checks.performance import medians_us
 from tuner.campaign.plans import MOST_BATCHES
+from tuner.campaign.times import BEYOND_S
 from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS, sized
 from tuner.inputs.matrices.gallery import write_matrix
@@ -144,7 +145,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     @property
     def launch_limit_s(self) -> float:
         """Return the time limit of a launch, in seconds of this machine."""
-        return self.budget_s + 30
+        return self.budget_s + BEYOND_S
 
     @run_before("run")
     def set_command(self):
@@ -156,7 +157,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         # What a killed session left here is of no use.
         self.prerun_cmds = [f"rm -f {' '.join(raw_files)}"]
         self.executable = shlex.quote(str(self.program))
-        pattern = self.write_pattern()
+        pattern = self.written(self.pattern)
         commands = []
         for numbers in self.starts:
             words = [self.command]
@@ -251,11 +252,11 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.job.launcher.command = lambda job: command
         return start
 
-    def write_pattern(self) -> str:
-        """Return the pattern as swpbench takes it; write a matrix into the stage directory."""
-        kind, _, name = self.pattern.partition(":")
+    def written(self, pattern: str) -> str:
+        """Return a pattern as swpbench takes it; write a matrix into the stage directory."""
+        kind, _, name = pattern.partition(":")
         if kind != "matrix":
-            return self.pattern
+            return pattern
         return f"matrix:{write_matrix(name, Path(self.stagedir)).name}"
 
     def ended_by_itself(self):

@@ -1,7 +1,7 @@
 """The unfinished launches of a plan (tuner/campaign/plans.py).
 
 Where no queue forbids it, a job for each system and environment decides between its launches;
-elsewhere a job for each case makes those of one batch.
+elsewhere the launches of a batch are dealt over jobs.
 """
 
 import os
@@ -26,7 +26,7 @@ if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
     from tuner.campaign import looks, racing
     from tuner.campaign import planned as planning
-    from tuner.campaign.plans import RAW_NAME
+    from tuner.campaign.plans import RAW_NAME, dealt
 
     plan = order.PLANS.load(Path(PLAN))
     tasks = planning.remaining(plan)
@@ -60,24 +60,24 @@ if PLAN := os.environ.get(order.PLAN):
             return {off.VARIABLE: " ".join(listed).strip()} if case.failed else {}
 
     if not plan.in_job:
+        jobs = dealt(plan, tasks)
 
         @rfm.simple_test
         class planned(PlannedCheck):
-            """The launches of a case in a batch."""
+            """Launches of several cases in a batch; the first is shown for all."""
 
             descr = "planned launches"
-            case = parameter(sorted({task.case for task in tasks}), loggable=True)
+            number = parameter(range(len(jobs)), loggable=True)
 
             @run_after("init")
             def find_tasks(self):
-                """Set the case and its launches from the plan."""
-                case = plan.cases[self.case]
-                self.valid_systems = [case.system]
-                self.valid_prog_environs = [case.environment]
+                """Set the launches, and what they share, from the plan."""
+                self.tasks = {task.number: task for task in jobs[self.number]}
+                case = plan.cases[jobs[self.number][0].case]
+                self.valid_systems, self.valid_prog_environs = [case.system], [case.environment]
                 self.set_case(case)
-                self.tasks = {task.number: task for task in tasks if task.case == self.case}
                 self.launches = len(self.tasks)
-                self.budget_s = max(task.budget_s for task in self.tasks.values())
+                self.budget_s = sum(task.budget_s for task in jobs[self.number]) / self.launches
                 self.env_vars |= {
                     name: shlex.quote(value) for name, value in self.switched_off(case).items()
                 }
@@ -88,7 +88,10 @@ if PLAN := os.environ.get(order.PLAN):
 
             def measured_options(self, number, pattern):
                 """Return the options of the plan for one launch."""
-                return {"--op": self.operation, "--pattern": pattern} | self.tasks[number].options
+                task = self.tasks[number]
+                case = plan.cases[task.case]
+                measured = {"--op": case.operation, "--pattern": self.written(case.pattern)}
+                return measured | task.options
 
     else:
 
@@ -150,7 +153,7 @@ if PLAN := os.environ.get(order.PLAN):
                     argv_prefix=shlex.split(self.job.launcher.run_command(self.job)),
                     env=start.env | self.switched_off(case),
                 )
-                options = {"--op": self.operation, "--pattern": self.write_pattern()}
+                options = {"--op": self.operation, "--pattern": self.written(case.pattern)}
                 limit_s = self.launch_limit_s - self.budget_s
                 return racing.Start(launcher, self.with_common(options), limit_s)
 

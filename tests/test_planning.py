@@ -21,7 +21,16 @@ from tuner.campaign.planning import (
     look_s,
     next_batch,
 )
-from tuner.campaign.plans import FIRST_SHARE, LAST_SHARE, MOST_LAUNCHES, RACE_SHARE, RacePlan, Task
+from tuner.campaign.plans import (
+    FIRST_SHARE,
+    LAST_SHARE,
+    MOST_JOB_S,
+    MOST_LAUNCHES,
+    RACE_SHARE,
+    RacePlan,
+    Task,
+    dealt,
+)
 from tuner.campaign.races import Measured
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.cases import Place
@@ -488,3 +497,27 @@ def test_variances_between_allocations_count_in_races(tmp_path: Path) -> None:
     assert batch.progress == f"{batch.settled} of {batch.sizes} sizes settled, {here}"
     jobs = {launch: replace(its, allocation=str(its.launch)) for launch, its in headers.items()}
     assert known(plan, replace(measured(cells), headers=jobs)).settled <= batch.settled
+
+
+def test_jobs_of_a_queue_have_all_cases_and_a_case_meets_several(tmp_path: Path) -> None:
+    plan = of_sizes(MACHINE.plan(procs=(2, 4), patterns=3))
+    plan.in_job = False
+    measure(MACHINE, plan, tmp_path, batches=2)
+    look, race = (dealt(plan, batch.tasks) for batch in plan.batches)
+    assert [[task.case for task in job] for job in look] == [[0, 1, 2], [3, 4, 5]]
+    for job in race:
+        cases = [task.case for task in job]
+        assert len(cases) == len(set(cases))
+        assert len({plan.cases[case].procs for case in cases}) == 1
+        assert len(cases) == 3
+    met = Counter(task.case for job in race for task in job)
+    assert set(met.values()) == {3}
+    assert sorted(task.number for job in race for task in job) == [
+        task.number for task in plan.batches[1].tasks
+    ]
+    long = [replace(task, budget_s=MOST_JOB_S / 2) for task in plan.batches[0].tasks]
+    assert [len(job) for job in dealt(plan, long)] == [1] * 6
+    plan.cases[1] = replace(plan.cases[1], failed=["nap"])
+    assert [[task.case for task in job] for job in dealt(plan, plan.batches[0].tasks)] == [
+        *([0, 2], [1], [3, 4, 5])
+    ]

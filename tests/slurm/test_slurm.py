@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,12 @@ from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 from tuner.machine.sites import schedulers
 from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors
+from tuner.rawfile import reading
 from tuner.store.store import Store
 
 pytestmark = pytest.mark.check
 
-LAUNCHES = [0, 1, 2]  # a first look, and a batch of two
+LAUNCHES = [0, 1]  # a first look, and a batch of one
 END_S = 600.0  # far beyond what any of this takes, on a busy machine too
 
 HELD = """\
@@ -110,14 +112,19 @@ class SlurmCampaign:
             text=True,
         )
 
-    def measure(self) -> subprocess.Popen[str]:
-        """Starts the campaign."""
+    def measure(
+        self,
+        name: str = "^discovery%scale=2_nodes%pattern=random",
+        launches: int = len(LAUNCHES),
+        **other: str | Path,
+    ) -> subprocess.Popen[str]:
+        """Starts the campaign, or one of other checks or with other variables."""
         variables = {"methods": "pex;nbx", "sizes": "8", "swpbench": self.place / "swpbench"}
         return self.start(
             *("run", f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=5"),
-            *("--launches=3", "--", "--name=^discovery%scale=2_nodes%pattern=random"),
+            *(f"--launches={launches}", "--require-soak=0", "--", f"--name={name}"),
             *("-J", "comment=m42"),
-            *(f"--setvar={name}={value}" for name, value in variables.items()),
+            *(f"--setvar={name}={value}" for name, value in (variables | other).items()),
         )
 
     def measure_held(self, launch: int) -> tuple[Path, subprocess.Popen[str]]:
@@ -184,6 +191,22 @@ def test_ranks_are_started_by_either_launcher(campaign, mpi, launcher):
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["procs"], header["nodes"]) == ("box:cpu", 4, 2)
         assert header["allocation"].isdigit()
+
+
+@pytest.mark.nightly
+def test_cases_meet_the_same_allocations_and_their_methods_several(campaign):
+    made = campaign()
+    name = "^exchange%scale=2_nodes%pattern=(random|hub)"
+    said, _ = made.measure(name, launches=4, methods="direct;neighbor").communicate(timeout=END_S)
+    met: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in made.raw_files():
+        raw = reading.read(path)
+        for cell in raw.cases:
+            met[raw.header.pattern, cell.method].append(raw.header.allocation)
+    assert {method for _, method in met} == {"direct", "neighbor"}, said
+    assert len({pattern for pattern, _ in met}) == 2
+    (allocations,) = {tuple(sorted(of)) for of in met.values()}
+    assert len({*allocations}) == len(allocations) >= 3
 
 
 def test_choices_are_judged_by_jobs(campaign):
@@ -287,7 +310,7 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     assert running.returncode == 1, said
     (error,) = [line for line in said.splitlines() if line.startswith("Error: ")]
     assert error.startswith(f"Error: job {job} {how}")
-    (partial,) = re.findall(r"campaign (\w+) is partial: 0 of 2 launches", said)
+    (partial,) = re.findall(r"campaign (\w+) is partial: 0 of 1 launches", said)
     assert made.stored() == [0]
 
     recover(cluster)

@@ -5,11 +5,12 @@ input or output.
 """
 
 import math
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuner.campaign.times import SESSION_S, SOAKS_S
+from tuner.campaign.times import BEYOND_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import SOAKS_SHARE, START_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, alone
 
@@ -24,6 +25,9 @@ RACE_SHARE = 0.95
 
 MOST_BATCHES = 4
 """Most batches of jobs, where a site's configuration says nothing."""
+
+MOST_JOB_S = 900.0
+"""The time limit of a job with several launches, at most, in seconds."""
 
 RAW_NAME = "planned"
 """The part of a raw file's name before the number of its launch."""
@@ -113,6 +117,11 @@ class Task:
     def methods(self) -> list[str]:
         """Return the methods of all races; none stands for all."""
         return sorted({method for race in self.races for method in race.methods})
+
+    @property
+    def limit_s(self) -> float:
+        """Return the time that a job's limit grants the launch."""
+        return self.budget_s + BEYOND_S
 
     @property
     def raw_name(self) -> str:
@@ -259,6 +268,24 @@ class RacePlan:
     def left_s(self, turn: Turn) -> float:
         """Return the time that a turn has left."""
         return turn.share * (self.budget_s - self.soaks_s) - self.spent_s
+
+
+def dealt(plan: RacePlan, tasks: Sequence[Task]) -> list[list[Task]]:
+    """Return the launches of a batch by jobs, each of which has launches of several cases.
+
+    A job has one launch of a case, so that the cases of a batch meet the same allocations, and each
+    of them several. Its launches have the same processes, and leave out the same failed methods.
+    """
+    jobs: dict[tuple[object, ...], list[list[Task]]] = defaultdict(list)
+    launch_of = Counter[int]()
+    for task in tasks:
+        case = plan.cases[task.case]
+        alike = jobs[case.place, case.procs, case.ppn, tuple(case.failed), launch_of[task.case]]
+        launch_of[task.case] += 1
+        if not alike or sum(its.limit_s for its in alike[-1]) + task.limit_s > MOST_JOB_S:
+            alike.append([])
+        alike[-1].append(task)
+    return [job for alike in jobs.values() for job in alike]
 
 
 def octaves(operation: str, pattern: str) -> list[int]:
