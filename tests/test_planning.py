@@ -321,12 +321,14 @@ def test_a_queue_has_so_many_batches_and_no_more(tmp_path: Path) -> None:
     assert [len(batch.tasks) for batch in plan.batches] == [1, 3]
 
 
-def test_sizes_that_were_asked_for_are_measured() -> None:
+def test_what_was_asked_for_is_measured_beside_the_default() -> None:
     plan = MACHINE.plan(procs=(2,))
-    plan.cases = [replace(plan.cases[0], sizes=[8, 1024, 8192, 65536])]
+    asked = replace(plan.cases[0], sizes=[8, 1024, 8192, 65536], methods=["neighbor"])
+    plan.cases = [asked]
     batch = next_batch(plan, plan.turns[0], Measured())
     assert batch is not None
     assert batch.tasks[0].sizes == [8, 1024, 8192, 65536]
+    assert batch.tasks[0].methods == ["direct", "neighbor"]
 
 
 def test_a_file_that_is_no_plan_is_told(tmp_path: Path) -> None:

@@ -192,12 +192,13 @@ def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | No
 
     known: those that other campaigns knew; None if they did not measure the case.
     """
+    default = DEFAULT_METHODS[case.operation]
     if known is None:
-        return case.methods
+        return case.methods and sorted({default, *case.methods})
     families = {method.partition(":")[0] for method in known}
     wanted = case.methods or case.offered
     if missing := [name for name in wanted if name not in known and name not in families]:
-        return sorted({DEFAULT_METHODS[case.operation], *missing})
+        return sorted({default, *missing})
     return None
 
 
