@@ -62,6 +62,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     campaign = variable(str, value=STARTED, loggable=True)
     methods = variable(str, value="all", loggable=True)
     sizes = variable(str, value="")
+    # Before each sample: warm, as the last one left them, or cold.
+    cache = variable(str, value="warm", loggable=True)
     # Replaces the program that the fixture installs.
     swpbench = variable(str, value="")
     # Few launches settle large differences; six settle most sizes.
@@ -216,6 +218,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         return {
             "--op": self.operation,
             "--methods": self.methods,
+            "--cache": self.cache if self.command == "run" else "",
             "--pattern": pattern,
             "--sizes": sized(
                 self.operation, self.sizes or default_sizes(self.operation, self.pattern)

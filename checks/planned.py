@@ -45,6 +45,11 @@ if PLAN := os.environ.get(order.PLAN):
             self.scale = case.scale
             self.num_tasks, self.num_tasks_per_node = case.procs, case.ppn
 
+        def options_of(self, case):
+            """Return swpbench's options that all launches of a case share."""
+            own = {"--op": case.operation, "--pattern": self.written(case.pattern)}
+            return own | {"--cache": case.cache}
+
         def layout(self, cores, extras):
             """Return the layout of the plan."""
             return ScaleLayout(self.num_tasks // self.num_tasks_per_node, self.num_tasks_per_node)
@@ -89,9 +94,7 @@ if PLAN := os.environ.get(order.PLAN):
             def measured_options(self, number, pattern):
                 """Return the options of the plan for one launch."""
                 task = self.tasks[number]
-                case = plan.cases[task.case]
-                measured = {"--op": case.operation, "--pattern": self.written(case.pattern)}
-                return measured | task.options
+                return self.options_of(plan.cases[task.case]) | task.options
 
     else:
 
@@ -153,9 +156,8 @@ if PLAN := os.environ.get(order.PLAN):
                     argv_prefix=shlex.split(self.job.launcher.run_command(self.job)),
                     env=start.env | self.switched_off(case),
                 )
-                options = {"--op": self.operation, "--pattern": self.written(case.pattern)}
                 limit_s = self.launch_limit_s - self.budget_s
-                return racing.Start(launcher, self.with_common(options), limit_s)
+                return racing.Start(launcher, self.with_common(self.options_of(case)), limit_s)
 
             @sanity_function
             def launches_are_right(self):

@@ -15,7 +15,7 @@ from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, octaves
 from tuner.campaign.races import Measured
 from tuner.campaign.times import LEAST_BUDGET_S
-from tuner.domain.cases import STAGGERED
+from tuner.domain.cases import COLD, STAGGERED
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
@@ -69,7 +69,7 @@ class SyntheticMachine:
             launch_noise=self.launch_noise,
             drift=self.drift,
             heavy_tails=self.heavy_tails,
-            sync="window" + STAGGERED * task.staggered,
+            sync="window" + COLD * (case.cache == "cold") + STAGGERED * task.staggered,
         )
         random = np.random.default_rng((self.seed, task.number))
         # Each has its own class: patterns are not decided together.

@@ -281,6 +281,7 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     ("sync", "mark", "words"),
     [
         ("hca", "(h)", "(h) started together by synchronised clocks"),
+        ("window-cold", "(c)", "(c) with cold caches"),
         ("barrier", "(b)", "(b) started by barriers"),
     ],
 )

@@ -112,6 +112,12 @@ HERE = point("neighbor", 64, status="faster in this allocation")
             {"disturbed": 0.5},
             "measure again while nothing else runs: `switchpoint run --environment mpich`",
         ),
+        (
+            [OPEN._replace(case=OPEN.case._replace(sync="window-cold"))],
+            {},
+            "settle 1 open size (about 30 s more): "
+            "`switchpoint run --environment mpich -- --setvar cache=cold`",
+        ),
         ([OPEN], {"borrowed_for": "here"}, "measure the system itself: `switchpoint run`"),
     ],
 )

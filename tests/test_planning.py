@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.synthetic_plan import SyntheticMachine, cells_of, measure, measured, next_of_all
+from tuner.campaign import planned
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
     FIRST_LOOK,
@@ -475,6 +476,17 @@ def test_what_a_table_does_not_pool_is_looked_at_anew(tmp_path: Path) -> None:
     asked = next_of_all(further(first, methods=["neighbor", "direct", "other"]), cells)
     assert asked is not None
     assert [task.methods for task in asked.tasks] == [["direct", "other"]]
+
+
+def test_cold_caches_are_raced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    first = of_sizes(MACHINE.plan(procs=(4,)))
+    measure(MACHINE, first, tmp_path, batches=1)
+    assert planned.known(further(first)).cells
+    cold = further(first, cache="cold")
+    assert not planned.known(cold).cells
+    measure(MACHINE, cold, tmp_path, batches=1)
+    assert {cell.key.case.sync for cell in planned.known(cold).cells} == {"window-cold"}
 
 
 def test_methods_that_may_not_race_any_more_do_not(tmp_path: Path) -> None:

@@ -245,6 +245,7 @@ def test_layouts_are_decided_by_themselves() -> None:
         ({"oversubscribed": True}, {"oversubscribed": False}),
         ({"sync": "barrier"}, {"sync": "hca"}),
         ({"sync": "hca"}, {"sync": "window"}),
+        ({"sync": "window-cold"}, {"sync": "barrier"}),
     ],
 )
 def test_schemes_are_never_mixed(worse: dict[str, Any], better: dict[str, Any]) -> None:

@@ -165,6 +165,15 @@ static int set_arrival(struct command_line *line, const char *value) {
   return 0;
 }
 
+static int set_cache(struct command_line *line, const char *value) {
+  line->options.cold = strcmp(value, "cold") == 0;
+  if (!line->options.cold && strcmp(value, "warm") != 0)
+    return failure_set("--cache \"%s\": write warm or cold", value);
+  if (line->options.cold && SWP_SIMULATED)
+    return failure_set("--cache cold: not in a simulation, which has no caches");
+  return 0;
+}
+
 static int set_proof(struct command_line *line, const char *value) {
   line->options.proved = strcmp(value, "earlier") == 0;
   if (!line->options.proved && strcmp(value, "here") != 0)
@@ -201,6 +210,8 @@ static const struct bench_option OPTIONS[] = {
      MEASURES, 0, .set = set_sync},
     {"--arrival", "together|staggered|SECONDS", "ranks first wait a random part of an execution, or of this",
      RUN, 0, .set = set_arrival},
+    {"--cache", "warm|cold", "caches before each sample: as the last one left them, or filled (warm)", RUN, 0,
+     .set = set_cache},
     {"--ppn", "N", "virtual nodes of N ranks (real nodes)", METHODS, 0, .set = set_ppn},
     {"--placement", "block|cyclic", "placement of ranks on virtual nodes (block)", METHODS, 0,
      .set = set_placement},

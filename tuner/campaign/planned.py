@@ -24,6 +24,7 @@ from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
 from tuner.campaign.plans import (
     MOST_BATCHES,
     RAW_NAME,
+    WARM,
     Budget,
     Group,
     PlannedCase,
@@ -82,6 +83,7 @@ class PlannedCampaign:
                 failed.get((names[job.system], job.environment, job.operation), []),
                 _methods(job),
                 job.oversubscribed,
+                cache=job.cache,
             )
             for job in jobs
         ]
@@ -343,6 +345,8 @@ def known(plan: RacePlan) -> Measured:
             earlier = counts.drop(plan.campaign, errors="ignore")
             cells += _earlier(path, system, frozenset(earlier.items()))
             cells += store.contents(system, campaign=plan.campaign)
+    is_cold = any(case.cache != WARM for case in plan.cases)
+    cells = [cell for cell in cells if cell.key.case.cold == is_cold]
     campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
     return Measured(cells, headers, places, _considered(campaigns), _baseline(places))
 

@@ -66,6 +66,7 @@ class Job:
     skipped_because: str
     sizes: str = ""  # swpbench's option; the check's own where it is empty
     methods: str = "all"
+    cache: str = "warm"  # before each sample
     oversubscribed: bool = False
     races: bool = False
     batches: int = 0  # of a race, at most; 0: one job decides between its launches
@@ -329,6 +330,7 @@ def _job(case: dict[str, Any]) -> Job:
         skipped_because=case["skipped_because"],
         sizes=case["sizes"],
         methods=case["methods"],
+        cache=case["cache"],
         oversubscribed=case["oversubscribed"],
         races=case["races"],
         batches=case["batches"],

@@ -22,6 +22,9 @@ class Place(NamedTuple):
     mavg: float = -1.0
 
 
+COLD = "-cold"
+"""Part of `sync` where the caches were filled with other memory before each sample."""
+
 STAGGERED = "-staggered"
 """The end of `sync` where ranks did not start together, but up to an execution's time apart."""
 
@@ -40,6 +43,11 @@ class Case(NamedTuple):
     def staggered(self) -> bool:
         """Return whether ranks arrived apart."""
         return self.sync.endswith(STAGGERED)
+
+    @property
+    def cold(self) -> bool:
+        """Return whether caches were cold."""
+        return self.sync.removesuffix(STAGGERED).endswith(COLD)
 
     @property
     def place(self) -> Place:

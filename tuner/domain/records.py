@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.domain.cases import STAGGERED, CellKey
+from tuner.domain.cases import COLD, STAGGERED, CellKey
 from tuner.files import CONTROL
 
 NAME = rf"[^{CONTROL}<>/.][^{CONTROL}<>/]{{0,199}}"
@@ -19,7 +19,7 @@ NAME = rf"[^{CONTROL}<>/.][^{CONTROL}<>/]{{0,199}}"
 PATTERN_SPEC = rf"[a-z][^{CONTROL}<>]{{0,300}}"
 """A pattern; that of a matrix has the name of a file, which may hold spaces."""
 
-SYNC = rf"[a-z]{{1,10}}({STAGGERED})?"
+SYNC = rf"[a-z]{{1,10}}({COLD})?({STAGGERED})?"
 
 
 @dataclass(frozen=True, slots=True)

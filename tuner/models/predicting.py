@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tuner.domain.cases import STAGGERED
+from tuner.domain.cases import COLD, STAGGERED
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.inputs.matrices.market import Pattern, read_pattern
@@ -91,11 +91,11 @@ def _rows(path: Path) -> Pattern:
 def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
     """Yield the model's predictions for the cells of `Store.cells`, case by case.
 
-    Operations without formulas, products, and ranks that arrived apart are left out.
+    Operations without formulas, products, cold caches and ranks that arrived apart are left out.
     """
     for _, rows in cells.groupby(_CASE):
         fields = rows.iloc[0].to_dict()
-        if fields["operation"] not in OPERATIONS or fields["sync"].endswith(STAGGERED):
+        if fields["operation"] not in OPERATIONS or fields["sync"].endswith((COLD, STAGGERED)):
             continue
         case = PatternCase(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
         keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)

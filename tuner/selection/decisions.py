@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from tuner.domain.cases import STAGGERED, Place
+from tuner.domain.cases import COLD, STAGGERED, Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import AUTO, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import Cell
@@ -263,14 +263,14 @@ def _by_size(cells: Sequence[Cell], trust: Trust) -> dict[tuple[Place, int], dic
 def _one_scheme(cells: list[Cell]) -> list[Cell]:
     """Return the cells of the best scheme, as samples of different schemes are not comparable.
 
-    Schemes with enough cores come first, then those with common starts.
+    Schemes with enough cores come first, then those with warm caches, then with common starts.
     """
     preferred = ["window", "hca"]
 
-    def scheme(cell: Cell) -> tuple[bool, int, str]:
-        sync = cell.key.case.sync.removesuffix(STAGGERED)
+    def scheme(cell: Cell) -> tuple[bool, bool, int, str]:
+        sync = cell.key.case.sync.removesuffix(STAGGERED).removesuffix(COLD)
         rank = preferred.index(sync) if sync in preferred else len(preferred)
-        return cell.key.case.layout.oversubscribed, rank, sync
+        return cell.key.case.layout.oversubscribed, cell.key.case.cold, rank, sync
 
     best = min(map(scheme, cells))
     return [cell for cell in cells if scheme(cell) == best]

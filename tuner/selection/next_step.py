@@ -73,6 +73,8 @@ def next_step(table: Table) -> NextStep:
     if its.borrowed_for:
         return NextStep("Measure the system itself.", ["switchpoint run"])
     again = measuring(its.name, its.environment, its.cpu_model, settled.more_s)
+    if any(point.case.cold for point in table.points):
+        again[-1] += " -- --setvar cache=cold"
     of_system = f"--system {quote(its.system)}"
     statuses = {point.status for point in table.points}
     if trust.state(its.disturbed, its.noisy) == trust.CONTAMINATED:

@@ -23,6 +23,7 @@ static int try_size(struct session *session, int64_t size_bytes, int64_t *round_
                         .sync = &session->launch.sync,
                         .workload = &workload,
                         .contenders = &contender,
+                        .filler = session->filler,
                         .count = 1};
   *round_ns = status == 0 && contender.plan ? block_try(&block, TRIAL_ROUNDS) : 0;
   contenders_free(&contender, 1);

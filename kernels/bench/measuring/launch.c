@@ -165,8 +165,8 @@ static int write_header(const struct launch *launch) {
     json_int(&json, "sockets", launch->facts.sockets);
   json_int(&json, "seed", options->seed);
   char sync[SYNC_ROOM];
-  const char *arrival = launch->options->staggered ? "-staggered" : "";
-  snprintf(sync, sizeof sync, "%s%s", launch->sync.scheme->name, arrival);
+  snprintf(sync, sizeof sync, "%s%s%s", launch->sync.scheme->name, options->cold ? "-cold" : "",
+           options->staggered ? "-staggered" : "");
   json_string(&json, "sync", sync);
   if (options->arrival_s > 0)
     json_double(&json, "arrival_s", options->arrival_s);
@@ -180,7 +180,7 @@ static int write_header(const struct launch *launch) {
   json_double(&json, "tick_s", (double)launch->tick_ns * 1e-9);
   json_close(&json, '}');
   json_doubles(&json, "load", launch->facts.load, sizeof *launch->facts.load, 3);
-  json_string(&json, "buffers", "warm");
+  json_string(&json, "buffers", options->cold ? "cold" : "warm");
   json_double(&json, "budget_s", options->budget_s);
   if (options->proved)
     json_string(&json, "proof", "earlier");

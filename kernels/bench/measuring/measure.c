@@ -38,6 +38,7 @@ static struct observation observe(struct block *block, struct contender *contend
   struct workload *workload = block->workload;
   workload->payload.repetition++;
   workload->operation->prepare(workload);
+  cache_fill(&block->filler);
   const struct sync_start start = block->sync->scheme->start(block->sync);
   if (delay_ns > 0)
     clock_wait(start.origin_ns + delay_ns, block->team->oversubscribed);
@@ -147,7 +148,7 @@ static int run_round(struct block *block, struct round *round, bool verified) {
   return 0;
 }
 
-/* Executions too short for the clock are repeated within a sample. */
+/* Executions too short for the clock are repeated within a sample, unless only the first would be cold. */
 static void set_inner(struct block *block, const struct round *round) {
   for (int i = 0; i < block->count; i++) {
     int *inner = &block->contenders[i].inner;
@@ -195,7 +196,7 @@ static int run_rounds(struct block *block, struct round *round) {
       return -1;
   if (block->staggered)
     set_stagger(block, round);
-  else
+  else if (block->filler.size == 0)
     set_inner(block, round);
   for (int next = STOP;; block->samples++, round->number++) {
     if (block->team->rank == 0)

@@ -2,6 +2,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "cache.h"
 #include "contender.h"
 #include "sync.h"
 
@@ -22,8 +23,9 @@ struct block {
   int count;
   uint64_t seed; /* of the order within the rounds */
   int max_samples;
-  bool staggered;     /* in each round ranks begin up to stagger_ns late */
-  int64_t stagger_ns; /* 0: the time of the fastest method's execution */
+  bool staggered;             /* in each round ranks begin up to stagger_ns late */
+  int64_t stagger_ns;         /* 0: the time of the fastest method's execution */
+  struct cache_filler filler; /* read before each sample; empty: caches stay warm */
   int64_t tick_ns;
   int64_t deadline_ns; /* of rank 0's clock; INT64_MAX: none */
   int samples;         /* measured, of each contender that has a plan */

@@ -41,6 +41,7 @@ struct options {
   bool proved;      /* of run: the library's algorithms, by an earlier launch on this layout at these sizes */
   bool staggered;   /* of run: ranks arrive later by up to arrival_s */
   double arrival_s; /* 0: the time of an execution */
+  bool cold;        /* of run: caches are filled with other memory before each sample */
   bool anonymous;
   bool quiet;
 };

@@ -89,6 +89,7 @@ static int measure_size(struct session *session, struct budget *budget, int inde
                         .max_samples = max_samples,
                         .staggered = session->options->staggered,
                         .stagger_ns = (int64_t)(1e9 * session->options->arrival_s),
+                        .filler = session->filler,
                         .tick_ns = session->launch.tick_ns};
   if (status == 0)
     status = measure_block(session, budget, index, &block);

@@ -37,6 +37,8 @@ int session_prepare(struct session *session, const struct team *team, const stru
                     const char *operation) {
   *session =
       (struct session){.launch = launch_create(team, options, operation), .team = team, .options = options};
+  if (options->cold)
+    session->filler = cache_filler_create();
   struct launch *launch = &session->launch;
   if (launch_open(launch, session_enter(session, &options->races[0])) ||
       pattern_generate(team, &options->pattern, &session->pattern))
@@ -50,4 +52,5 @@ void session_free(struct session *session) {
   launch_free(&session->launch);
   pattern_free(&session->pattern);
   free(session->methods);
+  cache_filler_free(&session->filler);
 }

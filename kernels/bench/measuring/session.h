@@ -2,6 +2,7 @@
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
+#include "cache.h"
 #include "launch.h"
 
 struct session {
@@ -12,6 +13,7 @@ struct session {
   struct pattern_features features;
   struct method *methods; /* of the current race */
   int nmethods;
+  struct cache_filler filler; /* empty unless caches are to be cold */
 };
 
 /*

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 _SCHEMES = [
     ("h", "hca", "started together by synchronised clocks of several machines"),
     ("b", "barrier", "started by barriers, whose skew is part of the times"),
+    ("c", "cold", "with cold caches"),
 ]
-"""Ways to start executions together other than by one clock: mark, scheme, words."""
+"""Ways to measure other than by one clock and with warm caches: mark, word of `sync`, words."""
 
 
 class _Console(Console):
@@ -125,7 +126,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     if any(crowded):
         out.print("(o) more ranks than cores")
     for mark, scheme, words in _SCHEMES:
-        if any(rule.evidence.case.sync == scheme for rule in table.rules):
+        if any(scheme in rule.evidence.case.sync.split("-") for rule in table.rules):
             out.print(f"({mark}) {words}")
     if any(rule.inferred for rule in table.rules):
         out.print(
@@ -196,7 +197,7 @@ def _layout_text(rule: Rule, is_crowded: bool) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
     marks = " (o)" * is_crowded + " (i)" * rule.inferred
     for mark, scheme, _ in _SCHEMES:
-        marks += f" ({mark})" * (rule.evidence.case.sync == scheme)
+        marks += f" ({mark})" * (scheme in rule.evidence.case.sync.split("-"))
     return f"{nodes} x {ppn}{marks}"
 
 
