@@ -67,10 +67,10 @@ def pending(scheduler: str, place: Path) -> str:
     find = _PENDING.get(scheduler)
     try:
         jobs = find() if find else []
+        below = (job for job in jobs if Path(job.directory).is_relative_to(place))
+        return str(next(below, ""))
     except (SchedulerError, *ODD):
         return ""  # progress is shown without it
-    below = (job for job in jobs if Path(job.directory).is_relative_to(place))
-    return str(next(below, ""))
 
 
 def ending(scheduler: str, job: str, output: str) -> str:
