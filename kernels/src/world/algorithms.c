@@ -52,12 +52,14 @@ static const struct component {
      ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_SCATTER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) |
          ON(SWP_ALLGATHER),
      .at_start = true},
-    {"adapt", ON(SWP_BCAST) | ON(SWP_REDUCE)},
-    {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER)},
-    {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER)},
-    {"acoll", ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_ALLGATHER) |
-                  ON(SWP_ALLTOALL) | ON(SWP_BARRIER)},
-    {"ucc", ~0U},
+    {"adapt", ON(SWP_BCAST) | ON(SWP_REDUCE), false},
+    {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER), false},
+    {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER), false},
+    {"acoll",
+     ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_ALLGATHER) |
+         ON(SWP_ALLTOALL) | ON(SWP_BARRIER),
+     false},
+    {"ucc", ~0U, false},
 };
 
 enum {
