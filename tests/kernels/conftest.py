@@ -21,6 +21,7 @@ from tuner.machine.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 # It must not look for missing networks either: half of the time of a start.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
+os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # docs/reference/mpi-faults.md
 
 
 def finish(
