@@ -426,6 +426,16 @@ def test_what_mpich_does_not_compose_needs_no_second_file(require: Require) -> N
     assert [its.operation for its in stated_in(export(both, "ch4"))] == ["bcast"]
 
 
+def test_mpich_5_gets_no_rule_that_it_would_take_for_parts_of_operations(require: Require) -> None:
+    found = {f"{mpi.family}{mpi.major}": mpi for mpi in find_mpis()}
+    for name, rules in (("mpich4", 2), ("mpich5", 1)):
+        require(name, name in found, "this MPI is not installed")
+        apart = [rule(each, "vendor:algorithm=nb", nodes=PROCS) for each in ("bcast", "alltoall")]
+        text = export(table(BANNERS["mpich"].format(found[name].version), apart), "mpich")
+        assert len(stated_in(text)) == rules
+        assert ("bcast, 4 processes: with one process on each node" in text) == (rules == 1)
+
+
 def test_what_no_launch_proved_is_not_exported() -> None:
     proved = rule("bcast", "vendor:algorithm=binomial", None, 99)
     choices = choices_of(table("x", [proved, rule("bcast", "vendor:environment=ring", 100, None)]))

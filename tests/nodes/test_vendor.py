@@ -110,8 +110,9 @@ def cards(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Cards]:
         operations: Iterable[str],
         environment: Mapping[str, str],
         sizes: Iterable[int] = CARD_SIZES,
+        procs: int = PROCS,
     ) -> Cards:
-        start = launch(nodes, mpi, PROCS, ppn, program.place)
+        start = launch(nodes, mpi, procs, ppn, program.place)
         seen = program.see(CARDS, start, product(operations, sizes), environment)
         return {case: card_bytes(words) for case, (words,) in seen.items()}
 
@@ -120,7 +121,7 @@ def cards(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Cards]:
 
 def card_bytes(words: Iterable[str]) -> list[int]:
     sent = dict(word.split(":") for word in words)
-    return [int(sent[str(rank)]) for rank in range(PROCS)]
+    return [int(sent[str(rank)]) for rank in range(len(sent))]
 
 
 def about(sent_bytes: list[int]) -> object:
@@ -176,6 +177,23 @@ def test_mpich_goes_on_with_its_default_above_the_rules(
     small, large = (("bcast", size) for size in sizes)
     assert tuned[small] != about(default[small])
     assert tuned[large] == about(default[large])
+
+
+@pytest.mark.parametrize("mpi", by_day(["mpich4"], ["mpich5"]), indirect=True)
+def test_parts_of_what_mpich_composes_are_its_own(
+    mpi: Mpi, cards: Callable[..., Cards], tmp_path: Path
+) -> None:
+    """That of eight processes on four nodes has a part of four, as many as the rule is for."""
+    chosen = rule("bcast", "vendor:algorithm=scatter_ring_allgather", procs=4, nodes=2)
+    of = table(BANNERS["mpich"].format(mpi.version), [chosen])
+    loaded = loading(of, ("mpich", "ch4"), tmp_path)
+    key = "bcast", CARD_SIZES[-1]
+    for procs, is_ruled in ((4, True), (8, False)):
+        default, tuned = (
+            cards(2, ["bcast"], environment, CARD_SIZES[-1:], procs)[key]
+            for environment in ({}, loaded)
+        )
+        assert (tuned == about(default)) != is_ruled, procs
 
 
 @pytest.mark.parametrize(

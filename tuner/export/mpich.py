@@ -18,6 +18,7 @@ from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import installation, mpich_selections, version_for
 from tuner.export.text import render
+from tuner.machine.mpi import Mpi
 from tuner.models.system import SystemModel
 
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
@@ -27,6 +28,10 @@ REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 PARAMETRIC = ("tree", "recexch", "k_", "recursive_multiplying", "ccl")
 """Parts of the names of algorithms whose parameters the file would have to state."""
 
+PARTS = ("barrier", "bcast", "reduce", "allreduce")
+"""Operations of which others are composed, on communicators of a node or of one rank of each."""
+
+_PARTIAL = ("comm_hierarchy=node", "comm_hierarchy=node_roots")
 PAGE_BYTES = 4096  # the library reads up to a NUL, which follows the text only in a partial page
 
 Tree = dict[str, Any]
@@ -54,9 +59,10 @@ def _values(table: Table) -> dict[str, Any]:
     for operation, counts in choices.counts.items():
         if _own(algorithms, operation) is None:
             raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
-        ranges = [*_ranges(choices, operation, counts, names, special)]
+        obeyed = [each for each in counts if _is_distinct(choices, mpi, operation, each)]
+        ranges = [*_ranges(choices, operation, obeyed, names, special)]
         _change(algorithms, operation, ranges)
-        if whole := _uncomposed(compositions, operation):
+        if ranges and (whole := _uncomposed(compositions, operation)):
             composed.append(operation)
             _change(compositions, operation, ranges, whole)
     return {
@@ -108,6 +114,16 @@ def _of_powers_of_two(selection: Tree) -> set[str]:
     return found[True] - found[False]
 
 
+def _is_distinct(choices: Choices, mpi: Mpi, operation: str, counts: Counts) -> bool:
+    """Return whether the library can tell the communicator from one of composed operations."""
+    nodes, ppn = counts.layout
+    if mpi.major < 5 or operation not in PARTS or nodes == 1 or ppn > 1:
+        return True
+    reason = "with one process on each node it looks like a part of a composed operation"
+    choices.leave_out(operation, counts, reason)
+    return False
+
+
 def _ranges(
     choices: Choices, operation: str, counts: list[Counts], names: set[str], special: set[str]
 ) -> Iterator[_Range]:
@@ -151,7 +167,10 @@ def _change(
     for first, last, sizes in ranges:
         leaves = [(low, name and (composition or f"algorithm={name}")) for low, name in sizes]
         tree.setdefault(f"comm_size<={first - 1}", own)
-        tree[f"comm_size<={last}"] = _by_size(operation, leaves, own)
+        tuned = _by_size(operation, leaves, own)
+        if operation in PARTS and composition is None:
+            tuned = dict.fromkeys(_PARTIAL, own) | {"comm_hierarchy=any": tuned}
+        tree[f"comm_size<={last}"] = tuned
     branch["comm_type=intra"] = tree | {"comm_size=any": own}
 
 
