@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -87,12 +89,22 @@ def _command(target: str) -> list[str]:
     return [sys.executable, "-m", "tests.fuzzing.guided", parser, str(program)]
 
 
-def _libfuzzer(target: str, *options: str) -> subprocess.CompletedProcess[str]:
+@contextmanager
+def _inputs(target: str) -> Iterator[tuple[Path, Path]]:
+    """Yield the directories of the inputs that were found, and of the committed ones."""
+    found = build_root() / "fuzzing" / target / "found"
+    found.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
-        env = os.environ | {"SWITCHPOINT_RESULTS": scratch}
+        committed = Path(scratch)
+        corpora.unpack(target.partition("-")[2], committed)
+        yield found, committed
+
+
+def _libfuzzer(target: str, *options: str | Path) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
         return subprocess.run(
             [*_command(target), *options],
-            env=env,
+            env=os.environ | {"SWITCHPOINT_RESULTS": scratch},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -105,28 +117,20 @@ def _memory() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _place(target: str) -> tuple[Path, Path]:
-    """Return the directories of the inputs that were found, and of the committed ones."""
-    place = build_root() / "fuzzing" / target
-    shutil.rmtree(place / "committed", ignore_errors=True)
-    corpora.unpack(target.partition("-")[2], place / "committed")
-    (place / "found").mkdir(exist_ok=True)
-    return place / "found", place / "committed"
-
-
 def guided(target: str, runs: int, seed: int) -> str:
     """Give a target so many inputs; return what was found, "" for nothing."""
-    found, committed = _place(target)
-    done = _libfuzzer(
-        target,
-        f"-runs={runs}",
-        f"-seed={seed}",
-        f"-timeout={_SLOW_S}",
-        f"-rss_limit_mb={_MEMORY_MIB}",
-        f"-max_len={_LONGEST_BYTES}",
-        f"-artifact_prefix={found.parent}/",
-        *map(str, (found, committed)),
-    )
+    with _inputs(target) as (found, committed):
+        done = _libfuzzer(
+            target,
+            f"-runs={runs}",
+            f"-seed={seed}",
+            f"-timeout={_SLOW_S}",
+            f"-rss_limit_mb={_MEMORY_MIB}",
+            f"-max_len={_LONGEST_BYTES}",
+            f"-artifact_prefix={found.parent}/",
+            found,
+            committed,
+        )
     ended = re.search(r"^Done (\d+) runs in (\d+) second", done.stdout, re.MULTILINE)
     if done.returncode or not ended:
         return done.stdout[-8000:]
@@ -136,11 +140,11 @@ def guided(target: str, runs: int, seed: int) -> str:
 
 def keep(target: str) -> None:
     """Commit, of the inputs that were found, those that reach code that the committed ones miss."""
-    found, committed = _place(target)
-    known = {path.name for path in committed.iterdir()}
-    done = _libfuzzer(target, "-merge=1", "-use_counters=0", str(committed), str(found))
-    assert done.returncode == 0, done.stdout[-8000:]
-    new = [path.read_bytes() for path in committed.iterdir() if path.name not in known]
+    with _inputs(target) as (found, committed):
+        known = {path.name for path in committed.iterdir()}
+        done = _libfuzzer(target, "-merge=1", "-use_counters=0", committed, found)
+        assert done.returncode == 0, done.stdout[-8000:]
+        new = [path.read_bytes() for path in committed.iterdir() if path.name not in known]
     print(f"{target}: {corpora.add(target.partition('-')[2], new)} new inputs", flush=True)
 
 
