@@ -21,6 +21,8 @@ from tuner.rawfile import keeping
 from tuner.selection import trust
 from tuner.selection.decisions import ERROR_LEVEL
 
+pytestmark = pytest.mark.check
+
 SPINNING = """\
 import time
 while True:
@@ -75,10 +77,10 @@ def test_a_method_does_not_win_over_itself(launches: int, patterns: tuple[str, .
     require_no_winner(raced(launches, patterns))
 
 
-@pytest.mark.nightly
-def test_a_twin_that_is_faster_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("launches", by_day([6], [12]))
+def test_a_twin_that_is_faster_wins(launches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWP_TWIN_US", "20000")
-    assert {point.method for point in raced(12, FEW[1], (8,)).points} == {"twin"}
+    assert {point.method for point in raced(launches, FEW[1], (8,)).points} == {"twin"}
 
 
 @contextmanager

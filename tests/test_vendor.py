@@ -213,6 +213,7 @@ def wrong(mpi: Mpi, text: str) -> str:
     return re.sub(r"\d+ 0 0 # ring", "1 0 0 # ring", text)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("mpi", "misled"),
     by_day(
