@@ -3,6 +3,7 @@
  * is wrong, unless SWP_TWIN_US delays `direct` by so many microseconds. The search of a method is linked in
  * front of the right one by --wrap.
  */
+#define _DEFAULT_SOURCE /* usleep */
 #include "method.h"
 
 #include <stdlib.h>
