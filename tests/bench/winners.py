@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20, help="of a launch (%(default)s)")
     parser.add_argument("--minutes", default="5", help="of the campaign (%(default)s)")
     parser.add_argument("--name", help="the checks of the campaign, as ReFrame takes them")
-    least = {"launches": 2, "rounds": 3, "minutes": "0.6", "name": "discovery.*=1_node(%|$)"}
+    least = {"launches": 2, "rounds": 3, "minutes": "1", "name": "discovery.*=1_node(%|$)"}
     options = options_of(parser, "winners", least)
     words = ["--minutes", options.minutes, "--require-soak", "0"]
     words += ["--", f"--name={options.name}"] if options.name else []
