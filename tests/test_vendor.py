@@ -20,10 +20,10 @@ from tuner.domain.tables import Provenance, Rule, Table
 from tuner.export.choices import VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
 from tuner.export.forms import export
-from tuner.export.loaded import DID_NOT, RAN
+from tuner.export.loaded import DID_NOT, RAN, settings_of
 from tuner.export.mpi_library import intel_version, library_of, made_for
 from tuner.export.verify import VerifyError, verify_rules, verify_table
-from tuner.export.witness import STACKS, Case, Seen, witness
+from tuner.export.witness import STACKS, Case, Seen, WitnessError, witness
 from tuner.machine.mpi import Mpi, find_mpis
 
 PROCS = 4
@@ -609,3 +609,24 @@ def test_banners_name_family_and_version() -> None:
     assert library_of("Open MPI v5.0.11, package: x") == ("openmpi", "5.0.11")
     assert library_of(INTEL.format("2021.18")) == ("intelmpi", "2021.18")
     assert library_of("MVAPICH2 Version: 2.3") == ("", "")
+
+
+def test_a_file_runs_no_code_and_sets_only_what_loads_it(tmp_path: Path) -> None:
+    file = tmp_path / "rules"
+    hostile = (
+        "# Use: LD_PRELOAD=THIS_FILE OMPI_MCA_mca_base_component_path=x OMPI_MCA_coll_a=THIS_FILE"
+    )
+    assert settings_of(file, hostile, "openmpi", 4) == {"OMPI_MCA_coll_a": str(file)}
+    preset = '  export I_MPI_ADJUST_BCAST="3:0-9"'
+    text = f'touch {tmp_path}/made\n4)\n  export PATH="x"\n{preset}\n  ;;\n8)\n  ;;\n'
+    assert settings_of(file, text, "intelmpi", 4) == {"I_MPI_ADJUST_BCAST": "3:0-9"}
+    assert settings_of(file, text, "intelmpi", 8) == settings_of(file, text, "intelmpi", 2) == {}
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_without_a_checkout_it_is_said_where_rules_are_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tuner.export.witness.is_checkout", lambda: False)
+    with pytest.raises(WitnessError, match="check there"), witness(find_mpis()[0]):
+        pass

@@ -1,12 +1,16 @@
 /*
  * What collective calls do, whatever the MPI library says of itself. `switchpoint check table` compiles this
  * program with the wrapper of the library that is asked.
+ *
  * Usage: witness HOW OPERATION:BYTES...; prints a line for each: OPERATION BYTES SEEN..., by HOW as
- *   messages  SENDER>RECEIVER:MESSAGES:BYTES, as Open MPI's monitoring counts them, and SENDER>:RECEIVER,...
- * in the order of their first messages; the program must export its symbols (-rdynamic) cards     RANK:BYTES,
- * sent by the network card of the rank's node stacks    RANK.LATE:FUNCTION of the library in which the rank
- * waited for a late one, with an exclamation mark before FUNCTION if it was in most stacks of every call that
- * was watched
+ *
+ * messages: SENDER>RECEIVER:MESSAGES:BYTES, as Open MPI's monitoring counts them, and SENDER>:RECEIVER,... in
+ * the order of their first messages. The program must export its symbols (-rdynamic).
+ *
+ * cards: RANK:BYTES, sent by the network card of the rank's node.
+ *
+ * stacks: RANK.LATE:FUNCTION of the library in which the rank waited for a late one, with an exclamation mark
+ * before FUNCTION if it was in most stacks of every call that was watched.
  */
 #define _GNU_SOURCE
 #include "stacks.h"

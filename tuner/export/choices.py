@@ -31,7 +31,7 @@ class VendorError(SwitchpointError):
     """Error raised when a table cannot serve an MPI library; the message says why."""
 
 
-class Interval(NamedTuple):
+class SizeRange(NamedTuple):
     """The sizes from `low` to `high` bytes, both included; None leaves the choice to the library.
 
     `high` is None where unbounded.
@@ -51,7 +51,7 @@ class Counts(NamedTuple):
     layout: tuple[int, int]
     last: tuple[int, int]
     inferred: bool
-    intervals: list[Interval]
+    intervals: list[SizeRange]
 
     @property
     def procs(self) -> int:
@@ -87,7 +87,7 @@ class Choices:
         if not counts.inferred and line not in self.left_out:
             self.left_out.append(line)
 
-    def fitting(self, operation: str, counts: Counts, scale: int = 1) -> list[Interval]:
+    def fitting(self, operation: str, counts: Counts, scale: int = 1) -> list[SizeRange]:
         """Return the intervals that begin at sizes which libraries' files can hold, times `scale`.
 
         The others are left out, and the last gets their sizes.
@@ -99,7 +99,7 @@ class Choices:
             fit[-1] = fit[-1]._replace(high=None)
         return fit
 
-    def keep(self, operation: str, counts: Counts, interval: Interval) -> None:
+    def keep(self, operation: str, counts: Counts, interval: SizeRange) -> None:
         """Record, once, that a form expresses an interval."""
         low, high, algorithm = interval
         if algorithm is None:
@@ -217,7 +217,7 @@ def _add(
         choices.counts.setdefault(operation, []).append(counts)
 
 
-def _intervals(rules: list[Rule], place: Place, prefixes: tuple[str, ...]) -> list[Interval]:
+def _intervals(rules: list[Rule], place: Place, prefixes: tuple[str, ...]) -> list[SizeRange]:
     """Return the choices of the first rule that matches, from each size at which they change."""
     changes: list[tuple[int, str | None]] = []
     following = 0.0
@@ -235,7 +235,7 @@ def _intervals(rules: list[Rule], place: Place, prefixes: tuple[str, ...]) -> li
     ]
     highs = [low - 1 for low, _ in merged[1:]]
     return [
-        Interval(low, high, algorithm)
+        SizeRange(low, high, algorithm)
         for (low, algorithm), high in zip(merged, [*highs, None], strict=True)
     ]
 

@@ -7,7 +7,6 @@ variables, and by default. What is alike under the file and forced, and not by d
 import math
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -39,10 +38,11 @@ _INTEGER_BYTES = 4
 _REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 _UNUSABLE = ("ignore", "two_proc")  # names of no algorithm, and of one for two processes only
 _UNCOMPOSED = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"}
+_LOADING = ("OMPI_MCA_coll_", "MPIR_CVAR_")  # variables by which files are loaded
 _WHOLE = ("reduce", "allreduce")  # where MPICH's file is for one element a process, or more
 
 
-class Verdict(NamedTuple):
+class CheckedRule(NamedTuple):
     """What is known of a rule: one of VERDICTS, and why."""
 
     rule: Exported
@@ -53,8 +53,8 @@ class Verdict(NamedTuple):
         return f"{self.rule}: {self.verdict}" + (f": {self.why}" if self.why else "")
 
 
-def verdicts(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[Verdict]:
-    """Yield a verdict on each rule of the files that a library loads together, by layout."""
+def checked_rules(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[CheckedRule]:
+    """Check each rule of the files that a library loads together, by layout."""
     stated = chain.from_iterable(map(stated_in, texts.values()))
     rules = dict.fromkeys(chain.from_iterable(rule.ends() for rule in stated))
     with ExitStack() as stack:
@@ -72,7 +72,7 @@ def verdicts(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[
                 check = _Check(texts, family, witness, witness.start(layout, on), of_layout)
                 yield from check.verdicts()
             except (WitnessError, NodesError) as error:
-                yield from (Verdict(rule, UNKNOWN, str(error)) for rule in of_layout)
+                yield from (CheckedRule(rule, UNKNOWN, str(error)) for rule in of_layout)
 
 
 def _layout(rule: Exported) -> tuple[int, int]:
@@ -111,16 +111,16 @@ class _Check:
             self._ways.insert(0, MESSAGES)
         self._loaded: dict[str, str] = {}
         for path, text in texts.items():
-            self._loaded |= _settings(path, text, family, self._procs)
+            self._loaded |= settings_of(path, text, family, self._procs)
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[CheckedRule]:
         """Return those on all rules. Raise WitnessError."""
         for how in self._ways[:-1]:
             with suppress(WitnessError):
                 return self._seen_by(how)
         return self._seen_by(self._ways[-1])
 
-    def _seen_by(self, how: str) -> list[Verdict]:
+    def _seen_by(self, how: str) -> list[CheckedRule]:
         cases = {rule: self._cases(rule) for rule in self._rules}
         open_cases = list(dict.fromkeys(chain.from_iterable(cases.values())))
         evidence: dict[Case, _Evidence] = {case: _Evidence() for case in open_cases}
@@ -130,7 +130,7 @@ class _Check:
             try:
                 self._look(how, open_cases, evidence)
             except _LoadingError as error:
-                return [Verdict(rule, DID_NOT, str(error)) for rule in self._rules]
+                return [CheckedRule(rule, DID_NOT, str(error)) for rule in self._rules]
             found |= {case: judge(evidence[case]) for case in open_cases}
             open_cases = [case for case in open_cases if found[case][0] != RAN]
             if not open_cases:
@@ -214,36 +214,38 @@ class _LoadingError(WitnessError):
     """Error raised when the library fails under the file, but not without it."""
 
 
-def _settings(path: Path, text: str, family: str, procs: int) -> dict[str, str]:
-    """Return the variables that make the library load a file, as its second line says."""
+def settings_of(path: Path, text: str, family: str, procs: int) -> dict[str, str]:
+    """Return the variables that make the library load a file, as its second line says.
+
+    Nothing of the file is executed, and no other variables are set: whoever wrote it may be nobody
+    to trust.
+    """
     if family == "intelmpi":
-        said = subprocess.run(
-            [
-                "/bin/sh",
-                "-c",
-                'SWITCHPOINT_PROCS=$1; . "$2"; env',
-                "sh",
-                str(procs),
-                path.resolve(),
-            ],
-            capture_output=True,
-            text=True,
-        ).stdout
-        return dict(re.findall(r"^(I_MPI_ADJUST_\w+)=(.*)$", said, re.MULTILINE))
+        job = re.search(rf"^{procs}\)$(.*?)^  ;;$", text, re.MULTILINE | re.DOTALL)
+        values = (
+            re.findall(r'^  export (I_MPI_ADJUST_\w+)="(.*)"$', job[1], re.MULTILINE) if job else []
+        )
+        return dict(values)
     use = re.search(r"Use: (.*)", text)
     pairs = [word.partition("=") for word in use.group(1).split()] if use else []
-    return {name: value.replace("THIS_FILE", str(path.resolve())) for name, _, value in pairs}
+    return {
+        name: value.replace("THIS_FILE", str(path.resolve()))
+        for name, _, value in pairs
+        if name.startswith(_LOADING)
+    }
 
 
-def _of_cases(rule: Exported, cases: Sequence[Case], found: dict[Case, tuple[str, str]]) -> Verdict:
+def _of_cases(
+    rule: Exported, cases: Sequence[Case], found: dict[Case, tuple[str, str]]
+) -> CheckedRule:
     """Return the verdict on a rule by those on its sizes."""
     if not cases:
-        return Verdict(rule, UNKNOWN, "no size of it can be tried here")
+        return CheckedRule(rule, UNKNOWN, "no size of it can be tried here")
     for verdict in (DID_NOT, RAN, UNKNOWN):
         for case in cases:
             if found[case][0] == verdict:
                 why = found[case][1]
-                return Verdict(rule, verdict, f"at {case[1]} B {why}" if why else "")
+                return CheckedRule(rule, verdict, f"at {case[1]} B {why}" if why else "")
     raise AssertionError(found)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tuner.errors import SwitchpointError
 from tuner.export.exported import stated_in
-from tuner.export.loaded import Verdict, verdicts
+from tuner.export.loaded import CheckedRule, checked_rules
 from tuner.export.mpi_library import FAMILIES, installation, launcher, made_for
 from tuner.export.witness import witness
 from tuner.files import open_file
@@ -72,7 +72,7 @@ def verify_table(path: Path) -> str:
     return answer.stdout.strip()
 
 
-def verify_rules(paths: Sequence[Path]) -> Iterator[Verdict]:
+def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:
     """Yield whether an MPI library that loads the files together runs each of their rules.
 
     Method tables have none of its rules. Raises VerifyError if the files are not for one library,
@@ -88,7 +88,7 @@ def verify_rules(paths: Sequence[Path]) -> Iterator[Verdict]:
     if silent := [path for path, text in texts.items() if not stated_in(text)]:
         raise VerifyError(f"{silent[0]}: states no rules; export it again")
     with witness(installation(family, version)) as program:
-        yield from verdicts(texts, family, program)
+        yield from checked_rules(texts, family, program)
 
 
 def _head(path: Path) -> str:

@@ -17,6 +17,7 @@ from tuner.errors import SwitchpointError
 from tuner.machine.mpi import CHECKOUT, FINALIZE_LIBRARY, YIELD_LIBRARY, LaunchCommand, Mpi, launch
 from tuner.machine.nodes import launch as on_nodes
 from tuner.machine.nodes.namespaces import Nodes
+from tuner.paths import is_checkout
 
 MESSAGES, CARDS, STACKS = "messages", "cards", "stacks"
 """How calls are seen: messages between ranks, bytes of nodes' cards, functions of the library."""
@@ -41,6 +42,10 @@ class WitnessError(SwitchpointError):
 @contextmanager
 def witness(mpi: Mpi) -> Iterator["Witness"]:
     """Compile the program for as long as the context lasts. Raise WitnessError."""
+    if not is_checkout():
+        raise WitnessError(
+            "what the library runs is seen by a program of the checkout: check there"
+        )
     with tempfile.TemporaryDirectory(prefix="switchpoint-witness-") as directory:
         place = Path(directory)
         _compile(mpi, _SOURCES, place / "witness")
