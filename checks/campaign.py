@@ -62,8 +62,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     campaign = variable(str, value=STARTED, loggable=True)
     methods = variable(str, value="all", loggable=True)
     sizes = variable(str, value="")
-    # Before each sample: warm, as the last one left them, or cold.
-    cache = variable(str, value="warm", loggable=True)
+    cache = variable(str, value="", loggable=True)  # of `swpbench run`
     # Replaces the program that the fixture installs.
     swpbench = variable(str, value="")
     # Few launches settle large differences; six settle most sizes.

@@ -11,10 +11,13 @@ import pandas as pd
 from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.snapshot import kept
 from dashboard.widgets import Option
-from tuner.domain.cases import STAGGERED, Layout
+from tuner.domain.cases import COLD, STAGGERED, Layout
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.store.store import Store
+
+_UNUSUAL = {COLD.strip("-"): "cold caches", STAGGERED.strip("-"): "ranks apart"}
+"""Parts of `sync` after the scheme, in words."""
 
 QueryT = TypeVar("QueryT", bound=Query)
 
@@ -263,12 +266,13 @@ def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = Fal
     rows = rows.assign(key=keys).drop_duplicates()
     by = ["oversubscribed", "procs", "nodes", *["sync"] * with_sync]
     rows = rows.sort_values(by, ascending=[name != "procs" for name in by])
-    several = with_sync and rows["sync"].str.removesuffix(STAGGERED).nunique() > 1
+    several = with_sync and rows["sync"].str.partition("-")[0].nunique() > 1
     pairs: list[Option] = []
     for row in rows.drop_duplicates("key").itertuples():
         text = layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)
         if with_sync:
-            scheme = row.sync.removesuffix(STAGGERED)
-            text += f", {scheme} sync" * several + ", ranks apart" * (scheme != row.sync)
+            scheme, *others = row.sync.split("-")
+            text += f", {scheme} sync" * several
+            text += "".join(f", {words}" for part, words in _UNUSUAL.items() if part in others)
         pairs.append((row.key, f"{row.procs}: {text}"))
     return pairs

@@ -94,4 +94,10 @@ def test_a_layout_names_its_scheme_only_where_there_are_others() -> None:
 
     assert texts("window") == ["2: 1 node × 2"]
     assert texts("window", "window-staggered") == ["2: 1 node × 2", "2: 1 node × 2, ranks apart"]
+    cold = [
+        "2: 1 node × 2",
+        "2: 1 node × 2, cold caches",
+        "2: 1 node × 2, cold caches, ranks apart",
+    ]
+    assert texts("window", "window-cold", "window-cold-staggered") == cold
     assert texts("hca", "barrier") == ["2: 1 node × 2, barrier sync", "2: 1 node × 2, hca sync"]

@@ -24,7 +24,6 @@ from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
 from tuner.campaign.plans import (
     MOST_BATCHES,
     RAW_NAME,
-    WARM,
     Budget,
     Group,
     PlannedCase,
@@ -345,7 +344,7 @@ def known(plan: RacePlan) -> Measured:
             earlier = counts.drop(plan.campaign, errors="ignore")
             cells += _earlier(path, system, frozenset(earlier.items()))
             cells += store.contents(system, campaign=plan.campaign)
-    is_cold = any(case.cache != WARM for case in plan.cases)
+    is_cold = any(case.cache == "cold" for case in plan.cases)
     cells = [cell for cell in cells if cell.key.case.cold == is_cold]
     campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
     return Measured(cells, headers, places, _considered(campaigns), _baseline(places))

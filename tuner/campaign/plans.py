@@ -40,8 +40,6 @@ class Budget(NamedTuple):
     share: float = 0.0
 
 
-WARM = "warm"
-
 Group = tuple[tuple[str, str], str, int, int]
 """The place, operation, processes, and processes on a node, of cases."""
 
@@ -69,7 +67,7 @@ class PlannedCase:
     arrival_s: float = 0.0
     weight: float = 1.0
     offered: list[str] = field(default_factory=list)  # all methods that may race, once known
-    cache: str = WARM  # before each sample, or "cold"
+    cache: str = ""  # swpbench's option; the default is warm
 
     @property
     def place(self) -> tuple[str, str]:

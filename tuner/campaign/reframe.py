@@ -66,7 +66,7 @@ class Job:
     skipped_because: str
     sizes: str = ""  # swpbench's option; the check's own where it is empty
     methods: str = "all"
-    cache: str = "warm"  # before each sample
+    cache: str = ""  # swpbench's option; the default is warm
     oversubscribed: bool = False
     races: bool = False
     batches: int = 0  # of a race, at most; 0: one job decides between its launches

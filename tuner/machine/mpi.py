@@ -247,6 +247,16 @@ def preload_variables(libraries: Sequence[Path]) -> dict[str, str]:
     }
 
 
+def last_line(output: str) -> str:
+    """Return the last line that a launched program printed, or its launcher if that is all.
+
+    Open MPI's launchers frame what they say of a program's end by lines of dashes.
+    """
+    own = re.sub(r"^-{40,}$.*?(^-{40,}$|\Z)", "", output, flags=re.MULTILINE | re.DOTALL)
+    lines = own.split("\n") if own.strip() else output.split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip(" \r-")), "")
+
+
 def _library(name: str, mpi: Mpi, build: Path | None) -> Path | None:
     """Return a preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
     if build is None or not mpi.device.endswith("ucx"):
@@ -306,13 +316,3 @@ def _ask(command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout + answer.stderr
-
-
-def last_line(output: str) -> str:
-    """Return the last line that a launched program printed, or its launcher if that is all.
-
-    Open MPI's launchers frame what they say of a program's end by lines of dashes.
-    """
-    own = re.sub(r"^-{40,}$.*?(^-{40,}$|\Z)", "", output, flags=re.MULTILINE | re.DOTALL)
-    lines = own.split("\n") if own.strip() else output.split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip(" \r-")), "")
