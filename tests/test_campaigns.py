@@ -1,5 +1,6 @@
 """Campaigns by their orders: what is read, shown while they run, and found to be resumed."""
 
+import io
 import json
 import os
 from dataclasses import replace
@@ -21,6 +22,7 @@ from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import Budget
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
+from tuner.commands.printing.campaign import show_campaign
 from tuner.rawfile import keeping
 
 NAME = "20261121T034500Z"
@@ -216,6 +218,48 @@ def test_options_for_jobs_are_those_of_later_sessions_too(
     assert planned.order.options == kept
     planned.order.options = given
     assert planned.soak_site(200).options == kept
+
+
+COLD = ["--setvar", "cache=cold"]
+
+
+@pytest.mark.parametrize(
+    ("config", "systems", "options", "name", "command"),
+    [
+        ("local", ["local:cpu"], [], "", "--environment mpich -- --name=overlap"),
+        (
+            *("local", ["local:cpu"], COLD, "published"),
+            "--environment mpich --anonymous-as published -- --setvar cache=cold --name=overlap",
+        ),
+        (
+            *("nodes", ["virtual-nodes:tcp-1gbit"], [], ""),
+            "--system nodes --environment mpich -- --name=overlap",
+        ),
+        (
+            *("/a b/site.py", ["site:cpu"], ["-J", "account=m42"], ""),
+            "--config '/a b/site.py' --environment mpich -- -J account=m42 --name=overlap",
+        ),
+        ("local", ["local:cpu"] * 2, [], "", "--environment all -- --name=overlap"),
+    ],
+)
+def test_what_does_not_race_is_measured_where_and_how_the_race_was(
+    results: Path, config: str, systems: list[str], options: list[str], name: str, command: str
+) -> None:
+    job = Job("exchange", "", "", "exchange", "random", "1_node", 2, 2, 1, "pass", "", races=True)
+    jobs = [
+        replace(job, system=system, environment=environment)
+        for system, environment in zip(systems, ("mpich", "openmpi"), strict=False)
+    ]
+    apart = [replace(job, operation=each, races=False) for each in ("overlap", "probe")]
+    session = Session([*jobs, *apart], [], results, results)
+    variables = {"campaign": NAME} | ({"system_name": name} if name else {})
+    call = Call(reframe.CONFIGS.get(config, Path(config)), [*options, "--tag=tuning"], variables)
+    planned = PlannedCampaign.make(call, session, Budget(600), 6)
+    out = Console(file=io.StringIO())
+    show_campaign(planned, out)
+    said = out.file.getvalue()
+    assert f"overlap, which does not race; `switchpoint run {command}` measures it\n" in said
+    assert "--name=parameters` measures it\n" in said
 
 
 def test_an_option_without_its_value_is_one_line() -> None:

@@ -17,7 +17,7 @@ from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.machine.systems import LOCAL
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
-from tuner.selection.next_step import measuring
+from tuner.selection.next_step import measuring, measuring_more
 from tuner.units import size_text
 
 NEAR = 4.0
@@ -90,11 +90,7 @@ def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: s
 
     name, environment: ReFrame's of the system, if there is no table.
     """
-    if table is None:
-        run = measuring(name, environment)
-    else:
-        its = table.provenance
-        run = measuring(its.name, its.environment, its.cpu_model)
+    run = measuring_more(table) if table else measuring(name, environment)
     return Mix(profile, tuple(_said(calls, table) for calls in profile.calls), run[-1])
 
 

@@ -10,7 +10,7 @@ from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import document, header, intelmpi, mpich, openmpi, table
 from tuner.models.system import SystemModel
-from tuner.selection.next_step import measuring
+from tuner.selection.next_step import measuring_more
 
 FORMS = {
     "table": table.FORM,
@@ -34,11 +34,10 @@ def export(of: Table, form: str, model: SystemModel | None = None) -> str:
     Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF.
     """
     if not of.rules:
-        its = of.provenance
-        *_, command = measuring(its.name, its.environment, its.cpu_model)
+        *_, command = measuring_more(of)
         raise ExportError(
-            f"the table of {its.system} has no rules, because the default was not measured: "
-            f"measure it with `{command}`"
+            f"the table of {of.provenance.system} has no rules, because the default was not "
+            f"measured: measure it with `{command}`"
         )
     if not FORMS[form].knows_off:
         of = replace(of, rules=[rule for rule in of.rules if not off.is_off_here(rule.method)])

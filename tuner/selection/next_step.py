@@ -5,6 +5,7 @@ Everything that shows a table takes its next step from here, so that all give th
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from shlex import quote
 
 from tuner.domain.effort import RUN_MINUTES, SOAKS_SHARE
@@ -32,11 +33,17 @@ class NextStep:
         return f"next: {self.reason[0].lower()}{self.reason[1:].removesuffix('.')}: `{first}`"
 
 
-def measuring(name: str, environment: str, cpu_model: str = "", more_s: float = 0.0) -> list[str]:
+def measuring(
+    name: str,
+    environment: str,
+    cpu_model: str = "",
+    more_s: float = 0.0,
+    config: Path | None = None,
+) -> list[str]:
     """Return the lines for a shell that measure a system again.
 
     name: ReFrame's. environment: by default the first that is found. more_s: the seconds to
-    measure, if known.
+    measure, if known. config: ReFrame's configuration of a site, if known.
     """
     kind = unreal(name, cpu_model)
     site, of_partition, partition = name.partition(":")
@@ -55,10 +62,10 @@ def measuring(name: str, environment: str, cpu_model: str = "", more_s: float = 
     rate = partition.removeprefix("tcp-")
     if site == VIRTUAL_SITE and rate != DEFAULT_RATE:
         return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
-    if kind or site == "local" or not of_partition:
+    if config is None and (kind or site == "local" or not of_partition):
         return [f"switchpoint run{options}"]
-    here = CHECKOUT / "checks" / "config" / f"{site}.py"
-    if here.is_file():
+    here = config or CHECKOUT / "checks" / "config" / f"{site}.py"
+    if config or here.is_file():
         return [f"switchpoint run --config {quote(str(here))}{options}"]
     file = quote(f"{site}.py")
     return [
@@ -67,14 +74,21 @@ def measuring(name: str, environment: str, cpu_model: str = "", more_s: float = 
     ]
 
 
+def measuring_more(table: Table, more_s: float = 0.0) -> list[str]:
+    """Return the lines for a shell that measure more of a table: see `measuring`."""
+    its = table.provenance
+    lines = measuring(its.name, its.environment, its.cpu_model, more_s)
+    if any(point.case.cold for point in table.points):
+        lines[-1] += " -- --setvar cache=cold"
+    return lines
+
+
 def next_step(table: Table) -> NextStep:
     """Return what to do next with a table, by its points."""
     its, settled = table.provenance, settlement(table.points)
     if its.borrowed_for:
         return NextStep("Measure the system itself.", ["switchpoint run"])
-    again = measuring(its.name, its.environment, its.cpu_model, settled.more_s)
-    if any(point.case.cold for point in table.points):
-        again[-1] += " -- --setvar cache=cold"
+    again = measuring_more(table, settled.more_s)
     of_system = f"--system {quote(its.system)}"
     statuses = {point.status for point in table.points}
     if trust.state(its.disturbed, its.noisy) == trust.CONTAMINATED:

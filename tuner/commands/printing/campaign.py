@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection
+from pathlib import Path
+from shlex import join, quote
 
 from rich.console import Console
 
@@ -9,7 +11,9 @@ from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.planned import done
 from tuner.campaign.plans import RacePlan
+from tuner.campaign.reframe import CONFIGS
 from tuner.commands.printing.grids import Columns
+from tuner.selection.next_step import measuring
 from tuner.units import size_text
 
 
@@ -66,7 +70,8 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
     for operation in plan.unraced:
         out.print(
             f"not measured: {operation}, which does not race; "
-            f"`switchpoint run -- --name={operation}` measures it"
+            f"`{_measuring(plan, operation)}` measures it",
+            soft_wrap=True,
         )
     batches = Columns("batch", "launches", "done", "sizes x methods", "at most")
     for batch in plan.batches:
@@ -84,3 +89,16 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
     if plan.batches:
         out.print(batches)
     out.print("each further batch is planned from the results of those before it")
+
+
+def _measuring(plan: RacePlan, operation: str) -> str:
+    """Return the command that measures an operation where and how a plan measures its own."""
+    environments = {environment for _, environment in plan.places}
+    environment = environments.pop() if len(environments) == 1 else "all"
+    config = Path(plan.config)
+    site = None if config in CONFIGS.values() else config
+    *_, command = measuring(plan.places[0][0], environment, config=site)
+    if name := plan.variables.get("system_name"):
+        command += f" --anonymous-as {quote(name)}"
+    check = "parameters" if operation == "probe" else operation
+    return f"{command} -- {join([*plan.options, f'--name={check}'])}"
