@@ -321,6 +321,11 @@ def test_messages_over_two_gib_get_the_right_types(kernels: Kernels) -> None:
     assert run(kernels, "swp_transfer", 1) > 5
 
 
+def test_a_name_of_the_environment_is_its_variables_and_no_others(kernels: Kernels) -> None:
+    cases = run(kernels, "swp_environment", 1)
+    assert cases == (16 if kernels.mpi.family == "openmpi" else 1)
+
+
 def test_public_header_and_error_reference_agree(kernels: Kernels) -> None:
     page = CHECKOUT / "docs" / "reference" / "errors.md"
     assert run(kernels, "swp_header", 1, page) > 8

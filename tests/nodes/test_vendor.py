@@ -311,6 +311,26 @@ def test_another_component_runs_only_where_a_rule_is_exported(
             assert loaded[key] == default[key], key
 
 
+# Of names of vendor:environment=: what kernels/tests/swp_environment.c expects of one operation.
+HAN_PARTS = {"han": {}, "han-sm": {"low_module": "1"}, "han-adapt": {"up_module": "1"}}
+HAN_PARTS |= {"han-4096": {"segsize": "4096"}}
+HAN_PARTS |= {"han-sm-adapt-4096": {"low_module": "1", "up_module": "1", "segsize": "4096"}}
+
+
+@pytest.mark.parametrize("mpi", by_day(["openmpi4"], ["openmpi5"]), indirect=True)
+def test_han_moves_other_messages_by_each_of_its_parts(mpi: Mpi, send: Callable[..., Sent]) -> None:
+    operations = ("bcast", "reduce", "allreduce")
+    before_all = {"OMPI_MCA_coll_han_priority": "99"}
+    seen = []
+    for parts in HAN_PARTS.values():
+        named = product(operations, parts.items())
+        variables = {f"OMPI_MCA_coll_han_{each}_{part}": value for each, (part, value) in named}
+        seen.append(send(2, before_all | variables, operations=operations))
+    for operation in operations:
+        key = operation, SIZES[-1]
+        assert len({frozenset(each[key]) for each in seen}) == len(HAN_PARTS), key
+
+
 @pytest.mark.parametrize(
     ("mpi", "ppn"), by_day(BY_DAY, product(VERSIONS, LAYOUTS)), indirect=["mpi"]
 )

@@ -404,47 +404,103 @@ static const struct library *this_library(void) {
   return NULL;
 }
 
-/* A variable of the environment, and the value that makes the library run an algorithm. */
-struct wanted {
-  char variable[VARIABLE_BYTES], first[VARIABLE_BYTES];
-  const char *value;
+/*
+ * What `han` does bcast, reduce and allreduce with: the words of its names, in this order, each after a dash,
+ * and none twice: "han-sm-adapt-16384". Both versions take numbers of components; by names, 5 takes one that
+ * it does not have.
+ */
+static const struct part {
+  const char *word; /* NULL: the bytes of a segment */
+  const char *variable;
+} han_parts[] = {
+    {"sm", OPENMPI_PREFIX OPENMPI_HAN "low_module"},   /* within nodes, instead of tuned */
+    {"adapt", OPENMPI_PREFIX OPENMPI_HAN "up_module"}, /* between nodes, instead of libnbc */
+    {NULL, OPENMPI_PREFIX OPENMPI_HAN "segsize"},
 };
 
-static void find_wanted(const struct library *library, enum swp_operation operation, const char *name,
-                        struct wanted *wanted) {
-  for (int i = 0; library->priority != NULL && i < COMPONENTS; i++)
-    if (strcmp(components[i].name, name) == 0 && (components[i].operations & ON(operation)) != 0) {
-      snprintf(wanted->variable, sizeof wanted->variable, library->priority, name);
-      snprintf(wanted->first, sizeof wanted->first, "%d", FIRST);
-      wanted->value = wanted->first;
-      return;
+enum { PARTS = sizeof han_parts / sizeof han_parts[0], WANTED = 1 + PARTS };
+
+#define HAS_PARTS (ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE))
+
+/* A variable of the environment, and the value that makes the library run an algorithm; "": it is not set. */
+struct wanted {
+  char variable[VARIABLE_BYTES], value[ALGORITHM_BYTES];
+};
+
+/* Whether the text begins with a dash and the part; its value, which is empty otherwise. */
+static bool find_part(const struct part *part, const char *text, char *value) {
+  const char *word = text + 1;
+  size_t length = *text == '-' ? strcspn(word, "-") : 0;
+  bool found = part->word != NULL ? length == strlen(part->word) && memcmp(word, part->word, length) == 0
+                                  : length > 0 && *word != '0' && strspn(word, "0123456789") == length;
+  if (found && part->word == NULL)
+    snprintf(value, ALGORITHM_BYTES, "%.*s", (int)length, word);
+  else
+    snprintf(value, ALGORITHM_BYTES, "%s", found ? "1" : "");
+  return found;
+}
+
+/* Whether the text is that of parts of `han`. */
+static bool find_parts(enum swp_operation operation, const char *text, struct wanted *wanted) {
+  for (int i = 0; i < PARTS; i++) {
+    variable_name(han_parts[i].variable, false, operation, wanted[i].variable);
+    if (find_part(&han_parts[i], text, wanted[i].value))
+      text += 1 + strcspn(text + 1, "-");
+  }
+  return *text == '\0';
+}
+
+/* The number of variables. */
+static int find_wanted(const struct library *library, enum swp_operation operation, const char *name,
+                       struct wanted wanted[WANTED]) {
+  for (int i = 0; library->priority != NULL && i < COMPONENTS; i++) {
+    const char *component = components[i].name, *rest = name + strcspn(name, "-");
+    bool parted = strcmp(component, "han") == 0 && (HAS_PARTS & ON(operation)) != 0;
+    if (strncmp(component, name, (size_t)(rest - name)) == 0 && component[rest - name] == '\0' &&
+        (components[i].operations & ON(operation)) != 0 &&
+        (parted ? find_parts(operation, rest, wanted + 1) : *rest == '\0')) {
+      snprintf(wanted->variable, sizeof wanted->variable, library->priority, component);
+      snprintf(wanted->value, sizeof wanted->value, "%d", FIRST);
+      return parted ? WANTED : 1;
     }
+  }
   variable_name(library->variable, library->upper, operation, wanted->variable);
-  wanted->value = name;
+  snprintf(wanted->value, sizeof wanted->value, "%s", name);
+  return 1;
 }
 
 bool swp_environment_has(enum swp_operation operation, const char *name) {
   const struct library *library = this_library();
-  struct wanted wanted;
+  struct wanted wanted[WANTED];
   if (library == NULL)
     return false;
-  find_wanted(library, operation, name, &wanted);
-  const char *value = getenv(wanted.variable);
-  return value != NULL && strcmp(value, wanted.value) == 0;
+  int count = find_wanted(library, operation, name, wanted);
+  for (int i = 0; i < count; i++) {
+    const char *value = getenv(wanted[i].variable);
+    if (strcmp(value != NULL ? value : "", wanted[i].value) != 0)
+      return false;
+  }
+  return true;
 }
 
 int swp_environment_set(enum swp_operation operation, const char *name) {
   const struct library *library = this_library();
-  struct wanted wanted;
-  if (name == NULL || operation < SWP_BCAST || swp_operation_name((int)operation) == NULL)
-    return swp_fail(SWP_ERR_ARGUMENT,
-                    "swp_environment_set: the operation must be a collective and name must not be NULL");
+  struct wanted wanted[WANTED];
+  if (name == NULL || *name == '\0' || strlen(name) >= ALGORITHM_BYTES || operation < SWP_BCAST ||
+      swp_operation_name((int)operation) == NULL)
+    return swp_fail(
+        SWP_ERR_ARGUMENT,
+        "swp_environment_set: the operation must be a collective and name have 1 to 63 characters");
   if (library == NULL)
     return swp_fail(
         SWP_ERR_NOT_APPLICABLE,
         "swp_environment_set: the variables that set this MPI library's algorithms are not known");
-  find_wanted(library, operation, name, &wanted);
-  setenv(wanted.variable, wanted.value, 1);
+  int count = find_wanted(library, operation, name, wanted);
+  for (int i = 0; i < count; i++)
+    if (wanted[i].value[0] != '\0')
+      setenv(wanted[i].variable, wanted[i].value, 1);
+    else
+      unsetenv(wanted[i].variable);
   if (library->also != NULL)
     setenv(library->also, library->also_value, 1);
   return SWP_SUCCESS;

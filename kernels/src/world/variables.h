@@ -17,6 +17,7 @@
 #define OPENMPI_ALGORITHM "coll_tuned_%s_algorithm"
 #define OPENMPI_SWITCH "coll_tuned_use_dynamic_rules"
 #define OPENMPI_PRIORITY "coll_%s_priority"
+#define OPENMPI_HAN "coll_han_%s_" /* of its parts, read at the start */
 
 /* Intel MPI: read at the start. */
 #define INTEL_ALGORITHM "I_MPI_ADJUST_%s"
