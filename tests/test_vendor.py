@@ -319,6 +319,23 @@ def test_a_file_tells_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
     assert "20261121T034500Z" in text
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"], indirect=True)
+def test_components_are_in_no_file(mpi: Mpi, nodes: int) -> None:
+    rules = [
+        rule("bcast", "vendor:algorithm=adapt", FIRST, None, nodes=nodes),
+        rule("reduce", "vendor:algorithm=pipeline", nodes=nodes),
+        rule("allreduce", "vendor:algorithm=none_such", nodes=nodes),
+    ]
+    of = table(BANNERS["openmpi"].format(mpi.version, mpi.version), rules)
+    text = export(of, "openmpi")
+    assert f"# left out: bcast, {PROCS} processes: adapt is a component, which is used " in text
+    assert f"# left out: allreduce, {PROCS} processes: the library has no algorithm none_" in text
+    for each in (text, export(of, "han")) if mpi.major > 4 else (text,):
+        assert [its.algorithm for its in stated_in(each)] == ["pipeline"]
+        assert not re.search("^[^#]*adapt", each, re.MULTILINE)
+
+
 def test_a_chain_has_the_fan_out_that_it_was_measured_with(require: Require) -> None:
     found = {mpi.family: mpi for mpi in find_mpis()}
     require("openmpi", "openmpi" in found, "no openmpi on the path")

@@ -35,6 +35,10 @@ BY_HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "sca
 TOTALS = ("allgather", "alltoall", "reduce_scatter_block")
 """Operations whose size in Open MPI is that of all ranks' blocks; ours is one block."""
 
+COMPONENTS = ("adapt", "sm", "xhc", "acoll", "ucc")
+"""Components that are algorithms as a whole; docs/how-to/tune-the-mpi-library.md says why no file
+names one."""
+
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 CAUTION = (
     "Open MPI does not check whether an algorithm keeps the order of operands: {} may be wrong "
@@ -101,7 +105,10 @@ def _messages(
     for interval in choices.fitting(operation, counts, scale):
         name = interval.algorithm
         if name is not None and name not in algorithms:
-            choices.leave_out(operation, counts, f"the library has no algorithm {name}")
+            reason = f"the library has no algorithm {name}"
+            if name in COMPONENTS:
+                reason = f"{name} is a component, which is used for all sizes or for none"
+            choices.leave_out(operation, counts, reason)
             name = None
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
         messages.append(_OWN[0] | chosen | {"low": interval.low * scale, "bytes": interval.low})
