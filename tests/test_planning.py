@@ -360,6 +360,9 @@ def test_winners_meet_the_default_by_ranks_that_arrive_apart(
     }
     assert won
     assert {launches[each] for each in won} == {2}
+    large = [its for its in points if its.status in WON and its.ratio and its.ratio < 0.8]
+    assert large
+    assert all(evidence.verdict(its).endswith("; also where ranks arrive apart") for its in large)
     assert {rule.evidence.case.staggered for rule in rules} == {False}
 
 
@@ -380,6 +383,7 @@ def test_a_winner_that_loses_by_ranks_that_arrive_apart_is_marked(tmp_path: Path
     assert FASTER not in {point.status for point in points}
     said = {evidence.verdict(point) for point in points if point.status == FASTER_TOGETHER}
     assert all(text.endswith("; slower where ranks arrive apart") for text in said)
+    assert not any(point.staggered for point in points)
     arrivals = {task.options["--arrival"] for task in plan.tasks}
     assert arrivals == {"together", "2e-05"}
 

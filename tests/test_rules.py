@@ -143,6 +143,13 @@ def test_of_faster_points_the_least_gain_counts() -> None:
     )
 
 
+def test_a_rule_holds_where_ranks_arrive_apart_if_all_its_points_do() -> None:
+    both, together = point("neighbor", 8)._replace(staggered=True), point("neighbor", 64)
+    filled = point("neighbor", 512, status="open")._replace(filled=True)
+    assert [rule.evidence.staggered for rule in compile_rules([both, filled])] == [True]
+    assert [rule.evidence.staggered for rule in compile_rules([both, together])] == [False]
+
+
 def test_filled_points_leave_the_evidence_to_others() -> None:
     filled = point("neighbor", 64, ratio=1.1, status="open")._replace(filled=True)
     (rule,) = compile_rules([point("neighbor", 8), filled, point("neighbor", 512, ratio=0.6)])

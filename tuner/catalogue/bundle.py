@@ -210,7 +210,7 @@ _POINT = columns(Point)
 def _point(number: int, row: dict[str, Any]) -> Point:
     try:
         ratios = tuple(Ratio(**its) for its in row["ratios"])
-        fields = row | {"ratios": ratios}
+        fields = Point._field_defaults | row | {"ratios": ratios}  # of any earlier version
         taken = take(Point, iter([fields[name] for name in _POINT]))
         point = msgspec.convert(msgspec.to_builtins(taken), Point)  # as `take` checks no types
     except (msgspec.MsgspecError, KeyError, TypeError) as error:

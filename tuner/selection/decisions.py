@@ -130,17 +130,19 @@ class Trial:
         contrast = self.contrasts.get(method)
         return contrast is not None and _counts(contrast) and contrast.bounds(error_level)[1] < 0
 
-    def loses_staggered(self, method: str) -> bool:
-        """Return whether a method is shown to be slower where ranks arrive apart."""
+    def staggered_bounds(self, method: str) -> tuple[float, float]:
+        """Return the bounds of a method where ranks arrive apart, infinite where too few did."""
         contrast = self.staggered.get(method)
-        return contrast is not None and _counts(contrast) and contrast.bounds(ERROR_LEVEL)[0] > 0
+        if contrast is None or not _counts(contrast):
+            return -math.inf, math.inf
+        return contrast.bounds(ERROR_LEVEL)
 
     def shown(self, verdict: Verdict) -> str:
         """Return the status of a verdict with what limits it: the arrival, or the allocation."""
         contrast = self.contrasts.get(verdict.challenger or "")
         if verdict.status != FASTER or contrast is None:
             return verdict.status
-        if self.loses_staggered(verdict.method):
+        if self.staggered_bounds(verdict.method)[0] > 0:
             return FASTER_TOGETHER
         return FASTER_HERE if 0 < contrast.allocations < ALLOCATIONS else FASTER
 
@@ -361,6 +363,7 @@ def _point(trial: Trial, verdict: Verdict) -> Point:
         may_lose=max(_exp(-least) - 1, 0.0) if math.isfinite(least) else None,
         more_launches=more,
         more_s=more * (START_S + ROUNDS * OVERHEAD * trial.round_s()) if more else 0.0,
+        staggered=trial.staggered_bounds(verdict.method)[1] < 0,
         ratios=ratios,
     )
 

@@ -42,7 +42,8 @@ def verdict(point: Point, times: str = "x") -> str:
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
     if point.status in WON:
         said = f"{_is_faster(point, times)} than {default}{_by_size(point)}"
-        return said + _LIMITED.get(point.status, "")
+        also = "; also where ranks arrive apart" * point.staggered
+        return said + _LIMITED.get(point.status, "") + also
     if point.status == DEFAULT:
         slower = _multiples(point.ratio, point.ratio_low, point.ratio_high)
         next_best = f"; next {point.challenger}, {slower} {times} slower" if slower else ""

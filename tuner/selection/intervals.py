@@ -134,7 +134,7 @@ def join(a: Any, b: Any) -> Any:
             return a
         if a.filled != b.filled:
             return b if a.filled else a
-        found = weaker(a, b)
+        found = weaker(a, b)._replace(staggered=a.staggered and b.staggered)
         ends = [end for point in (a, b) for end in _ends(point)]
         if a.challenger == b.challenger and ends:
             found = found._replace(ratio_low=min(ends), ratio_high=max(ends), level=None)

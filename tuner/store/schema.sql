@@ -101,7 +101,8 @@ CREATE TABLE point (
   may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
-  filled INTEGER NOT NULL DEFAULT 0  -- open, with the method of its neighbours
+  filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of its neighbours
+  staggered INTEGER NOT NULL DEFAULT 0 -- the winner is faster where ranks arrive apart, too
 );
 
 CREATE INDEX point_system ON point (system, operation, nodes, ppn, mmax, mavg, bytes);
@@ -146,6 +147,7 @@ CREATE TABLE rule (
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
   filled INTEGER NOT NULL DEFAULT 0,
+  staggered INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (system, rank)
 );
 
@@ -276,7 +278,8 @@ CREATE TABLE decision (
   may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
-  filled INTEGER NOT NULL DEFAULT 0  -- open, with the method of its neighbours
+  filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of its neighbours
+  staggered INTEGER NOT NULL DEFAULT 0 -- the winner is faster where ranks arrive apart, too
 );
 
 CREATE INDEX decision_campaign ON decision (system, campaign, operation);
