@@ -94,12 +94,6 @@ def test_what_a_has_not_measured_is_in_no_figure() -> None:
     assert (compare(a, b).measured.loss.mean, compare(a, b).measured.loss.not_measured) == (None, 4)
 
 
-def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
-    p = np.array([0.041, 0.001, 0.9, 0.025, 0.011])
-    assert stats.discoveries(p, 0.05).tolist() == [False, True, False, True, True]
-    assert not stats.discoveries(np.array([]), 0.05).size
-
-
 def test_simulations_that_repeat_to_the_last_digit_differ_or_do_not() -> None:
     same, other = np.full(3, 1.0), np.full(3, 1.5)
     assert stats.welch(same, same).p == 1

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import special
+from scipy import stats as reference
 
 from tuner import stats
 
@@ -108,6 +109,29 @@ def test_ratios_are_paired_by_round() -> None:
 def test_the_quantiles_of_student_are_right() -> None:
     freedoms = np.arange(1, len(stats._STUDENT) + 1)
     assert pytest.approx(special.stdtrit(freedoms, 0.975), rel=1e-7) == stats._STUDENT
+
+
+@given(st.floats(0.5, 1e6), st.floats(0.5, 1 - 1e-9))
+def test_quantiles_of_student_are_those_of_scipy(freedom: float, probability: float) -> None:
+    expected = reference.t.ppf(probability, freedom)
+    assert stats.student(freedom, probability) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), max_size=40), st.floats(0.01, 0.5))
+@example([0.041, 0.001, 0.9, 0.025, 0.011], 0.05)
+@example([0.02, 0.02, 0.03], 0.03)
+def test_discoveries_are_those_of_benjamini_and_hochberg(p: list[float], share: float) -> None:
+    adjusted = reference.false_discovery_control(p) if p else np.empty(0)
+    assume(not np.isclose(adjusted, share, rtol=1e-9).any())
+    assert stats.discoveries(np.array(p), share).tolist() == (adjusted <= share).tolist()
+
+
+@given(st.lists(st.integers(0, 1 << 20), min_size=6, max_size=60, unique=True))
+def test_the_interval_of_the_median_is_that_of_the_quantile_test(values: list[int]) -> None:
+    samples = np.array(values, np.float32)
+    summary = stats.summarise(samples, np.array([len(values)]))
+    expected = reference.quantile_test(samples, p=0.5).confidence_interval(stats.LEVEL)
+    assert (summary.low[0], summary.high[0]) == (expected.low, expected.high)
 
 
 @pytest.mark.parametrize("n", [1, 2, 19, 20, 200, 3001])
