@@ -4,8 +4,9 @@ On measurements: the sizes that are open on results/sample and on a first campai
 were pooled (tests/data/decisions-before.json) and now, each decision that changed with its reason,
 and winners that decisions from half of the launches choose and the other half contradicts. On
 simulated launches with heavy tails: winners among equal methods, looking after each of 2 to 24
-launches and through a whole campaign that plans by its results, the coverage of intervals, and the
-share of gains that are found. It exits with 1 when a bar is missed.
+launches and through a whole campaign that plans by its results, the coverage of bounds and of the
+intervals of verdicts, and the share of gains that are found, beside that which the same test finds
+where it knows all variances. It exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.decisions
 """
 
@@ -28,6 +29,7 @@ import numpy as np
 from tests.bench.planning import MACHINES, PROCS
 from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import cells_of, measure
+from tuner import stats
 from tuner.domain.cases import Case, CellKey, Layout
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import PART, Cell, Features
@@ -35,7 +37,7 @@ from tuner.domain.tables import FASTER, OPEN
 from tuner.machine.mpi import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.selection.contrasts import Key, contrasts_of
-from tuner.selection.decisions import ERROR_LEVEL, decide
+from tuner.selection.decisions import ERROR_LEVEL, LOOKS, decide
 from tuner.selection.evidence import verdict
 from tuner.selection.intervals import place_of
 from tuner.selection.trust import Trust
@@ -48,8 +50,8 @@ SETTLED_WITH_CORES, SETTLED_CROWDED = 0.8, 0.6
 GAINS = {1.1: 0.03, 1.25: 0.52, 2.7: 0.97}
 """Gains, and the least share of them that six launches are to find."""
 
-LOOKS = range(2, 25)
-LAUNCHES = 6
+LOOKED_AFTER = range(2, 25)
+LAUNCHES, RIVALS = 6, 6
 OF_SIZES = "of the sizes"
 
 
@@ -129,18 +131,23 @@ def simulated(random: np.random.Generator, methods: int, rounds: int, gain: floa
     for number, (operation, procs) in enumerate((op, n) for op in OPERATIONS for n in PROCS):
         names = [DEFAULT_METHODS[operation], *(f"method{index}" for index in range(methods))]
         noise = SAMPLE_NOISE * (1 if procs == min(PROCS) else 3)
-        scale = LAUNCH_NOISE * math.exp(random.normal(0, 0.3)) / math.sqrt(2)
-        shared = random.standard_t(4, (LOOKS[-1], len(names)))
+        scale = _scale(random)
+        shared = random.standard_t(4, (LOOKED_AFTER[-1], len(names)))
         for size in SIZES:
             own = random.standard_t(4, shared.shape)
             effects = scale * (math.sqrt(SHARED) * shared + math.sqrt(1 - SHARED) * own)
-            drift = random.normal(0, 0.02, (LOOKS[-1], rounds)).cumsum(axis=1)
+            drift = random.normal(0, 0.02, (LOOKED_AFTER[-1], rounds)).cumsum(axis=1)
             for index, name in enumerate(names):
                 logs = effects[:, index, None] + drift + random.normal(0, noise, drift.shape)
                 slow = np.where(random.random(drift.shape) < SLOW, SLOWER, 1.0)
                 samples_s = 1e-5 / (gain if index == 1 else 1) * np.exp(logs) * slow
                 cells.append(_cell(operation, procs, size, name, number, samples_s))
     return cells
+
+
+def _scale(random: np.random.Generator) -> float:
+    """Return the scale of one layout's effects of launches, which are t-distributed."""
+    return LAUNCH_NOISE * math.exp(random.normal(0, 0.3)) / math.sqrt(2)
 
 
 def _cell(
@@ -160,7 +167,7 @@ def false_winners(random: np.random.Generator, methods: int = 8, rounds: int = 1
     """Return for each size whether equal methods ever won, looking after each further launch."""
     cells = simulated(random, methods, rounds, 1.0)
     won: dict[Case, bool] = defaultdict(bool)
-    for launches in LOOKS:
+    for launches in LOOKED_AFTER:
         for point in decide(take(cells, slice(launches))):
             won[point.case] |= point.status == FASTER
     return list(won.values())
@@ -168,15 +175,38 @@ def false_winners(random: np.random.Generator, methods: int = 8, rounds: int = 1
 
 def covered(random: np.random.Generator) -> list[float]:
     """Return how often bounds at ERROR_LEVEL lie on the right side of the truth."""
-    cells = take(simulated(random, 6, 16, 1.0), slice(LAUNCHES))
+    cells = take(simulated(random, RIVALS, 16, 1.0), slice(LAUNCHES))
     ends = [its.bounds(ERROR_LEVEL) for its in contrasts_of(cells, Trust(cells)).values()]
     return [float(side) for low, high in ends for side in (low <= 0, high >= 0)]
 
 
+def printed(random: np.random.Generator, gain: float) -> list[float]:
+    """Return for each verdict that has an interval how far its coverage of the truth is off."""
+    cells = take(simulated(random, RIVALS, 16, gain), slice(LAUNCHES))
+    off = []
+    for point in decide(cells):
+        if point.ratio_low is not None and point.ratio_high is not None and point.level:
+            truth = 1 / gain if point.challenger == "method0" else 1.0
+            off.append((point.ratio_low <= truth <= point.ratio_high) - point.level)
+    return off
+
+
 def found(random: np.random.Generator, gain: float) -> list[bool]:
     """Return for each size whether the gain was found in six launches."""
-    cells = take(simulated(random, 6, 16, gain), slice(LAUNCHES))
+    cells = take(simulated(random, RIVALS, 16, gain), slice(LAUNCHES))
     return [point.status == FASTER for point in decide(cells)]
+
+
+def findable(random: np.random.Generator, gain: float) -> list[bool]:
+    """Return the same for a test that knows the variances of launches, and has no other noise."""
+    shown = []
+    for _ in range(1000):
+        scale = _scale(random)
+        default, method = scale * random.standard_t(4, (2, LAUNCHES)).mean(axis=1)
+        error = scale * math.sqrt(2 * 2 / LAUNCHES)  # t with 4 degrees of freedom has variance 2
+        reach = stats.student(math.inf, 1 - ERROR_LEVEL / LOOKS / RIVALS) * error
+        shown.append(bool(method - default - math.log(gain) + reach < 0))
+    return shown
 
 
 def raced(seed: int) -> list[bool]:
@@ -217,8 +247,12 @@ def main() -> int:
     off = abs(float(np.mean(sides)) - (1 - ERROR_LEVEL))
     figures.append(Figure("bounds: coverage off its level", off, "", OFF))
     for gain, least in GAINS.items():
+        off = abs(float(np.mean([each for random in randoms for each in printed(random, gain)])))
+        figures.append(Figure(f"gain {gain}: coverage of intervals off their level", off, "", OFF))
         shown = [each for random in randoms for each in found(random, gain)]
         figures.append(Figure(f"gain {gain}: found", float(np.mean(shown)), OF_SIZES, least=least))
+        shown = [each for random in randoms for each in findable(random, gain)]
+        figures.append(Figure(f"gain {gain}: to be found", float(np.mean(shown)), OF_SIZES))
     return conclude("decisions", figures, options)
 
 
