@@ -154,6 +154,53 @@ def test_a_method_that_a_neighbour_lacks_is_not_chosen_between() -> None:
     assert chosen(compile_rules([both, b]), 2, 6, 8) == "neighbor"
 
 
+@pytest.mark.parametrize("other", [3, 12])
+@pytest.mark.parametrize("gain", [0.5, 0.7, 0.9])
+def test_a_method_for_powers_of_two_is_chosen_only_for_them(other: int, gain: float) -> None:
+    """Once one other number of processes was measured, where the method loses."""
+    found = {ppn: raced(1, ppn, 8, nap=gain, neighbor=1.2) for ppn in (4, 8, 32)}
+    found[other] = raced(1, other, 8, nap=2 - gain, neighbor=1.2)
+    rules = compile_rules(found.values(), 64)
+    taken = {ppn for ppn in range(3, 33) if chosen(rules, 1, ppn, 8) == "nap"}
+    assert {4, 8, 32} <= taken <= {4, 8, 16, 32}
+    assert 16 in taken or (other, gain) == (12, 0.9)
+
+
+def test_where_only_powers_of_two_were_measured_others_are_next() -> None:
+    found = worths([raced(1, ppn, 8, nap=0.8) for ppn in (4, 8, 32)], 64)
+    assert found[0].ppn.bit_count() > 1
+
+
+SOCKET = 8
+
+
+def test_where_a_second_socket_changes_the_order_the_guard_keeps_its_promise() -> None:
+    """Of what it lets pass, at most so many are slower than the default; and that is next."""
+    random = np.random.default_rng(1)
+    slower: list[bool] = []
+    following: list[int] = []
+    for _ in range(40):
+        logs = random.normal(0.0, 0.4, (2, 4))  # within a socket, and over both
+        ratios = [
+            dict(zip(("nap", "neighbor", "alltoallv", "stfw"), np.exp(row).tolist(), strict=True))
+            for row in logs
+        ]
+        found = [raced(1, ppn, 8, **ratios[ppn > SOCKET]) for ppn in (4, 8, 16)]
+        rules = compile_rules(found, 2 * SOCKET)
+        methods = [chosen(rules, 1, ppn, 8) for ppn in range(SOCKET + 1, 2 * SOCKET)]
+        slower += [ratios[1][method] > 1.02 for method in methods if method and method != "direct"]
+        following.append(worths(found, 2 * SOCKET)[0].ppn)
+    assert len(slower) > 100
+    assert np.mean(slower) <= unmeasured.RISK
+    assert np.mean(np.array(following) > SOCKET) > 0.6
+
+
+def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
+    within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 8)]
+    found = worths(within, 2 * SOCKET, most_nodes=1, beyond=True)
+    assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)
+
+
 def test_a_grid_fits_no_other_number_of_processes() -> None:
     (its,) = points(1, 8, {8: "orthogonal:grid=4x2"})
     grid = its._replace(ratios=(Ratio("orthogonal:grid=4x2", 0.5, 0.49, 0.51),))
