@@ -4,6 +4,7 @@ import getpass
 import json
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,7 +104,7 @@ def _pbs_pending() -> list[PendingJob]:
         return []
     jobs = json.loads(ask("qstat", "-f", "-F", "json", *numbers))["Jobs"]
     return [
-        PendingJob(number, facts.get("comment", ""), facts["Variable_List"]["PBS_O_WORKDIR"])
+        PendingJob(number, _pbs_comment(facts), facts["Variable_List"]["PBS_O_WORKDIR"])
         for number, facts in jobs.items()
     ]
 
@@ -139,7 +140,11 @@ def _pbs_ending(job: str) -> tuple[str, str]:
         how = f"was ended by signal {status - _SIGNALS}"
     else:
         how = _PBS_STATUSES.get(status, f"was ended by PBS with status {status}" * (status < 0))
-    return how, facts.get("comment", "")
+    return how, _pbs_comment(facts)
+
+
+def _pbs_comment(facts: Mapping[str, object]) -> str:
+    return str(facts.get("comment", ""))  # PBS writes what looks like a number as one
 
 
 def _lsf_ending(job: str) -> tuple[str, str]:
