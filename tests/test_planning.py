@@ -457,6 +457,15 @@ def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_s
     assert next_of_all(then, cells) is None
 
 
+def test_a_store_without_a_launch_knows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a run leaves it that is killed in its first launch."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    Store.open(tmp_path / "switchpoint.db").close()
+    assert planned.known(MACHINE.plan(procs=(4,))).cells == []
+
+
 def test_a_further_campaign_looks_at_methods_that_are_new_and_at_no_others(tmp_path: Path) -> None:
     """Also where another method is settled already."""
     older = replace(MACHINE, methods=tuple(name for name in CURVES if name != "stfw:dims=3"))

@@ -379,7 +379,7 @@ def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for place in plan.places:
         name, environment = _recorded(plan.variables, place[0]), place[1]
-        here = systems["name"].str.partition("+")[0] == name  # virtual nodes add how ranks lie
+        here = systems["name"].str.split("+").str[0] == name  # virtual nodes add how ranks lie
         ids = list(systems[here & (systems["environment"] == environment)]["system"])
         found |= dict.fromkeys(own.intersection(ids) or ids[-1:], place)
     return found
