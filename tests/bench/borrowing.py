@@ -4,7 +4,8 @@ On the times that tests/bench/unmeasured.py judges by: two MPIs on one machine, 
 machines, each borrows the table of the other; the MPIs also that of the committed sample. It prints
 what is lost by the default, the borrowed table and one from the system's own launches, and what the
 first look at the methods costs until the best of those seen loses 2 %, in the order of the other
-system and in a random one; it exits with 1 when a bar is missed.
+system, in a random one, and on simulated machines in that of the models; it exits with 1 when a bar
+is missed.
 Run from the checkout: python -m tests.bench.borrowing
 """
 
@@ -21,11 +22,17 @@ import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
 from tests.bench.unmeasured import CORES, OF_BEST, MeasuredSize, RegretTally, load
+from tuner.campaign.looks import ranked
+from tuner.campaign.plans import PlannedCase
 from tuner.catalogue.borrowing import Borrower, borrowed, order
 from tuner.catalogue.bundle import Bundle
+from tuner.domain.cases import Case
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Provenance, Rule, Table
 from tuner.machine.mpi import CHECKOUT
+from tuner.machine.simulation.machines import SYSTEM
+from tuner.machine.simulation.machines import machine as simulated
+from tuner.models.networks import as_model
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.decisions import decide
@@ -38,9 +45,10 @@ BANNERS = {"mpich": "MPICH Version: 4.0.2", "openmpi": "Open MPI v4.1.4", "simgr
 LEARNED = {(1, 2), (1, 3), (1, 6), (1, 8)}  # what a campaign measures on two cores
 ENOUGH = 0.02
 RANDOM_ORDERS = 20
+SIZES = 8, 256, 8192, 65536  # of the data
 
-Order = Callable[[str, list[str]], list[str]]
-"""Returns the methods of an operation in the order of a first look."""
+Order = Callable[[Case, list[str]], list[str]]
+"""Returns the methods of a case in the order of a first look, whatever its size."""
 
 
 def lender_of(system: str, measured: list[MeasuredSize]) -> Bundle:
@@ -92,18 +100,40 @@ def judge(name: str, measured: list[MeasuredSize], tables: dict[str, list[Rule]]
     return [*figures, Figure(f"{name}: mean of borrowed / default", ratio, "", most=1.0)]
 
 
+def of_all_sizes(its: MeasuredSize) -> Case:
+    """Return the case with the least size, which stands for all."""
+    return its.case._replace(bytes=SIZES[0], size_bytes=SIZES[0])
+
+
+def by_models(system: str) -> Order:
+    """Return the order in which the models of a simulated machine rank methods."""
+    machine = system.split()[0].partition(":")[2]
+    model = as_model(simulated(machine))
+
+    def order_of(case: Case, names: list[str]) -> list[str]:
+        layout = case.layout
+        planned = PlannedCase(
+            *(system, "", case.operation, case.pattern, "", layout.procs, layout.ppn, list(SIZES))
+        )
+        _, *rivals = ranked(model, planned, [DEFAULT_METHODS[case.operation], *names])
+        return rivals
+
+    return order_of
+
+
 def cost(measured: list[MeasuredSize], order_of: Order) -> float:
     """Return the share of the time for all methods until the best seen loses ENOUGH in the mean."""
     logs = [its.logs(slice(None)) for its in measured]
-    methods: dict[str, set[str]] = defaultdict(set)
+    methods: dict[Case, set[str]] = defaultdict(set)
     for its, known in zip(measured, logs, strict=True):
-        methods[its.case.operation] |= known.keys() - {DEFAULT_METHODS[its.case.operation]}
-    orders = {operation: order_of(operation, sorted(names)) for operation, names in methods.items()}
+        methods[of_all_sizes(its)] |= known.keys() - {DEFAULT_METHODS[its.case.operation]}
+    orders = {case: order_of(case, sorted(names)) for case, names in methods.items()}
     for count in range(max(map(len, orders.values())) + 1):
         lost, spent = [], []
         for its, known in zip(measured, logs, strict=True):
             default = DEFAULT_METHODS[its.case.operation]
-            seen = {default, *orders[its.case.operation][:count]} & known.keys()
+            there = [name for name in orders[of_all_sizes(its)] if name in known]
+            seen = {default, *there[:count]}
             lost.append(np.expm1(min(known[name] for name in seen) - min(known.values())))
             spent.append(
                 sum(np.exp(known[name]) for name in seen) / np.exp([*known.values()]).sum()
@@ -116,18 +146,25 @@ def cost(measured: list[MeasuredSize], order_of: Order) -> float:
 def looked(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figure]:
     """Return and print the cost of a first look in the lender's order and in random ones."""
     random = np.random.default_rng(1)
-    like = cost(measured, lambda operation, its: order(its, operation, lender.table.points))
+    like = cost(measured, lambda case, its: order(its, case.operation, lender.table.points))
     shuffled = [
         cost(measured, lambda _, its: [str(method) for method in random.permutation(its)])
         for _ in range(RANDOM_ORDERS)
     ]
     other = float(np.mean(shuffled))
     print(f"{name}: first look: {like:.0%} in the lender's order, {other:.0%} in a random one")
-    return [
+    figures = [
         Figure(f"{name}: first look, in the lender's order", like, "of all methods"),
         Figure(f"{name}: first look, in a random order", other, "of all methods"),
         Figure(f"{name}: first look, lender's / random", like / other, "", most=1.0),
     ]
+    if (system := measured[0].system).startswith(SYSTEM):
+        models = cost(measured, by_models(system))
+        print(f"{name}: first look: {models:.0%} in the order of the models alone")
+        figures.append(
+            Figure(f"{name}: first look, in the models' order", models, "of all methods")
+        )
+    return figures
 
 
 def main() -> int:
