@@ -64,7 +64,7 @@ class Point(NamedTuple):
     `may_lose` is the most that the default may lose, as a share of the best method's time, None
     where nothing bounds it. About `more_launches`, with samples of `more_s` seconds, would settle
     the point. An open point that is `filled` takes the method of its neighbours. `staggered` is
-    whether a winner is shown to be faster where ranks arrive apart, too.
+    whether the challenger is shown to be faster where ranks arrive apart, too.
 
     `ratios` are those of all other methods that share launches with the default, by name: choices
     between measured layouts follow from them.

@@ -102,7 +102,7 @@ CREATE TABLE point (
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
   filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of its neighbours
-  staggered INTEGER NOT NULL DEFAULT 0 -- the winner is faster where ranks arrive apart, too
+  staggered INTEGER NOT NULL DEFAULT 0 -- the challenger is faster where ranks arrive apart, too
 );
 
 CREATE INDEX point_system ON point (system, operation, nodes, ppn, mmax, mavg, bytes);
@@ -279,7 +279,7 @@ CREATE TABLE decision (
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
   filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of its neighbours
-  staggered INTEGER NOT NULL DEFAULT 0 -- the winner is faster where ranks arrive apart, too
+  staggered INTEGER NOT NULL DEFAULT 0 -- the challenger is faster where ranks arrive apart, too
 );
 
 CREATE INDEX decision_campaign ON decision (system, campaign, operation);
