@@ -2,11 +2,21 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.bench.collectives import JudgedTrial, JudgingResult, main, read_trials, worth_choosing
+from tests.bench.collectives import (
+    JudgedTrial,
+    JudgingResult,
+    main,
+    most_together,
+    read_trials,
+    worth_choosing,
+)
+from tuner.domain.operations import COLLECTIVES
+from tuner.machine.mpi import Mpi
 
 ROUNDS = range(1, 41)
 
@@ -44,7 +54,7 @@ def test_ratios_are_paired_within_rounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("factor", "selected", "held", "words"),
     [
-        (0.8, "ring", True, "bcast                1.25 times as fast"),
+        (0.8, "ring", True, "bcast                0.80 of the default's time"),
         (1.1, "ring", False, "clearly slower than the default: bcast at 64 B"),
         (1.1, "vendor", False, "vendor (same method)"),  # the cost of `auto` beside it
     ],
@@ -61,6 +71,22 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     verdict.add("bcast", 64, trial(tmp_path, factor, selected))
     assert verdict.conclude() is held
     assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "named", "most"),
+    [
+        ("mpich", "4.0.2", COLLECTIVES, 0.75),
+        ("openmpi", "4.1.4", COLLECTIVES, 0.75),
+        ("openmpi", "5.0.11", COLLECTIVES, 0.9),  # beside HAN
+        ("intelmpi", "2021.18", COLLECTIVES, None),
+        ("mpich", "5.0.2", ("bcast",), None),
+    ],
+)
+def test_all_operations_together_have_a_bar(
+    family: str, version: str, named: Sequence[str], most: float | None
+) -> None:
+    assert most_together(Mpi(family, family, version, "mpicc", "mpiexec"), list(named)) == most
 
 
 def test_an_operation_that_nothing_was_compared_of_fails(
