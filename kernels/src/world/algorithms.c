@@ -1,5 +1,4 @@
-/* Algorithms of the MPI library, by its control variables and by its environment. */
-#define _POSIX_C_SOURCE 200809L
+/* Algorithms of the MPI library, by its control variables. */
 #include "algorithms.h"
 
 #include "allocate.h"
@@ -9,19 +8,9 @@
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 16384, VARIABLE_BYTES = 80 };
-
-/* The name of an operation's variable, of VARIABLE_BYTES; upper: in capitals. */
-static void variable_name(const char *format, bool upper, enum swp_operation operation, char *text) {
-  char word[VARIABLE_BYTES / 2];
-  snprintf(word, sizeof word, "%s", swp_shapes[operation].name);
-  for (char *p = word; upper && *p; p++)
-    *p = (char)toupper((unsigned char)*p);
-  snprintf(text, VARIABLE_BYTES, format, word);
-}
+enum { TEXT_BYTES = 16384 };
 
 /* How a family of libraries names the variable of an operation. */
 static const struct family {
@@ -38,34 +27,6 @@ static const struct family {
 };
 
 enum { FAMILIES = sizeof families / sizeof families[0] };
-
-#define ON(operation) (1U << (operation))
-
-/* Components of Open MPI, each chosen as a whole. `han`, which 5 uses by default, only by the environment:
-   with 5.0.11 communicators that were made for it crash when they are freed. */
-static const struct component {
-  const char *name;
-  unsigned operations;
-  bool at_start; /* only by the environment */
-} components[] = {
-    {"han",
-     ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_SCATTER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) |
-         ON(SWP_ALLGATHER),
-     .at_start = true},
-    {"adapt", ON(SWP_BCAST) | ON(SWP_REDUCE), false},
-    {"sm", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER), false},
-    {"xhc", ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_BARRIER), false},
-    {"acoll",
-     ON(SWP_BCAST) | ON(SWP_GATHER) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE) | ON(SWP_ALLGATHER) |
-         ON(SWP_ALLTOALL) | ON(SWP_BARRIER),
-     false},
-    {"ucc", ~0U, false},
-};
-
-enum {
-  COMPONENTS = sizeof components / sizeof components[0],
-  FIRST = 99 /* before all but what users put at 100 */
-};
 
 struct name {
   char text[ALGORITHM_BYTES];
@@ -196,12 +157,10 @@ static bool find_priority(const char *component, int *index) {
 }
 
 static void add_components(struct variable *variable, enum swp_operation operation) {
-  for (int i = 0, index; i < COMPONENTS; i++) {
-    const char *name = components[i].name;
-    if (!components[i].at_start && (components[i].operations & ON(operation)) != 0 &&
-        find_priority(name, &index))
-      add_name(variable, name, strlen(name), 0, name);
-  }
+  int index;
+  for (const struct component *its = swp_components; its->name != NULL; its++)
+    if (!its->at_start && (its->operations & SWP_BIT(operation)) != 0 && find_priority(its->name, &index))
+      add_name(variable, its->name, strlen(its->name), 0, its->name);
 }
 
 static void read_variable(enum swp_operation operation, struct variable *variable) {
@@ -210,7 +169,7 @@ static void read_variable(enum swp_operation operation, struct variable *variabl
     char name[VARIABLE_BYTES], text[TEXT_BYTES];
     int scope;
     MPI_T_enum enumeration;
-    variable_name(family->format, family->upper, operation, name);
+    swp_variable_name(family->format, family->upper, operation, name);
     if (find(name, &scope, &enumeration, text, &variable->index) != MPI_SUCCESS || !is_writable(scope) ||
         !can_enable(family))
       continue;
@@ -317,7 +276,7 @@ static int prepare_communicator(const struct variable *variable, const struct na
   char text[TEXT_BYTES];
   MPI_T_enum enumeration;
   if (find_priority(name->component, &index))
-    temporaries[count++] = (struct temporary){.index = index, .value.number = FIRST};
+    temporaries[count++] = (struct temporary){.index = index, .value.number = FIRST_PRIORITY};
   if (find(variable->family->enabled_by, &scope, &enumeration, text, &index) == MPI_SUCCESS &&
       is_writable(scope))
     temporaries[count++] = (struct temporary){.index = index, .value.flag = true};
@@ -374,138 +333,4 @@ void swp_algorithm_close(struct algorithm *algorithm) {
     MPI_T_cvar_handle_free(&algorithm->settings[i].handle);
   if (algorithm->owns_comm)
     MPI_Comm_free(&algorithm->comm);
-}
-
-/* ---- The environment ---- */
-
-/* In the order in which they are looked for: Intel MPI is made of MPICH. */
-static const struct library {
-  const char *version; /* what the text of its version begins with */
-  const char *variable;
-  bool upper;
-  const char *also, *also_value; /* a variable that the library needs too, and its value */
-  const char *priority;          /* the variable of a component's; NULL: there are none */
-} libraries[] = {
-    {"Intel(R) MPI", INTEL_ALGORITHM, true, NULL, NULL, NULL},
-    {"MPICH", MPICH_ALGORITHM, true, MPICH_BYPASS, "none", NULL},
-    {"Open MPI", OPENMPI_PREFIX OPENMPI_ALGORITHM, false, OPENMPI_PREFIX OPENMPI_SWITCH, "1",
-     OPENMPI_PREFIX OPENMPI_PRIORITY},
-};
-
-enum { LIBRARIES = sizeof libraries / sizeof libraries[0] };
-
-static const struct library *this_library(void) {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length;
-  MPI_Get_library_version(version, &length);
-  for (int i = 0; i < LIBRARIES; i++)
-    if (strncmp(version, libraries[i].version, strlen(libraries[i].version)) == 0)
-      return &libraries[i];
-  return NULL;
-}
-
-/*
- * What `han` does bcast, reduce and allreduce with: the words of its names, in this order, each after a dash,
- * and none twice: "han-sm-adapt-16384". Both versions take numbers of components; by names, 5 takes one that
- * it does not have.
- */
-static const struct part {
-  const char *word; /* NULL: the bytes of a segment */
-  const char *variable;
-} han_parts[] = {
-    {"sm", OPENMPI_PREFIX OPENMPI_HAN "low_module"},   /* within nodes, instead of tuned */
-    {"adapt", OPENMPI_PREFIX OPENMPI_HAN "up_module"}, /* between nodes, instead of libnbc */
-    {NULL, OPENMPI_PREFIX OPENMPI_HAN "segsize"},
-};
-
-enum { PARTS = sizeof han_parts / sizeof han_parts[0], WANTED = 1 + PARTS };
-
-#define HAS_PARTS (ON(SWP_BCAST) | ON(SWP_REDUCE) | ON(SWP_ALLREDUCE))
-
-/* A variable of the environment, and the value that makes the library run an algorithm; "": it is not set. */
-struct wanted {
-  char variable[VARIABLE_BYTES], value[ALGORITHM_BYTES];
-};
-
-/* Whether the text begins with a dash and the part; its value, which is empty otherwise. */
-static bool find_part(const struct part *part, const char *text, char *value) {
-  const char *word = text + 1;
-  size_t length = *text == '-' ? strcspn(word, "-") : 0;
-  bool found = part->word != NULL ? length == strlen(part->word) && memcmp(word, part->word, length) == 0
-                                  : length > 0 && *word != '0' && strspn(word, "0123456789") == length;
-  if (found && part->word == NULL)
-    snprintf(value, ALGORITHM_BYTES, "%.*s", (int)length, word);
-  else
-    snprintf(value, ALGORITHM_BYTES, "%s", found ? "1" : "");
-  return found;
-}
-
-/* Whether the text is that of parts of `han`. */
-static bool find_parts(enum swp_operation operation, const char *text, struct wanted *wanted) {
-  for (int i = 0; i < PARTS; i++) {
-    variable_name(han_parts[i].variable, false, operation, wanted[i].variable);
-    if (find_part(&han_parts[i], text, wanted[i].value))
-      text += 1 + strcspn(text + 1, "-");
-  }
-  return *text == '\0';
-}
-
-/* The number of variables. */
-static int find_wanted(const struct library *library, enum swp_operation operation, const char *name,
-                       struct wanted wanted[WANTED]) {
-  for (int i = 0; library->priority != NULL && i < COMPONENTS; i++) {
-    const char *component = components[i].name, *rest = name + strcspn(name, "-");
-    bool parted = strcmp(component, "han") == 0 && (HAS_PARTS & ON(operation)) != 0;
-    if (strncmp(component, name, (size_t)(rest - name)) == 0 && component[rest - name] == '\0' &&
-        (components[i].operations & ON(operation)) != 0 &&
-        (parted ? find_parts(operation, rest, wanted + 1) : *rest == '\0')) {
-      snprintf(wanted->variable, sizeof wanted->variable, library->priority, component);
-      snprintf(wanted->value, sizeof wanted->value, "%d", FIRST);
-      return parted ? WANTED : 1;
-    }
-  }
-  variable_name(library->variable, library->upper, operation, wanted->variable);
-  snprintf(wanted->value, sizeof wanted->value, "%s", name);
-  return 1;
-}
-
-bool swp_environment_has(enum swp_operation operation, const char *name) {
-  const struct library *library = this_library();
-  struct wanted wanted[WANTED];
-  if (library == NULL)
-    return false;
-  int count = find_wanted(library, operation, name, wanted);
-  for (int i = 0; i < count; i++) {
-    const char *value = getenv(wanted[i].variable);
-    if (strcmp(value != NULL ? value : "", wanted[i].value) != 0)
-      return false;
-  }
-  return true;
-}
-
-int swp_environment_set(enum swp_operation operation, const char *name) {
-  const struct library *library = this_library();
-  struct wanted wanted[WANTED];
-  if (name == NULL || *name == '\0' || strlen(name) >= ALGORITHM_BYTES || operation < SWP_BCAST ||
-      swp_operation_name((int)operation) == NULL)
-    return swp_fail(
-        SWP_ERR_ARGUMENT,
-        "swp_environment_set: the operation must be a collective and name have 1 to 63 characters");
-  if (library == NULL)
-    return swp_fail(
-        SWP_ERR_NOT_APPLICABLE,
-        "swp_environment_set: the variables that set this MPI library's algorithms are not known");
-  int count = find_wanted(library, operation, name, wanted);
-  for (int i = 0; i < count; i++)
-    if (wanted[i].value[0] != '\0')
-      setenv(wanted[i].variable, wanted[i].value, 1);
-    else
-      unsetenv(wanted[i].variable);
-  if (library->also != NULL)
-    setenv(library->also, library->also_value, 1);
-  return SWP_SUCCESS;
-}
-
-void swp_environment_allow(void) {
-  setenv(OPENMPI_PREFIX OPENMPI_SWITCH, "1", 0);
 }

@@ -10,8 +10,6 @@
 
 #include <mpi.h>
 
-enum { ALGORITHM_BYTES = 64 }; /* of a name, which a spec must be able to have */
-
 /* A variable that is written around each call. */
 struct setting {
   MPI_T_cvar_handle handle;
@@ -50,9 +48,5 @@ void swp_algorithm_end(const struct algorithm *algorithm);
 
 /* Collective. */
 void swp_algorithm_close(struct algorithm *algorithm);
-
-/* Whether this process started with the named algorithm for the operation in its environment, from which some
-   libraries take theirs, for good. Local; needs no MPI. */
-bool swp_environment_has(enum swp_operation operation, const char *name);
 
 #endif
