@@ -22,6 +22,14 @@ static int reader_of(const struct roles *roles) {
   return roles->one_reads ? roles->root : READ_BY_ALL;
 }
 
+/* Waits until this rank may write so many bytes to its board. */
+static int open_board(struct swp_plan *plan, struct boards *boards, int64_t bytes) {
+  int error = swp_boards_await_readers(plan, boards);
+  if (error == SWP_SUCCESS)
+    swp_claim(swp_board(boards, boards->rank)->data, bytes);
+  return error;
+}
+
 static void end_step(struct boards *boards) {
   swp_boards_finish(boards);
   boards->step++;
@@ -52,7 +60,7 @@ static int post_bytes(struct swp_plan *plan, struct boards *boards, const struct
   const struct roles *roles = bytes->roles;
   const struct images *images = bytes->images;
   char *data = swp_board(boards, boards->rank)->data;
-  int error = swp_boards_await_readers(plan, boards);
+  int error = open_board(plan, boards, roles->out_blocks * bytes->count);
   if (error != SWP_SUCCESS)
     return error;
   for (int to = 0; to < roles->out_blocks; to++)
@@ -139,7 +147,7 @@ static int post_items(struct swp_plan *plan, struct boards *boards, const struct
                       const struct items *items) {
   char *data = swp_board(boards, boards->rank)->data;
   const size_t bytes = (size_t)(stride_of(items) - items->side->extent + items->side->span);
-  int error = swp_boards_await_readers(plan, boards);
+  int error = open_board(plan, boards, roles->out_blocks * stride_of(items));
   if (error != SWP_SUCCESS)
     return error;
   for (int to = 0; to < roles->out_blocks; to++)

@@ -26,6 +26,14 @@ static inline void swp_reach(call_number *number, uint64_t call) {
   atomic_store_explicit(number, call, memory_order_release);
 }
 
+/* Before shared memory is written that another core has read: asks for all of its lines at once, where stores
+   would get them from there almost one by one. */
+static inline void swp_claim(char *memory, int64_t bytes) {
+  enum { LEAST_LINE_BYTES = 64 };
+  for (int64_t at = 0; at < bytes; at += LEAST_LINE_BYTES)
+    __builtin_prefetch(memory + at, 1);
+}
+
 /* NULL where all ranks share memory, on several nodes of several ranks, and where the latter share memory;
    otherwise why methods that need it cannot be used. */
 const char *swp_sharing_applicable(const struct spec *spec, const struct features *features);

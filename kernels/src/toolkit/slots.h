@@ -77,6 +77,7 @@ static inline int swp_slot_await(struct swp_plan *plan, const struct channel *ch
 
 static inline void swp_slot_write(const struct channel *channel, uint64_t call, const char *from) {
   struct slot *slot = swp_slot_of(channel, call);
+  swp_claim((char *)slot, channel->slot_bytes);
   swp_runs_pack(channel->runs, channel->nruns, from, slot->data);
   swp_reach(&slot->call, call);
 }
