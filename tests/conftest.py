@@ -33,7 +33,7 @@ RUNS = (
     "tests/test_sites.py",
     "tests/test_soaking.py",
     "tests/test_spack",
-    "tests/test_vendor.py",
+    "tests/vendor/test_runs.py",
     "tests/test_wheel.py",
     "tests/test_workflow.py",
 )

@@ -13,11 +13,12 @@ import pytest
 from tests.conftest import Require, by_day
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
-from tests.test_vendor import BANNERS, INTEL, loading, rule, table
+from tests.vendor.conftest import installed
+from tests.vendor.tables import INTEL, loading, rule, table, table_for
 from tuner.export.forms import export
 from tuner.export.mpi_library import intel_version
 from tuner.export.witness import CARDS, MESSAGES, Case, Witness, witness
-from tuner.machine.mpi import Mpi, find_mpis, shim
+from tuner.machine.mpi import Mpi, shim
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
 
@@ -44,13 +45,6 @@ OTHER |= {"alltoall": "pairwise", "allgatherv": "ring", "barrier": "tree"}
 OTHER |= {"reduce_scatter_block": "basic_linear"}
 
 Sent = dict[Case, set[str]]
-
-
-def installed(name: str, require: Require) -> Mpi:
-    """Return the MPI of a family and major version, or skip."""
-    found = {f"{mpi.family}{mpi.major}": mpi for mpi in find_mpis()}
-    require(name.removesuffix("2021"), name in found, "this MPI is not installed")
-    return found[name]
 
 
 @pytest.fixture
@@ -141,7 +135,7 @@ def test_exported_selections_make_mpich_run_the_algorithms(
     for operation, name in MPICH_CHOSEN.items():
         rules.append(rule(operation, "vendor", None, FROM - 1, PROCS))
         rules.append(rule(operation, f"vendor:algorithm={name}", FROM, None, PROCS))
-    of = table(BANNERS["mpich"].format(mpi.version), rules)
+    of = table_for(mpi, rules)
     named = {f"MPIR_CVAR_{each.upper()}_INTRA_ALGORITHM": n for each, n in MPICH_CHOSEN.items()}
     default, tuned, alone, forced = (
         cards(ppn, MPICH_CHOSEN, environment)
@@ -168,7 +162,7 @@ def test_mpich_goes_on_with_its_default_above_the_rules(
 ) -> None:
     """On eight processes, which it takes for less than eight where sizes are compared first."""
     chosen = rule("bcast", "vendor:algorithm=scatter_ring_allgather", None, FROM - 1, PROCS)
-    of = table(BANNERS["mpich"].format(mpi.version), [chosen])
+    of = table_for(mpi, [chosen])
     sizes = (CARD_SIZES[0], 1 << 20)
     default, tuned = (
         cards(2, ["bcast"], environment, sizes)
@@ -185,7 +179,7 @@ def test_parts_of_what_mpich_composes_are_its_own(
 ) -> None:
     """That of eight processes on four nodes has a part of four, as many as the rule is for."""
     chosen = rule("bcast", "vendor:algorithm=scatter_ring_allgather", procs=4, nodes=2)
-    of = table(BANNERS["mpich"].format(mpi.version), [chosen])
+    of = table_for(mpi, [chosen])
     loaded = loading(of, ("mpich", "ch4"), tmp_path)
     key = "bcast", CARD_SIZES[-1]
     for procs, is_ruled in ((4, True), (8, False)):
@@ -245,7 +239,7 @@ def exported(mpi: Mpi, algorithms: Mapping[str, str], directory: Path) -> dict[s
         low = None if operation in WHOLE else FROM
         chosen = rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
         rules += [rule(operation, "vendor", None, FROM - 1, PROCS)] * (low is not None) + [chosen]
-    of = table(BANNERS["openmpi"].format(mpi.version, mpi.version), rules)
+    of = table_for(mpi, rules)
     return loading(of, ("openmpi", "han")[: 1 + (mpi.major > 4)], directory)
 
 

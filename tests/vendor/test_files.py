@@ -1,0 +1,309 @@
+"""What exported files of MPI libraries' own algorithms say, leave out, and refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Require
+from tests.test_export import PROVENANCE
+from tests.vendor.conftest import installed
+from tests.vendor.tables import (
+    ALGORITHMS,
+    BANNERS,
+    FIRST,
+    INTEL,
+    PROCS,
+    in_turn,
+    rule,
+    table,
+    table_for,
+    table_of,
+)
+from tuner.domain.tables import Rule, Table
+from tuner.export.choices import VendorError, choices_of
+from tuner.export.exported import Exported, stated_in
+from tuner.export.forms import export
+from tuner.export.mpi_library import library_of, made_for
+from tuner.export.verify import verify_table
+from tuner.machine.mpi import Mpi
+
+
+@pytest.mark.parametrize("form", ["openmpi", "mpich"])
+def test_a_table_of_another_library_is_refused(form: str) -> None:
+    rules = [rule("bcast", "vendor:algorithm=binomial")]
+    other = BANNERS["mpich" if form == "openmpi" else "openmpi"].format("4.0.2", "4.0.2")
+    with pytest.raises(VendorError, match="cannot be exported for"):
+        export(table(other, rules), form)
+
+
+def test_a_table_of_another_version_is_refused(mpi: Mpi) -> None:
+    rules = [rule("bcast", "vendor:algorithm=binomial")]
+    with pytest.raises(VendorError, match=r"4\.9\.9 .*not on PATH"):
+        export(table(BANNERS[mpi.family].format("4.9.9", "4.9.9"), rules), mpi.family)
+
+
+def test_a_file_for_another_version_is_refused(mpi: Mpi, tmp_path: Path) -> None:
+    file = tmp_path / "choices"
+    text = export(table_of(mpi), mpi.family)
+    file.write_text(text)
+    assert f"{mpi.version}: {mpi.mpiexec}" in verify_table(file)
+    file.write_text(text.replace(mpi.version, "4.9.9"))
+    with pytest.raises(VendorError, match=r"4\.9\.9 .*not on PATH .*with other algorithms"):
+        verify_table(file)
+
+
+def test_versions_whose_format_is_unknown_are_refused() -> None:
+    rules = [rule("bcast", "vendor:algorithm=binomial")]
+    with pytest.raises(VendorError, match=r"6\.0\.0 is not supported"):
+        export(table("Open MPI v6.0.0, package: x", rules), "openmpi")
+
+
+def test_a_file_tells_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
+    text = export(table_of(mpi), mpi.family)
+    assert made_for(text) == (mpi.family, mpi.version)
+    assert "local-cpu-mpich-1f00ba" in text
+    assert "20261121T034500Z" in text
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"], indirect=True)
+def test_components_are_in_no_file(mpi: Mpi, nodes: int) -> None:
+    rules = [
+        rule("bcast", "vendor:algorithm=adapt", FIRST, None, nodes=nodes),
+        rule("reduce", "vendor:algorithm=pipeline", nodes=nodes),
+        rule("allreduce", "vendor:algorithm=none_such", nodes=nodes),
+    ]
+    of = table_for(mpi, rules)
+    text = export(of, "openmpi")
+    assert f"# left out: bcast, {PROCS} processes: adapt is a component, which is used " in text
+    assert f"# left out: allreduce, {PROCS} processes: the library has no algorithm none_" in text
+    for each in (text, export(of, "han")) if mpi.major > 4 else (text,):
+        assert [its.algorithm for its in stated_in(each)] == ["pipeline"]
+        assert not re.search("^[^#]*adapt", each, re.MULTILINE)
+
+
+def test_a_chain_has_the_fan_out_that_it_was_measured_with(require: Require) -> None:
+    openmpi = installed("openmpi", require)
+    rules = [
+        rule("bcast", "vendor:algorithm=chain", None, 99),
+        rule("bcast", "vendor:algorithm=pipeline", 100, None),
+    ]
+    text = export(table_for(openmpi, rules), "openmpi")
+    assert re.findall(r"(\d+) 0 # (chain|pipeline)", text) == [("4", "chain"), ("0", "pipeline")]
+
+
+@pytest.mark.parametrize(("operation", "warned"), [("allreduce", True), ("bcast", False)])
+def test_a_file_of_open_mpi_warns_of_reductions_that_do_not_commute(
+    require: Require, operation: str, warned: bool
+) -> None:
+    openmpi = installed("openmpi", require)
+    rules = [rule(operation, f"vendor:algorithm={ALGORITHMS['openmpi'][operation][0]}")]
+    text = export(table_for(openmpi, rules), "openmpi")
+    assert ("caution: " in text and "do not commute" in text) == warned
+
+
+def test_what_the_library_cannot_do_is_left_to_it_and_told(mpi: Mpi) -> None:
+    rules = [
+        rule("bcast", "vendor:algorithm=binomial", None, 99),
+        rule("bcast", "orthogonal:grid=2x2", 100, 199),
+        rule("bcast", "vendor:algorithm=no_such", 200, None),
+        rule("gather", "vendor:algorithm=binomial", None, 99),
+        rule("gather", "vendor", 100, None),
+    ]
+    text = export(table_for(mpi, rules), mpi.family)
+    told = re.findall(r"left out: (.*)", text)
+    assert [re.sub(r"^.*processes: ", "", line)[:40] for line in told] == [
+        "100 to 199 B: orthogonal:grid=2x2 is not",
+        "the library takes the size from argument",
+        "the library has no algorithm no_such",
+    ]
+
+
+def test_a_table_without_algorithms_has_nothing_to_export() -> None:
+    with pytest.raises(VendorError, match="chooses none of the library's algorithms"):
+        choices_of(table("MPICH Version:4.0.2", [rule("bcast", "vendor")]))
+
+
+def inferred(operation: str, name: str, ppn: tuple[int, int], low: int | None = None) -> Rule:
+    measured = rule(operation, f"vendor:algorithm={name}", low, None, 2)
+    return measured._replace(ppn_low=ppn[0], ppn_high=ppn[1])
+
+
+def test_inferred_rules_are_ranges_of_process_counts(mpi: Mpi) -> None:
+    rules = [
+        rule("bcast", "vendor:algorithm=binomial", procs=2),
+        inferred("bcast", "binomial", (3, 5)),
+        inferred("allgather", "ring", (3, 4), low=1024),
+    ]
+    text = export(table_for(mpi, rules), mpi.family)
+    assert stated_in(text) == [
+        Exported("allgather", 1, 3, 1024, None, "ring", True, 1, 4),
+        Exported("bcast", 1, 2, 0, None, "binomial"),
+        Exported("bcast", 1, 3, 0, None, "binomial", True, 1, 5),
+    ]
+    if mpi.family == "openmpi":  # where sizes of an allgather are those of all ranks' blocks
+        counts = re.findall(r"(\d+) # processes|^(\d+) [1-9]\d* 0 0 # (\w+)", text, re.MULTILINE)
+        assert ["".join(words) for words in counts] == [
+            *("1", "3", "3072ring", "4", "4096ring", "5"),
+            *("1", "2", "0binomial", "3", "0binomial", "6"),
+        ]
+        return
+    selection = json.loads(text[text.index("*/") + 2 :])
+    trees = {op: selection[f"collective={op}"]["comm_type=intra"] for op in ("bcast", "allgather")}
+    assert [*trees["bcast"]] == [f"comm_size<={n}" for n in (1, 2, 5)] + ["comm_size=any"]
+    assert [*trees["allgather"]] == [f"comm_size<={n}" for n in (2, 3, 4)] + ["comm_size=any"]
+    for ring in trees["allgather"]["comm_size<=3"].values():  # of powers of two, and of others
+        assert [*ring] == ["total_msg_size<3072", "total_msg_size=any"]
+    assert trees["allgather"]["comm_size<=2"] == trees["allgather"]["comm_size=any"]
+    assert trees["bcast"]["comm_size<=2"] == trees["bcast"]["comm_size<=5"]
+
+
+def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: Require) -> None:
+    mpich = installed("mpich", require)
+    name = "recursive_doubling"
+    rules = [
+        rule("allgather", f"vendor:algorithm={name}", procs=4),
+        inferred("allgather", name, (5, 7)),
+        inferred("allgather", name, (16, 16)),
+    ]
+    text = export(table_for(mpich, rules), "mpich")
+    assert [(its.ppn, its.inferred) for its in stated_in(text)] == [(4, False), (16, True)]
+
+
+def test_what_mpich_does_not_compose_needs_no_second_file(require: Require) -> None:
+    mpich = installed("mpich", require)
+    other = rule("allgather", "vendor:algorithm=ring")
+    with pytest.raises(VendorError, match="MPICH composes no operation"):
+        export(table_for(mpich, [other]), "ch4")
+    both = table_for(mpich, [rule("bcast", "vendor:algorithm=binomial"), other])
+    assert "Of bcast it needs the file of `switchpoint export --format ch4`" in export(
+        both, "mpich"
+    )
+    assert [its.operation for its in stated_in(export(both, "ch4"))] == ["bcast"]
+
+
+def test_mpich_5_gets_no_rule_that_it_would_take_for_parts_of_operations(require: Require) -> None:
+    for name, rules in (("mpich4", 2), ("mpich5", 1)):
+        mpich = installed(name, require)
+        apart = [rule(each, "vendor:algorithm=nb", nodes=PROCS) for each in ("bcast", "alltoall")]
+        text = export(table_for(mpich, apart), "mpich")
+        assert len(stated_in(text)) == rules
+        assert ("bcast, 4 processes: with one process on each node" in text) == (rules == 1)
+
+
+def test_what_no_launch_proved_is_not_exported() -> None:
+    proved = rule("bcast", "vendor:algorithm=binomial", None, 99)
+    choices = choices_of(table("x", [proved, rule("bcast", "vendor:environment=ring", 100, None)]))
+    (counts,) = choices.counts["bcast"]
+    assert [interval.algorithm for interval in counts.intervals] == ["binomial", None]
+    assert choices.left_out == [
+        "bcast, 4 processes: 100 to any B: vendor:environment=ring: no launch proved that the "
+        "library obeys it"
+    ]
+    imported = Table(replace(PROVENANCE, name="pico:leonardo"), [proved], [])
+    with pytest.raises(VendorError, match="made of results of PICO: no launch proved"):
+        choices_of(imported)
+
+
+def test_one_layout_of_a_process_count_stands() -> None:
+    first = rule("bcast", "vendor:algorithm=binomial")
+    small = rule("bcast", "vendor:algorithm=ring", high=99, nodes=2)
+    large = rule("bcast", "vendor:algorithm=ring", low=100, nodes=2)
+    between = first._replace(ppn_low=PROCS + 1, ppn_high=2 * PROCS)
+    choices = choices_of(table("MPICH Version:4.0.2", [first, between, small, large]))
+    assert choices.counts.keys() == {"bcast"}
+    assert [(its.procs, its.most) for its in choices.counts["bcast"]] == [(4, 4), (5, 8)]
+    for counts in choices.counts["bcast"]:
+        assert [interval.algorithm for interval in counts.intervals] == ["binomial"]
+    (told,) = choices.left_out
+    assert "2 x 2: the library does not distinguish layouts" in told
+
+
+SELECTION = (
+    b'{"collective=bcast": {"comm_type=intra": {"algorithm=MPIR_Bcast_intra_binomial": {}}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "content", "words"),
+    [
+        ("exit 1", b"", "mpicc -show failed"),
+        ("exec sleep 60", b"", "cannot run .*mpicc -show: .*timed out"),
+        ("echo -L{place} -lmpich", SELECTION[:-3] + bytes(4096), "cannot read its selection"),
+        ("echo -L{place} -lmpich", bytes(5000), "contains no selection"),
+        (
+            "echo -L{place} -lmpich",
+            b"algorithm=MPIR_Bcast_intra_binomial\0" + SELECTION + bytes(4096),
+            "its selection has no reduce",
+        ),
+    ],
+)
+def test_a_library_whose_selection_cannot_be_had_is_told(
+    wrapper: str, content: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libmpich.so").write_bytes(content)
+    mpicc = tmp_path / "mpicc"
+    mpicc.write_text(f"#!/bin/sh\n{wrapper.format(place=tmp_path)}\n")
+    mpicc.chmod(0o755)
+    here = Mpi("mpich", "mpich", "4.9.9", str(mpicc), "mpiexec")
+    monkeypatch.setattr("tuner.export.mpi_library.find_mpis", lambda: [here])
+    if "sleep" in wrapper:
+        monkeypatch.setattr("tuner.export.mpi_library._TIMEOUT_S", 0.5)
+    with pytest.raises(VendorError, match=words):
+        export(table("MPICH Version:4.9.9", [rule("reduce", "vendor:algorithm=binomial")]), "mpich")
+
+
+def test_settings_of_intel_mpi_are_presets_at_sizes_for_jobs_of_one_process_count() -> None:
+    rules = [
+        *in_turn("bcast", "2", "7"),
+        rule("bcast", "vendor:environment=9", procs=8),
+        rule("allgatherv", "vendor:environment=4", None, 15),
+        rule("allgatherv", "vendor:environment=3", 16, None),
+    ]
+    text = export(table(INTEL.format("2021.18"), rules), "intelmpi")
+    assert made_for(text) == ("intelmpi", "2021.18")
+    assert "caution: the environment chose these presets, and no launch proved" in text
+    assert text[text.index("case") :].splitlines()[1:] == [
+        "4)",
+        '  export I_MPI_ADJUST_ALLGATHERV="4:0-15;3:16-2147483647"',
+        '  export I_MPI_ADJUST_BCAST="2:0-1023;7:1024-16383;2:16384-2147483647"',
+        "  ;;",
+        "8)",
+        '  export I_MPI_ADJUST_BCAST="9:0-2147483647"',
+        "  ;;",
+        "esac",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([rule("bcast", "vendor:algorithm=ring")], "ring is not the number"),
+        ([rule("bcast", "vendor:algorithm=2", 1024, None)], "none can be left to the library"),
+    ],
+)
+def test_what_settings_of_intel_mpi_cannot_say_is_refused(rules: list[Rule], words: str) -> None:
+    with pytest.raises(VendorError, match=words):
+        export(table(INTEL.format("2021.18"), rules), "intelmpi")
+
+
+def test_settings_for_another_version_of_intel_mpi_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "settings.sh"
+    rules = [rule("bcast", "vendor:algorithm=2")]
+    file.write_text(export(table(INTEL.format("2021.1"), rules), "intelmpi"))
+    with pytest.raises(VendorError, match=r"Intel MPI 2021\.1, .*not on PATH"):
+        verify_table(file)
+    with pytest.raises(VendorError, match="is not supported"):
+        export(table(INTEL.format("2019"), rules), "intelmpi")
+
+
+def test_banners_name_family_and_version() -> None:
+    assert library_of("MPICH Version:\t4.0.2") == ("mpich", "4.0.2")
+    assert library_of("Open MPI v5.0.11, package: x") == ("openmpi", "5.0.11")
+    assert library_of(INTEL.format("2021.18")) == ("intelmpi", "2021.18")
+    assert library_of("MVAPICH2 Version: 2.3") == ("", "")
