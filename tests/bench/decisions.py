@@ -33,7 +33,7 @@ from tuner import stats
 from tuner.domain.cases import Case, CellKey, Layout
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import PART, Cell, Features
-from tuner.domain.tables import FASTER, OPEN
+from tuner.domain.tables import FASTER, OPEN, Point
 from tuner.machine.mpi import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.selection.contrasts import Key, contrasts_of
@@ -180,25 +180,23 @@ def covered(random: np.random.Generator) -> list[float]:
     return [float(side) for low, high in ends for side in (low <= 0, high >= 0)]
 
 
-def printed(random: np.random.Generator, gain: float) -> list[float]:
+def gained(random: np.random.Generator, gain: float) -> list[Point]:
+    """Return the decisions of six launches in which one method gains."""
+    return decide(take(simulated(random, RIVALS, 16, gain), slice(LAUNCHES)))
+
+
+def off_level(points: Iterable[Point], gain: float) -> list[float]:
     """Return for each verdict that has an interval how far its coverage of the truth is off."""
-    cells = take(simulated(random, RIVALS, 16, gain), slice(LAUNCHES))
     off = []
-    for point in decide(cells):
+    for point in points:
         if point.ratio_low is not None and point.ratio_high is not None and point.level:
             truth = 1 / gain if point.challenger == "method0" else 1.0
             off.append((point.ratio_low <= truth <= point.ratio_high) - point.level)
     return off
 
 
-def found(random: np.random.Generator, gain: float) -> list[bool]:
-    """Return for each size whether the gain was found in six launches."""
-    cells = take(simulated(random, RIVALS, 16, gain), slice(LAUNCHES))
-    return [point.status == FASTER for point in decide(cells)]
-
-
 def findable(random: np.random.Generator, gain: float) -> list[bool]:
-    """Return the same for a test that knows the variances of launches, and has no other noise."""
+    """Return for samples without noise whether a test that knows the variances finds the gain."""
     shown = []
     for _ in range(1000):
         scale = _scale(random)
@@ -247,9 +245,10 @@ def main() -> int:
     off = abs(float(np.mean(sides)) - (1 - ERROR_LEVEL))
     figures.append(Figure("bounds: coverage off its level", off, "", OFF))
     for gain, least in GAINS.items():
-        off = abs(float(np.mean([each for random in randoms for each in printed(random, gain)])))
+        points = [point for random in randoms for point in gained(random, gain)]
+        off = abs(float(np.mean(off_level(points, gain))))
         figures.append(Figure(f"gain {gain}: coverage of intervals off their level", off, "", OFF))
-        shown = [each for random in randoms for each in found(random, gain)]
+        shown = [point.status == FASTER for point in points]
         figures.append(Figure(f"gain {gain}: found", float(np.mean(shown)), OF_SIZES, least=least))
         shown = [each for random in randoms for each in findable(random, gain)]
         figures.append(Figure(f"gain {gain}: to be found", float(np.mean(shown)), OF_SIZES))
