@@ -1,0 +1,236 @@
+"""Configurations of sites: made, replaced, examined, and used from a checkout that is read-only."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.conftest import TIMEOUT_S, by_day
+from tests.sites.conftest import init
+from tuner.campaign.examine import ConfigurationError, examine
+from tuner.cli import main
+from tuner.machine.mpi import CHECKOUT, available_cores, find_mpis
+from tuner.machine.sites import environments
+from tuner.machine.sites.configuration import reframe_name
+from tuner.store.store import Store
+
+
+def test_a_terminal_is_asked_for_what_nothing_tells(answering, tmp_path):
+    answering("slurm")
+    config = tmp_path / "site.py"
+    ours, theirs = os.openpty()
+    os.write(ours, b"smt\nm42\nmany\n2\n")
+    answer = subprocess.run(
+        [sys.executable, "-m", "tuner.cli", "site", "init", "--output", config],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert answer.returncode == 0, answer.stderr
+    assert "not a valid integer" in answer.stdout + answer.stderr
+    text = config.read_text()
+    assert '"name": "cpu"' not in text
+    assert '"--account=m42"' in text
+    assert '"max_nodes": 2' in text
+
+
+def test_without_a_scheduler_it_is_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = tmp_path / "here.py"
+    said = init("--scheduler", "local", "--output", str(config))
+    assert f"1 nodes of {available_cores()} cores" in said
+    answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
+    assert answer.exit_code == 0, answer.output
+    parts = json.loads(answer.stdout)
+    assert {mpi.name for mpi in find_mpis()} <= {part["name"] for part in parts}
+    assert "would run" in parts[-1]["found"]
+
+
+def test_a_configuration_is_not_replaced_unasked(tmp_path):
+    config = tmp_path / "here.py"
+    config.write_text("mine")
+    assert "--force" in init("--scheduler", "local", "--output", str(config), code=1)
+    assert config.read_text() == "mine"
+    init("--scheduler", "local", "--output", str(config), "--force")
+    assert "site_configuration" in config.read_text()
+
+
+def test_partitions_that_are_not_there_are_an_error(answering, tmp_path):
+    answering("slurm")
+    said = init("--partition", "gpu", "--output", str(tmp_path / "site.py"), code=1)
+    assert "no partition gpu" in said
+    assert "cpu, smt" in said
+
+
+def test_whatever_a_site_is_called_is_python_and_a_name_of_reframe(answering, tmp_path):
+    answering("pbs")
+    config = tmp_path / "site.py"
+    init("--name", 'a "b"\n{{ c }}', "--account", "x'; \\", "--output", str(config))
+    made = {}
+    exec(config.read_text(), made)
+    system = made["site_configuration"]["systems"][0]
+    assert system["name"] == "a-b-c"
+    assert system["partitions"][0]["access"][-1] == "-A x'; \\"
+    assert reframe_name("4.2") == "_4-2"
+
+
+def test_flux_comes_with_a_caution(answering, tmp_path):
+    answering("flux")
+    assert "inside `flux alloc`" in init("--output", str(tmp_path / "site.py"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = 1", "site_configuration"),
+        ("site_configuration = {'systems': [], 'environments': []}", "no systems"),
+        ("import no_such_module", "no_such_module"),
+        ("raise SystemExit('no MPI')", "no MPI"),
+        ("import os\nos._exit(3)", "exits with 3"),
+        ("print('[')\nsite_configuration = 4", "not a ReFrame configuration"),
+        (
+            "site_configuration = {'systems': [{'name': 'a', 'partitions': ['cpu']}],"
+            " 'environments': [{'name': 'e'}]}",
+            "system a: 'cpu' is not a partition",
+        ),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
+    config = tmp_path / "site.py"
+    config.write_text(text)
+    with pytest.raises(ConfigurationError, match=reason):
+        examine(config)
+
+
+def test_a_configuration_that_does_not_end_is_told(tmp_path, monkeypatch):
+    config = tmp_path / "site.py"
+    config.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr("tuner.campaign.examine._READ_S", 0.5)
+    answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
+    assert answer.exit_code == 1
+    assert answer.stdout == ""
+    assert answer.stderr.splitlines() == [
+        f"reading {config}, for 0.5 s at most",
+        f"Error: {config}: not read within 0.5 s",
+    ]
+
+
+def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path, monkeypatch):
+    config = tmp_path / "site.py"
+    answering("lsf-span")
+    init("--name", "site", "--output", str(config))
+    text = config.read_text().replace('"features": ["mpi"]', '"features": []')
+    text = re.sub(r'"num_cpus_per_core": \d+', '"num_cpus_per_core": 0', text)
+    config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
+    (tmp_path / "lsf-span-bin" / "bsub").unlink()
+    monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
+    done: list[str] = []
+    parts = [part for part in examine(config, done.append) if part.required and not part.found]
+    lacking = {(part.name, part.used_for): part.advice for part in parts}
+    assert done == [
+        f"reading {config}, for 60 s at most",
+        f"ReFrame plans with {config}, for 0.1 s at most",
+    ]
+    assert "bsub" in lacking["site:normal", "scheduler"]
+    assert "mpi" in lacking["site:normal", "selection"]
+    assert "num_cpus_per_core" in lacking["site:normal", "scales"]
+    assert "did not end within 0.1 s" in lacking["checks", "measuring"]
+    assert "no-such-mpicc" in lacking[find_mpis()[0].name, "building"]
+
+
+def test_modules_of_mpi_libraries_are_found_the_last_version_of_each(
+    require, tmp_path, monkeypatch
+):
+    command = Path("/usr/lib/x86_64-linux-gnu/modulecmd.tcl")
+    require("modules", command.is_file(), "no Environment Modules here")
+    for module in ("mpich/4.9", "mpich/4.10", "gcc/12/openmpi/5.0", "hdf5/1.14-mpich", "gcc/12.2"):
+        path = tmp_path / "modules" / module
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#%Module1.0\n")
+    monkeypatch.setenv("MODULES_CMD", str(command))
+    monkeypatch.setenv("MODULEPATH", str(tmp_path / "modules"))
+    assert environments.modules_system() == "tmod4"
+    assert sorted(environments.mpi_modules()) == ["gcc/12/openmpi/5.0", "mpich/4.10"]
+    made = environments.of_modules(["gcc/12.2 mpich/4.10", "cray-mpich/9"])
+    assert [(each.name, each.cc) for each in made] == [
+        ("gcc-12-2-mpich-4-10", "mpicc"),
+        ("cray-mpich-9", "cc"),
+    ]
+
+
+def test_modules_without_a_module_command_are_an_error(monkeypatch):
+    monkeypatch.delenv("MODULES_CMD", raising=False)
+    monkeypatch.delenv("LMOD_CMD", raising=False)
+    with pytest.raises(environments.ModulesError, match="login shell"):
+        environments.of_modules(["gcc/13"])
+    assert environments.mpi_modules() == []
+
+
+# In a mount namespace of its own, of a user namespace where that needs one.
+UNSHARE = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+
+
+@pytest.fixture
+def from_read_only(require, tmp_path, monkeypatch):
+    """Returns the start of commands for which the checkout is read-only; HOME is a new one."""
+    prefix = [*UNSHARE, "sh", "-c", READ_ONLY, str(CHECKOUT)]
+    tried = subprocess.run([*prefix, "true"], capture_output=True, text=True)
+    require("namespaces", tried.returncode == 0, f"no read-only mount: {tried.stderr.strip()}")
+    assert subprocess.run([*prefix, "touch", CHECKOUT / "new"], capture_output=True).returncode == 1
+    for name in ("SWITCHPOINT_RESULTS", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+    monkeypatch.setenv("CCACHE_DISABLE", "1")  # the tests' is in the checkout
+    return [*prefix, sys.executable, "-m", "tuner.cli"]
+
+
+def test_a_read_only_checkout_has_its_files_elsewhere(from_read_only, tmp_path):
+    words = ["run", "--dry-run", "--json", "--", "--name=^discovery.*=1_node.*random"]
+    answer = subprocess.run(
+        [*from_read_only, *words], capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S
+    )
+    assert answer.returncode == 0, answer.stderr
+    plan = json.loads(answer.stdout)
+    home = tmp_path / "home"
+    assert Path(plan["file"]).is_relative_to(home / ".local" / "state" / "switchpoint" / "results")
+    assert Path(plan["stage"]).is_relative_to(home / ".cache" / "switchpoint" / "reframe")
+
+
+@pytest.mark.parametrize(
+    "sites", by_day([pytest.param(("north",), marks=pytest.mark.check)], [(("north", "south"),)])
+)
+def test_two_sites_share_a_read_only_checkout(from_read_only, tmp_path, sites):
+    """At the same time, and each builds kernels of its own."""
+    name, running = find_mpis()[0].name, {}
+    for site in sites:
+        config = tmp_path / f"{site}.py"
+        init("--name", site, "--scheduler", "local", "--output", str(config))
+        words = ["run", f"--config={config}", f"--environment={name}", "--minutes=0.7"]
+        words += ["--require-soak=0", "--", "--name=^discovery.*=1_node.*random"]
+        words += ["--setvar=methods=pex;nbx", "--setvar=sizes=8"]
+        running[site] = subprocess.Popen(
+            [*from_read_only, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=tmp_path,
+        )
+    said = {site: process.communicate(timeout=TIMEOUT_S)[0] for site, process in running.items()}
+    assert {process.returncode for process in running.values()} == {0}, said
+    state, cache = tmp_path / "home/.local/state/switchpoint", tmp_path / "home/.cache/switchpoint"
+    with Store.open(state / "results" / "switchpoint.db", readonly=True) as store:
+        assert {*store.systems()["name"]} == {f"{site}:cpu" for site in sites}
+    for site in running:
+        assert (cache / "install" / f"{site}-cpu-{name}" / "bin" / "swpbench").is_file()
+        assert list((state / "results").glob(f"{site}-cpu-{name}-*/switchpoint.table")), said

@@ -1,0 +1,104 @@
+"""What schedulers answer is read: which one it is, and its partitions."""
+
+import json
+
+import pytest
+
+from tests.sites.answers import ANSWERS, PARTITIONS, PBS_NODE, PBS_QUEUE
+from tests.sites.conftest import init
+from tuner.machine.sites import schedulers
+from tuner.machine.sites.schedulers import Partition, Processors, SchedulerError
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_a_scheduler_is_found_by_its_commands_and_tells_its_partitions(name, answering):
+    answering(name)
+    found = schedulers.detect()
+    assert found.name == name
+    assert found.partitions() == PARTITIONS[name]
+
+
+@pytest.mark.parametrize("storage", ["accounting_storage/none", "(null)"])
+def test_slurm_without_accounting_is_asked_by_squeue(storage, answering, tmp_path):
+    answering("slurm")
+    scontrol = tmp_path / "slurm-bin" / "scontrol"
+    scontrol.write_text(f"#!/bin/sh\necho 'AccountingStorageType = {storage}'\n")
+    assert schedulers.detect().name == "squeue"
+
+
+def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
+    answering("slurm")
+    sinfo = tmp_path / "slurm-bin" / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'slurm_load_partitions: Unable to contact' >&2\nexit 1\n")
+    with pytest.raises(SchedulerError, match=r"sinfo.*Unable to contact"):
+        schedulers.SCHEDULERS["slurm"].partitions()
+    assert "Unable to contact" in init("--scheduler", "slurm", code=1)
+    assert "Unable to contact; --scheduler local" in init(code=1)
+    sinfo.write_text("#!/bin/sh\necho 'cpu|up|many'\n")
+    with pytest.raises(SchedulerError, match="cannot parse"):
+        schedulers.SCHEDULERS["slurm"].partitions()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "command", "answer", "said"),
+    [
+        ("flux", "flux", "", "reports no nodes"),
+        ("flux", "flux", "many few", "flux was not detected: cannot parse the output of flux"),
+        ("pbs", "pbsnodes", '{"nodes": []}', "pbs was not detected: cannot parse the output of"),
+        ("pbs", "qstat", "{}", "pbs was not detected: .*'Queue'"),
+        ("lsf-span", "lshosts", "HOST_NAME\n\nn1 X86_64", "reports no nodes"),
+    ],
+)
+def test_answers_that_cannot_be_used_are_one_line(
+    scheduler, command, answer, said, answering, tmp_path
+):
+    answering(scheduler)
+    (tmp_path / f"{scheduler}-bin" / command).write_text(f"#!/bin/sh\ncat <<'E'\n{answer}\nE\n")
+    with pytest.raises(SchedulerError, match=said) as error:
+        schedulers.SCHEDULERS[scheduler].partitions()
+    assert "\n" not in str(error.value)
+
+
+def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatch):
+    answering("lsf-span")
+    bqueues = tmp_path / "lsf-span-bin" / "bqueues"
+    was = bqueues.read_text()
+    bqueues.write_text(was.replace("night ", "\nodd "))
+    assert bqueues.read_text() != was
+    assert schedulers.SCHEDULERS["lsf"].partitions() == PARTITIONS["lsf-span"]
+    nodes = {f"n{number}": PBS_NODE for number in range(16)}
+    queue = {"workq": PBS_QUEUE, "routing": PBS_QUEUE | {"queue_type": "Route"}}
+    expected = [Partition("workq", 16, Processors(64))]
+    switches = {"sw0": {"state": "free"}, "sw1": {"resources_available": {"mem": "1gb"}}}
+    answer = {
+        "pbsnodes": json.dumps({"nodes": nodes | switches}),
+        "qstat": json.dumps({"Queue": queue}),
+    }
+    monkeypatch.setitem(ANSWERS, "pbs0", answer)
+    answering("pbs0")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == expected
+    own = {f"n{n}": PBS_NODE | {"queue": "workq"} for n in range(16)}
+    down = {"d0": PBS_NODE | {"queue": "other", "state": "down"}}
+    both = {"workq": PBS_QUEUE, "other": PBS_QUEUE}
+    answer = {"pbsnodes": json.dumps({"nodes": own | down}), "qstat": json.dumps({"Queue": both})}
+    monkeypatch.setitem(ANSWERS, "pbs1", answer)
+    answering("pbs1")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == expected
+    away = {
+        f"x{n}": PBS_NODE | {"state": state} for n, state in enumerate(("offline", "down,busy"))
+    }
+    large = {"b0": PBS_NODE | {"queue": "big", "resources_available": {"ncpus": 256}}}
+    queues = {"workq": PBS_QUEUE | {"resources_max": {"nodect": 8}}, "big": PBS_QUEUE}
+    every = json.dumps({"nodes": nodes | away | large})
+    monkeypatch.setitem(
+        ANSWERS, "pbs2", {"pbsnodes": every, "qstat": json.dumps({"Queue": queues})}
+    )
+    answering("pbs2")
+    assert schedulers.SCHEDULERS["pbs"].partitions() == [
+        Partition("workq", 8, Processors(64)),
+        Partition("big", 1, Processors(256)),
+    ]
+    by_state = "case $1 in resource) printf '0 0\\n3 144\\n1 48\\n' ;; queue) echo batch ;; esac"
+    monkeypatch.setitem(ANSWERS["flux"], "flux", by_state)
+    answering("flux")
+    assert schedulers.SCHEDULERS["flux"].partitions() == PARTITIONS["flux"]
