@@ -15,6 +15,7 @@ from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.vendor.conftest import installed
 from tests.vendor.tables import INTEL, loading, rule, table, table_for
+from tuner.domain.tables import Rule
 from tuner.export.forms import export
 from tuner.export.mpi_library import intel_version
 from tuner.export.witness import CARDS, MESSAGES, Case, Witness, witness
@@ -83,7 +84,8 @@ def send(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Sent]:
 MPICH_CHOSEN = {"bcast": "scatter_ring_allgather", "reduce": "binomial", "alltoall": "brucks"}
 MPICH_CHOSEN |= {"allreduce": "recursive_doubling", "allgather": "brucks", "allgatherv": "brucks"}
 MPICH_CHOSEN |= {"reduce_scatter_block": "recursive_doubling"}  # of others there is but one
-COMPOSED = ("bcast", "reduce", "allreduce")  # of others, on several nodes
+MPICH_CHOSEN |= {"barrier": "nb"}  # that versions 4 and 5 have, and that is not composed
+COMPOSED = ("bcast", "reduce", "allreduce", "barrier")  # of others, on several nodes
 # Presets below and from the bytes at which the rules change. Those of gather, scatter and alltoallv
 # let the cards of two nodes send the same, and a barrier sends too little.
 INTEL_CHOSEN = {"bcast": ("1", "3"), "reduce": ("1", "5"), "alltoall": ("2", "1")}
@@ -113,6 +115,15 @@ def cards(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Cards]:
     return run
 
 
+def rules_of(algorithms: Mapping[str, str]) -> Iterator[Rule]:
+    """Yield a rule for each operation, from FROM bytes where they can depend on the size."""
+    for operation, name in algorithms.items():
+        if operation not in WHOLE:
+            yield rule(operation, "vendor", None, FROM - 1, PROCS)
+        low = None if operation in WHOLE else FROM
+        yield rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
+
+
 def card_bytes(words: Iterable[str]) -> list[int]:
     sent = dict(word.split(":") for word in words)
     return [int(sent[str(rank)]) for rank in range(len(sent))]
@@ -131,11 +142,7 @@ def test_exported_selections_make_mpich_run_the_algorithms(
     mpi: Mpi, cards: Callable[..., Cards], tmp_path: Path, ppn: int | tuple[int, ...]
 ) -> None:
     """MPICH composes some operations of others, but for the algorithms of both files."""
-    rules = []
-    for operation, name in MPICH_CHOSEN.items():
-        rules.append(rule(operation, "vendor", None, FROM - 1, PROCS))
-        rules.append(rule(operation, f"vendor:algorithm={name}", FROM, None, PROCS))
-    of = table_for(mpi, rules)
+    of = table_for(mpi, [*rules_of(MPICH_CHOSEN)])
     named = {f"MPIR_CVAR_{each.upper()}_INTRA_ALGORITHM": n for each, n in MPICH_CHOSEN.items()}
     default, tuned, alone, forced = (
         cards(ppn, MPICH_CHOSEN, environment)
@@ -148,7 +155,7 @@ def test_exported_selections_make_mpich_run_the_algorithms(
     )
     for operation, size in default:
         key = operation, size
-        if size < FROM:
+        if size < FROM and operation not in WHOLE:
             assert tuned[key] == about(default[key]), key
         else:
             assert forced[key] != about(default[key]), key
@@ -234,12 +241,7 @@ def forced(algorithms: Mapping[str, str]) -> dict[str, str]:
 
 def exported(mpi: Mpi, algorithms: Mapping[str, str], directory: Path) -> dict[str, str]:
     """Return what makes the library load files with a rule for each operation, from FROM bytes."""
-    rules = []
-    for operation, name in algorithms.items():
-        low = None if operation in WHOLE else FROM
-        chosen = rule(operation, f"vendor:algorithm={name}", low, None, PROCS)
-        rules += [rule(operation, "vendor", None, FROM - 1, PROCS)] * (low is not None) + [chosen]
-    of = table_for(mpi, rules)
+    of = table_for(mpi, [*rules_of(algorithms)])
     return loading(of, ("openmpi", "han")[: 1 + (mpi.major > 4)], directory)
 
 

@@ -117,6 +117,25 @@ def test_the_library_runs_what_the_file_says_at_every_size(
     assert not wanted
 
 
+@pytest.mark.parametrize("mpi", by_day(["mpich4"], ["mpich5"]), indirect=True)
+def test_mpich_runs_the_barrier_of_both_files(
+    mpi: Mpi, observe: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """It composes its own, also with the first file alone."""
+    of = table_for(mpi, [rule("barrier", "vendor:algorithm=nb")])
+    loaded, alone = (loading(of, FILES["mpich"][:count], tmp_path) for count in (2, 1))
+    named = FORCING["mpich"] | {VARIABLES["mpich"]("barrier"): "nb"}
+    key = "barrier", SIZES[0]
+    own, forced = Ran({}), Ran({})
+    for _ in range(ATTEMPTS):
+        for environment in ({}, alone):
+            own.add(observe(environment, operations=["barrier"]))
+        forced.add(observe(named, operations=["barrier"]))
+        if observe(loaded, operations=["barrier"]).mostly[key] & forced.mark(key, own):
+            return
+    pytest.fail("no function that only the named algorithm runs")
+
+
 def wrong(mpi: Mpi, text: str) -> str:
     """The text of a file that has another algorithm for allgather than its comment says."""
     if mpi.family == "mpich":
