@@ -1,11 +1,12 @@
 /*
- * Open MPI's Fortran functions, which bypass the C functions: under the names that mpif.h and the module mpi
- * call, and those that mpi_f08 calls. All arguments are addresses.
+ * Fortran functions that bypass the C functions. Open MPI's always do: under the names that mpif.h and the
+ * module mpi call, and those that mpi_f08 calls. In MPICH and its derivatives, those of mpi_f08 without
+ * buffers do. All arguments are addresses.
  */
 #define _GNU_SOURCE
 #include "record.h"
 
-#if defined(OPEN_MPI) && defined(SWP_FORTRAN_INT)
+#ifdef SWP_FORTRAN_INT
 
 #include <dlfcn.h>
 #include <link.h>
@@ -52,9 +53,27 @@ enum { PATH_BYTES = 4096 };
 
 typedef void function(void);
 
+#ifdef OPEN_MPI
+#define LIBRARIES "libmpi_mpifh", "libmpi_mpifh"
+#define OWN(name) mpi_##name##_
+#define NEXT(name) pmpi_##name##_
+#define DECLARE(name, ...)                                                                                   \
+  EXPORTED void mpi_##name##_(__VA_ARGS__);                                                                  \
+  EXPORTED void ompi_##name##_f(__VA_ARGS__) __attribute__((alias("mpi_" #name "_")));
+#else
+#define LIBRARIES "libmpichfort", "libmpifort"
+#define OWN(name) mpi_##name##_f08_
+#define NEXT(name) pmpir_##name##_f08_
+#define DECLARE(name, ...) EXPORTED void mpi_##name##_f08_(__VA_ARGS__);
+#endif
+#define TEXT(name) #name
+#define NAME_OF(name) TEXT(name)
+
 static int copy_name(struct dl_phdr_info *info, size_t size, void *path) {
+  static const char *const names[] = {LIBRARIES};
   (void)size;
-  if (strstr(info->dlpi_name, "libmpi_mpifh") == NULL || strlen(info->dlpi_name) >= PATH_BYTES)
+  if ((strstr(info->dlpi_name, names[0]) == NULL && strstr(info->dlpi_name, names[1]) == NULL) ||
+      strlen(info->dlpi_name) >= PATH_BYTES)
     return 0;
   strcpy(path, info->dlpi_name);
   return 1;
@@ -73,25 +92,54 @@ static function *find(const char *name) {
   abort();
 }
 
-/* A function of Fortran with so many arguments. C programs need no library of it: the reference is weak. */
+/* A function of Fortran with so many arguments, the last of which may be missing. C programs need no library
+   of it: the reference is weak. */
 #define FORTRAN(name, shown, kind, count, comm, items, type)                                                 \
-  extern void pmpi_##name##_(P##count) __attribute__((weak));                                                \
-  EXPORTED void mpi_##name##_(P##count);                                                                     \
-  EXPORTED void ompi_##name##_f(P##count) __attribute__((alias("mpi_" #name "_")));                          \
-  void mpi_##name##_(P##count) {                                                                             \
-    static void (*_Atomic next)(P##count) = pmpi_##name##_;                                                  \
+  extern void NEXT(name)(P##count) __attribute__((weak));                                                    \
+  DECLARE(name, P##count)                                                                                    \
+  void OWN(name)(P##count) {                                                                                 \
+    static void (*_Atomic next)(P##count) = NEXT(name);                                                      \
+    MPI_Fint error;                                                                                          \
     if (next == NULL)                                                                                        \
-      next = (void (*)(P##count))find("pmpi_" #name "_");                                                    \
+      next = (void (*)(P##count))find(NAME_OF(NEXT(name)));                                                  \
     if (!record_on) {                                                                                        \
       next(A##count);                                                                                        \
       return;                                                                                                \
     }                                                                                                        \
+    if (ERROR##count == NULL)                                                                                \
+      ERROR##count = &error;                                                                                 \
     struct call call = record_begin(shown, comm, record_knows(comm) ? (int64_t)(items) : -1, type);          \
     next(A##count);                                                                                          \
     if (INTEGER(ERROR##count) == MPI_SUCCESS)                                                                \
       record_end(&call, shown, kind, comm, call.tally == NULL ? (int64_t)(items) : 0, type);                 \
   }
 
+static void give(MPI_Fint *error, int result) {
+  if (error != NULL)
+    *error = result;
+}
+
+DECLARE(init, MPI_Fint *error)
+void OWN(init)(MPI_Fint *error) {
+  give(error, MPI_Init(NULL, NULL));
+}
+
+DECLARE(init_thread, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
+void OWN(init_thread)(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {
+  give(error, MPI_Init_thread(NULL, NULL, *required, provided));
+}
+
+DECLARE(finalize, MPI_Fint *error)
+void OWN(finalize)(MPI_Fint *error) {
+  give(error, MPI_Finalize());
+}
+
+DECLARE(abort, MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error)
+void OWN(abort)(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error) {
+  give(error, MPI_Abort(PMPI_Comm_f2c(*comm), *code));
+}
+
+#ifdef OPEN_MPI
 static bool is_root(MPI_Comm comm, int root) {
   int rank = MPI_PROC_NULL;
   if (comm != MPI_COMM_NULL)
@@ -112,40 +160,6 @@ static int64_t mean_of(const MPI_Fint *counts, MPI_Comm comm) {
 }
 
 #define AT_ROOT(root, comm, there, elsewhere) (is_root(comm, INTEGER(root)) ? (there) : (elsewhere))
-
-EXPORTED void mpi_init_(MPI_Fint *error);
-EXPORTED void ompi_init_f(MPI_Fint *error) __attribute__((alias("mpi_init_")));
-void mpi_init_(MPI_Fint *error) {
-  int result = MPI_Init(NULL, NULL);
-  if (error != NULL)
-    *error = result;
-}
-
-EXPORTED void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error);
-EXPORTED void ompi_init_thread_f(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
-    __attribute__((alias("mpi_init_thread_")));
-void mpi_init_thread_(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {
-  int result = MPI_Init_thread(NULL, NULL, *required, provided);
-  if (error != NULL)
-    *error = result;
-}
-
-EXPORTED void mpi_finalize_(MPI_Fint *error);
-EXPORTED void ompi_finalize_f(MPI_Fint *error) __attribute__((alias("mpi_finalize_")));
-void mpi_finalize_(MPI_Fint *error) {
-  int result = MPI_Finalize();
-  if (error != NULL)
-    *error = result;
-}
-
-EXPORTED void mpi_abort_(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error);
-EXPORTED void ompi_abort_f(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error)
-    __attribute__((alias("mpi_abort_")));
-void mpi_abort_(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error) {
-  int result = MPI_Abort(PMPI_Comm_f2c(*comm), *code);
-  if (error != NULL)
-    *error = result;
-}
 
 FORTRAN(bcast, "Bcast", COLLECTIVE, 6, COMM(e), INTEGER(b), TYPE(c))
 FORTRAN(gather, "Gather", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(e), INTEGER(b)),
@@ -176,6 +190,7 @@ FORTRAN(recv, "Recv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
 FORTRAN(isend, "Isend", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
 FORTRAN(irecv, "Irecv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
 FORTRAN(sendrecv, "Sendrecv", OTHER, 13, COMM(k), INTEGER(b), TYPE(c))
+#endif
 
 /* Calls that have no size. */
 #define UNSIZED(name, shown, kind, count, comm) FORTRAN(name, shown, kind, count, comm, 0, MPI_DATATYPE_NULL)

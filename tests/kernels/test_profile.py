@@ -106,15 +106,15 @@ def test_a_rank_that_aborts_while_rank_0_waits_for_its_profile_ends_the_job(
     assert recorded.read(path).reported >= 1
 
 
-def test_fortran_programs_are_recorded(kernels_of, require, tmp_path: Path) -> None:
-    kernels = kernels_of("openmpi")  # whose Fortran functions do not call those of C
+def test_fortran_programs_are_recorded(kernels: Kernels, require, tmp_path: Path) -> None:
     path = tmp_path / "f08.profile"
     for loaded in (False, True):
         command = build_fortran(kernels, require, "swp_f08", tmp_path, loaded=loaded)
         done = run_profiled(kernels, path, *command)
         assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
-        operations = {calls.shape.operation for calls in recorded.read(path).calls}
-        assert operations >= set(DISPATCHED)
+        its = recorded.read(path)
+        assert its.finalized
+        assert {calls.shape.operation for calls in its.calls} >= set(DISPATCHED)
 
 
 def test_programs_in_turn_have_a_file_each_in_a_directory(
