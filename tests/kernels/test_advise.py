@@ -5,13 +5,11 @@ import json
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,13 +17,12 @@ import pytest
 from tests import synthetic
 from tests.conftest import Require, by_day
 from tests.foreign.programs import mpi_libraries
-from tests.kills import end, launches, lost, started_for
-from tuner.advice import measuring, saved, trial
-from tuner.advice.document import Advice
+from tests.kills import started_for
+from tuner.advice import measuring, trial
 from tuner.advice.running import Application, mpi_of
 from tuner.advice.site import Site
 from tuner.advice.trial import BudgetError, PairedRuns, TableError
-from tuner.campaign.order import PLANS, SoakJob, SoakLaunch
+from tuner.campaign.order import SoakJob, SoakLaunch
 from tuner.campaign.plans import PlannedCase, Racing
 from tuner.campaign.reframe import DispatchError
 from tuner.machine.mpi import find_mpis
@@ -35,19 +32,14 @@ from tuner.rawfile.kinds import soak as soaks
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
-from .conftest import MPIS, TIMEOUT_S, Kernels, finish, in_turn
+from .advice import ALLTOALL, command, kept, tabled_results
+from .conftest import TIMEOUT_S, Kernels, finish
 
 
 def environment(kernels: Kernels, results: Path) -> dict[str, str]:
     """Return variables for results of their own, and these kernels."""
     own = {"SWITCHPOINT_RESULTS": str(results), "SWITCHPOINT_KERNELS": str(kernels.build)}
     return os.environ | own
-
-
-def command(program: Path, *arguments: str, options: Sequence[str] = ()) -> list[str]:
-    """Return the command that advises on a program, by default of two processes."""
-    advise = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", *options]
-    return [*advise, "--", str(program), *arguments]
 
 
 def advised(
@@ -182,24 +174,10 @@ def test_winners_are_soaked_as_they_were_measured(
         soak(jobs)
 
 
-ALLTOALL = synthetic.Campaign(
-    operation="alltoall",
-    patterns=[synthetic.BLOCKS],
-    sizes=(64,),
-    methods=("vendor", "bruck"),
-    times=lambda method, size: 2e-6 if method == "bruck" else 4e-6,
-)
-
-
 @pytest.fixture
 def tabled(any_kernels: Kernels, tmp_path: Path) -> Path:
     """Return results with a table: of MPI_Alltoall, bruck is the best at 64 bytes."""
-    spec = replace(ALLTOALL, environment=any_kernels.mpi.name)
-    results = tmp_path / "results"
-    ingest(results / "switchpoint.db", synthetic.write(results, spec))
-    with Store.open(results / "switchpoint.db") as store:
-        tune(store, str(store.systems()["system"].iloc[0]), required_executions=0)
-    return results
+    return tabled_results(any_kernels, tmp_path / "results")
 
 
 @pytest.mark.check
@@ -238,32 +216,6 @@ def test_two_starts_agree_on_what_a_program_gains(
             ends.append((said["low"], said["high"]))
         assert not started_for(tmp_path / name)
     assert not ends or max(low for low, _ in ends) <= min(high for _, high in ends)
-
-
-def kept(results: Path) -> list[Advice]:
-    """Return the advice that is kept, the newest first."""
-    return [*saved.newest(results).values()]
-
-
-def test_the_pairs_of_a_killed_comparison_are_continued(
-    any_kernels: Kernels, tabled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    with Store.open(tabled / "switchpoint.db") as store:
-        system = str(store.systems()["system"].iloc[0])
-    options = ["--system", system, "--budget", "40s"]  # too little to measure, which takes long
-    words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10", options=options)
-    code, said = end(words, tabled, signal.SIGKILL, lambda: any(its.pairs for its in kept(tabled)))
-    assert code == -signal.SIGKILL, said
-    (killed,) = kept(tabled)
-    assert (killed.ended, killed.verdict) == ("interrupted", "open")
-    code, said = end(
-        words, tabled, signal.SIGTERM, lambda: any(its.earlier for its in kept(tabled))
-    )
-    assert f"going on with {len(killed.pairs)} pairs of runs" in said
-    last = kept(tabled)[0]
-    assert last.earlier == len(killed.pairs) < len(last.pairs)
-    assert last.pairs[: last.earlier] == killed.pairs
 
 
 def test_what_differs_in_command_or_rules_is_another_trial(
@@ -488,37 +440,3 @@ def test_programs_in_other_languages_are_advised_on(
     assert {(each["call"], each["bytes"]): each["count"] for each in said["calls"]} == {
         ("Allreduce", 64): 50
     }
-
-
-KILLS = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 1}
-"""The exit codes of a command that is ended by these signals."""
-
-
-@pytest.mark.parametrize(
-    ("kernels", "number"), by_day([*in_turn(KILLS)], product(MPIS, KILLS)), indirect=["kernels"]
-)
-def test_nothing_is_left_running(
-    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
-    words = command(kernels.build / "tests/swp_mix", "1000000", "64", "1000")
-    code, said = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile/*")))
-    assert code == KILLS[number], said
-
-
-def test_a_killed_run_keeps_what_it_has_measured(
-    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    program = any_kernels.build / "tests/swp_mix"
-    words = command(program, "2000", "64", "100", options=["--budget", "60s"])
-    code, said = end(words, tmp_path, signal.SIGKILL, lambda: lost(tmp_path))
-    assert code == -signal.SIGKILL, said
-    assert launches(tmp_path) and not lost(tmp_path)
-    (name,) = PLANS.campaigns()
-    code, said = end(
-        words, tmp_path, signal.SIGTERM, lambda: any(tmp_path.glob("*/switchpoint.table"))
-    )
-    assert "continuing with what an interrupted start has measured" in said
-    assert PLANS.campaigns() == [name], said  # whose race goes on
