@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import synthetic
 from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
 from tests.kills import end, launches
@@ -29,9 +30,13 @@ from tuner.cli import main
 from tuner.machine import doctor
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 from tuner.machine.sites import schedulers
+from tuner.machine.sites.configuration import host_stem
+from tuner.machine.sites.environments import reframe_name
 from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors
 from tuner.rawfile import reading
+from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 pytestmark = pytest.mark.check
@@ -246,14 +251,21 @@ def test_advice_says_how_srun_starts_a_program_with_a_table(
     assert "alltoall by bruck: 10 calls of 64 to 64 bytes" in done.stderr, done.stderr
 
 
-def test_advice_by_srun_leaves_nothing_running(cluster, require, tmp_path, monkeypatch):
-    monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
+@pytest.fixture
+def mpich_build(cluster, require, tmp_path, monkeypatch) -> Path:
+    """Return a build of the kernels for MPICH, which commands in this Slurm are to use."""
     mpi = next((mpi for mpi in find_mpis() if mpi.name == "mpich"), None)
     require("mpich", mpi is not None, "this MPI is not installed")
     build = build_kernels(mpi)
+    monkeypatch.setenv("SLURM_CONF", str(cluster.configuration))
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build))
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    return build
+
+
+def test_advice_by_srun_leaves_nothing_running(mpich_build, tmp_path):
     words = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", "--launcher"]
-    words += ["srun --mpi=pmi2", "--budget=90s", "--", str(build / "tests" / "swp_mix")]
+    words += ["srun --mpi=pmi2", "--budget=90s", "--", str(mpich_build / "tests" / "swp_mix")]
     whole, said = end([*words, "200", "64", "0"], tmp_path, signal.SIGTERM, lambda: False)
     assert whole == 0, said
     assert "no gain" in said or any(
@@ -262,6 +274,72 @@ def test_advice_by_srun_leaves_nothing_running(cluster, require, tmp_path, monke
     code, said = end([*words, "100000000", "64", "0"], tmp_path, signal.SIGKILL, steps_run)
     assert code == -signal.SIGKILL, said
     wait_for(lambda: not steps_run())
+
+
+def in_job(procs: int, *command: str) -> list[str]:
+    """Return the words that start a command in a job with two processes on a node."""
+    return ["salloc", "--quiet", f"--ntasks={procs}", "--ntasks-per-node=2", *command]
+
+
+def test_advice_in_a_job_compares_runs_by_srun(mpich_build, tmp_path):
+    spec = synthetic.Campaign(
+        system=f"{reframe_name(host_stem())}:cpu",
+        operation="alltoall",
+        patterns=[synthetic.BLOCKS],
+        sizes=(64,),
+        methods=("vendor", "bruck"),
+        times=lambda method, size: 2e-6 if method == "bruck" else 4e-6,
+    )
+    ingest(tmp_path / "switchpoint.db", synthetic.write(tmp_path, spec))
+    with Store.open(tmp_path / "switchpoint.db") as store:
+        tune(store, str(store.systems()["system"].iloc[0]), required_executions=0)
+    steps, program = tmp_path / "steps", tmp_path / "program"
+    counted = f'echo "$SLURM_JOB_ID $SLURM_STEP_ID" >> {steps}'
+    program.write_text(f"#!/bin/sh\n{counted}\nexec {mpich_build}/tests/swp_mix 200 64 0\n")
+    program.chmod(0o755)
+    options = ["-n", "2", "--json", "--environment", "mpich", "--launcher", "srun --mpi=pmi2"]
+    options += ["--budget", "35s", "--", str(program)]  # too little to measure
+    advise = in_job(2, sys.executable, "-m", "tuner.cli", "advise", *options)
+    done = subprocess.run(advise, capture_output=True, text=True, timeout=END_S)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    dispatched = "alltoall by bruck: 200 calls of 64 to 64 bytes"
+    assert said["pairs"] and dispatched in said["dispatched"], done.stderr
+    started = {*steps.read_text().splitlines()}
+    assert len({line.split()[0] for line in started}) == 1
+    assert len(started) >= 1 + 2 * len(said["pairs"])
+    lines = "\n".join(["export SWITCHPOINT_REPORT=1", *said["lines"]])
+    done = subprocess.run(in_job(2, "sh", "-c", lines), capture_output=True, text=True)
+    assert dispatched in done.stderr, done.stderr
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from tuner.advice import measuring
+from tuner.advice.running import Application
+from tuner.advice.site import Site
+from tuner.campaign.plans import PlannedCase
+from tuner.machine.mpi import find_mpis
+from tuner.machine.systems import BuiltKernels
+
+mpi = next(mpi for mpi in find_mpis() if mpi.name == "mpich")
+build = Path(sys.argv[1])
+app = Application(mpi, build, 4, ["app"], ["srun", "--mpi=pmi2"])
+site = Site.of(app, BuiltKernels(mpi, build, build / "bench/swpbench"))
+for ppn in (2, 1):
+    case = PlannedCase(site.system, mpi.name, "bcast", "blocks", f"2_by_{ppn}", 2, ppn, [8])
+    print(measuring.measure([case], site, 2.0))
+"""
+
+
+def test_advice_in_a_job_measures_layouts_of_communicators_by_srun(mpich_build, tmp_path):
+    measure = in_job(4, sys.executable, "-c", MEASURE, str(mpich_build))
+    done = subprocess.run(measure, capture_output=True, text=True, timeout=END_S)
+    headers = [json.loads(raw.splitlines()[0]) for raw in launches(tmp_path).values()]
+    assert {its["launcher"] for its in headers} == {"srun"}, done.stdout + done.stderr
+    assert {its["system"] for its in headers} == {f"{reframe_name(host_stem())}:cpu"}
+    assert {(its["nodes"], its["ppn"]) for its in headers} == {(1, 2), (2, 1)}, done.stdout
 
 
 def steps_run() -> str:
