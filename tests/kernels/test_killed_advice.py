@@ -42,7 +42,7 @@ def test_a_killed_run_keeps_what_it_has_measured(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     program = any_kernels.build / "tests/swp_mix"
-    words = command(program, "2000", "64", "100", options=["--budget", "60s"])
+    words = command(program, "500", "64", "10", options=["--budget", "60s"])
     code, said = end(words, tmp_path, signal.SIGKILL, lambda: lost(tmp_path))
     assert code == -signal.SIGKILL, said
     assert launches(tmp_path) and not lost(tmp_path)
