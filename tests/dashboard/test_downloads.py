@@ -16,7 +16,7 @@ from tests.conftest import Require
 from tests.dashboard.test_web import client_of, request_of
 from tests.test_advice import content, tally
 from tests.test_mpip import REPORT
-from tests.test_vendor import table_of
+from tests.vendor.tables import table_of
 from tuner.export import forms
 from tuner.machine.mpi import find_mpis
 from tuner.store.store import Store

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kernels.benchrun import Result, bench
 from tests.kernels.conftest import Kernels
-from tests.test_vendor import ALGORITHMS, ATTEMPTS
+from tests.vendor.tables import ALGORITHMS, ATTEMPTS
 
 PREFIX = "vendor:algorithm="
 

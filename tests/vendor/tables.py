@@ -15,6 +15,7 @@ from tuner.machine.mpi import Mpi
 
 PROCS = 4
 FIRST, SECOND = 1024, 16384  # bytes at which one algorithm becomes another, and that the first
+ATTEMPTS = 4  # on a loaded machine ranks may not be seen at work
 
 # Two algorithms of each operation, which any process count and size can run.
 ALGORITHMS = {

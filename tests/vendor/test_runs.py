@@ -15,6 +15,7 @@ from tests.conftest import Require, by_day
 from tests.vendor.conftest import VERSIONS, installed
 from tests.vendor.tables import (
     ALGORITHMS,
+    ATTEMPTS,
     FILES,
     FIRST,
     INTEL,
@@ -34,7 +35,6 @@ from tuner.export.verify import VerifyError, verify_rules
 from tuner.export.witness import STACKS, Case, Seen, WitnessError, witness
 from tuner.machine.mpi import Mpi, find_mpis
 
-ATTEMPTS = 4  # on a loaded machine ranks may not be seen at work
 SIZES = (1020, 1024, 16380, 16384)  # whole integers, on both sides of each
 VARIABLES = {
     "mpich": lambda operation: f"MPIR_CVAR_{operation.upper()}_INTRA_ALGORITHM",
