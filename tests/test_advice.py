@@ -263,6 +263,16 @@ def test_cells_are_measured_by_the_launcher_of_the_program(monkeypatch: pytest.M
     assert not measuring.cases_of(mix.mix(parse(calls), None).to_measure, other)
 
 
+def test_a_communicator_is_crowded_by_its_own_processes_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = mix.mix(parse(content(tally("Bcast", 8, 0.4))), None).to_measure  # on 2 processes
+    for cores, crowded in ((2, False), (1, True)):
+        monkeypatch.setattr("tuner.advice.site.available_cores", lambda cores=cores: cores)
+        (case,) = measuring.cases_of(calls, site(procs=8))
+        assert case.oversubscribed == crowded
+
+
 def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
     its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
     (case,) = measuring.cases_of(its.to_measure, site())

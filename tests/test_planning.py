@@ -288,6 +288,8 @@ def test_cases_with_cores_come_first_and_spare_time_goes_to_all() -> None:
     shares = [RACE_SHARE * share for share in (FIRST_SHARE, LAST_SHARE, 1)]
     assert [turn.share for turn in plan.turns] == [*shares, 1.0]
     assert [turn.staggered for turn in plan.turns] == [False, False, False, True]
+    plan.advises = "app"  # whose cases have weights
+    assert [list(turn.cases) for turn in plan.turns] == [[0, 1], [0, 1]]
     plan.in_job = False
     assert [list(turn.cases) for turn in plan.turns] == [[0, 1]]
 

@@ -50,12 +50,13 @@ class Site:
         return cls(app, kernels, name or _here(app.launcher))
 
     def is_crowded(self, shape: Shape) -> bool:
-        """Return whether the application has more processes than cores where it calls."""
-        if not self.app.launcher:
-            return self.app.procs > available_cores()
+        """Return whether a communicator alone, as it is measured, has more processes than cores."""
+        cores = available_cores()
         if self.nodes:  # see checks/config/nodes.py
-            return shape.ppn > max(2, available_cores() // self.nodes.count)
-        return shape.ppn > int(os.environ.get("SLURM_CPUS_ON_NODE") or available_cores())
+            cores = max(2, cores // self.nodes.count)
+        elif self.app.launcher:
+            cores = int(os.environ.get("SLURM_CPUS_ON_NODE") or cores)
+        return shape.ppn > cores
 
     def start(self, nodes: int, ppn: int, procs: int) -> LaunchCommand | None:
         """Return how ranks start on a layout; None where the launcher does not know layouts."""

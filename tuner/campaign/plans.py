@@ -238,7 +238,8 @@ class RacePlan:
     def turns_of(self, place: tuple[str, str]) -> list[Turn]:
         """Return the turns of a system and environment, which all have as much time.
 
-        Oversubscribed cases come last, as they matter less; spare time goes to all that is open.
+        Oversubscribed cases come last, as they matter less, but not those of advice, which have
+        weights; spare time goes to all that is open.
         """
         before, each = self.places.index(place) / len(self.places), 1 / len(self.places)
         its = self.cases_of(place)
@@ -246,7 +247,7 @@ class RacePlan:
         first = [number for number in its if not self.cases[number].oversubscribed]
         race = RACE_SHARE * each
         turns = [Turn(its, before + race, spare=True), Turn(its, before + each, staggered=True)]
-        if first and last:
+        if first and last and not self.advises:
             turns = [
                 Turn(first, before + FIRST_SHARE * race),
                 Turn(last, before + LAST_SHARE * race),
