@@ -103,6 +103,7 @@ def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
     alone = measure(kernels, tmp_path / "alone", "bcast", methods=spec)
     assert alone.status == 0, alone.stderr
     assert raced(alone) == {spec}
+    assert f"swpbench: no launch proves that the library obeys {spec}\n" in alone.stdout
     among = measure(kernels, tmp_path / "among", "bcast", methods=f"{spec} binomial")
     assert among.status != 0
     assert f"swpbench: --methods: {spec} applies to the whole launch" in among.stderr

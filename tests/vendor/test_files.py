@@ -205,6 +205,9 @@ def test_what_no_launch_proved_is_not_exported() -> None:
         "bcast, 4 processes: 100 to any B: vendor:environment=ring: no launch proved that the "
         "library obeys it"
     ]
+    han = [rule("bcast", "vendor:environment=han-sm", procs=8, nodes=4)]
+    with pytest.raises(VendorError, match=r"no launch proved that it obeys vendor:\S+=han-sm$"):
+        choices_of(table("x", han))
     imported = Table(replace(PROVENANCE, name="pico:leonardo"), [proved], [])
     with pytest.raises(VendorError, match="made of results of PICO: no launch proved"):
         choices_of(imported)

@@ -135,7 +135,7 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
     if not choices.counts:
         raise VendorError(
             f"the table of {table.provenance.system} chooses none of the library's algorithms: "
-            + _why_none(table)
+            + _why_none(table, prefixes)
         )
     return choices
 
@@ -180,12 +180,15 @@ def _counts(
         yield counts, by_spans[spans]
 
 
-def _why_none(table: Table) -> str:
+def _why_none(table: Table, prefixes: tuple[str, ...]) -> str:
     of_collectives = [
         rule for rule in table.rules if rule.operation in COLLECTIVES and not rule.inferred
     ]
     if not of_collectives:
         return "it has no rules for collectives; measure them"
+    unproved = {rule.method for rule in of_collectives if rule.method.startswith(APART)}
+    if unproved and APART not in prefixes:
+        return f"no launch proved that it obeys {', '.join(sorted(unproved))}"
     unsettled = sum(not rule.evidence.settled for rule in of_collectives)
     if unsettled:
         return f"{unsettled} of {len(of_collectives)} rules are open; measure for longer"

@@ -71,18 +71,22 @@ static int add_word(struct expansion *expansion, char *word) {
   return add_family(expansion, word);
 }
 
+bool methods_is_by_environment(const char *spec) {
+  return strncmp(spec, ALONE, sizeof ALONE - 1) == 0;
+}
+
 /* Such a method changes the library's function itself, so others in its launch could not be compared with
    it. */
 static int check_alone(const struct expansion *expansion) {
   for (int i = 0; i < expansion->count; i++)
-    if (expansion->count > 1 && strncmp(expansion->methods[i].spec, ALONE, sizeof ALONE - 1) == 0)
+    if (expansion->count > 1 && methods_is_by_environment(expansion->methods[i].spec))
       return failure_set("--methods: %s applies to the whole launch; give it alone",
                          expansion->methods[i].spec);
   return 0;
 }
 
 void methods_set_environment(enum swp_operation operation, const char *text) {
-  if (strncmp(text, ALONE, sizeof ALONE - 1) == 0 && strpbrk(text, SEPARATORS) == NULL)
+  if (methods_is_by_environment(text) && strpbrk(text, SEPARATORS) == NULL)
     swp_environment_set(operation, text + sizeof ALONE - 1);
 }
 

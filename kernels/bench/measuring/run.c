@@ -99,11 +99,16 @@ static int measure_size(struct session *session, struct budget *budget, int inde
   return status;
 }
 
-static int finish(struct launch *launch) {
+static int finish(struct session *session) {
+  struct launch *launch = &session->launch;
   int status = 0;
   if (launch->team->rank == 0 && launch->cases == 0)
     status = failure_set("no method is applicable: %s", launch->nskipped ? launch->skipped[0].reason : "");
-  return team_agree(launch->team, status) ? -1 : launch_end(launch);
+  if (team_agree(launch->team, status))
+    return -1;
+  if (launch->team->rank == 0 && methods_is_by_environment(session->methods[0].spec))
+    printf("swpbench: no launch proves that the library obeys %s\n", session->methods[0].spec);
+  return launch_end(launch);
 }
 
 /* Measures the sizes of a race, of which the first is that of an index. */
@@ -131,7 +136,7 @@ int run(const struct team *team, const struct options *options) {
   for (int i = 0, first = 0; status == 0 && i < options->nraces; first += options->races[i++].nsizes)
     status = measure_race(&session, &budget, &options->races[i], first);
   if (status == 0)
-    status = finish(&session.launch);
+    status = finish(&session);
   budget_free(&budget);
   session_free(&session);
   return status;
