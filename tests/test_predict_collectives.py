@@ -150,6 +150,34 @@ def test_levels_are_the_librarys_own_on_nodes_and_between_leaders(
     )
 
 
+@pytest.mark.parametrize(
+    ("operation", "parts"),
+    [
+        ("bcast", [("scatter", 2, M / 2), ("bcast", 0, M / 2), ("allgather", 4, M / 4)]),
+        (
+            "allreduce",
+            [("reduce_scatter_block", 4, M / 4), ("allreduce", 0, M / 2), ("allgather", 4, M / 4)],
+        ),
+        ("allgather", [("gather", 2, M), ("allgather", 0, 2 * M), ("allgather", 4, 3 * M)]),
+        ("alltoall", [("gather", 2, 12 * M), ("alltoall", 0, 8 * M), ("alltoall", 4, 6 * M)]),
+    ],
+)
+def test_leaders_have_shares(operation: str, parts: list[tuple[str, int, float]]) -> None:
+    """On three nodes of four ranks; 0 stands for the peers of a leader."""
+    copied = {"allgather": 12, "alltoall": 2 * (1 + 2) * 12}.get(operation, 0) * M * COPYING
+    model = machine(on_node=pair(), off_node=pair(10))
+    peers = Group(costs(model, on_node=False), 3, REDUCING, COPYING)
+    expected = sum(
+        collectives.time_s(part, "vendor", ranks(procs) if procs else peers, size)
+        for part, procs, size in parts
+    )
+    times = predict.of_collective(model, operation, 12, 4).times(int(M))
+    assert times["twolevel:leaders=2"] == pytest.approx(expected + copied)
+    assert "twolevel:leaders=4" in times
+    others = predict.of_collective(model, operation, 10, 4).times(int(M))
+    assert not any("leaders" in spec for spec in others)
+
+
 def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
     model = machine(on_node=pair(), off_node=pair(10))
     times = predict.of_collective(model, "allgather", 12, 4).times(int(M))
@@ -178,6 +206,8 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("bcast", "orthogonal:dims=4"),
         ("bcast", "orthogonal:dims=1"),
         ("alltoall", "twolevel"),
+        ("reduce", "twolevel:leaders=2"),
+        ("alltoall", "twolevel:leaders=x"),
         ("allgatherv", "twolevel:node=shared"),
         ("alltoallv", "bruck:radix=x"),
     ):

@@ -80,6 +80,17 @@ WRAP(Gatherv,
       MPI_Comm c),
      (s, n, t, d, m, p, u, r, c), c, is_root(r, c) ? sum_of(m, c) : n, is_root(r, c) ? u : t)
 
+WRAP(Scatterv,
+     (const void *s, const int *n, const int *p, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r,
+      MPI_Comm c),
+     (s, n, p, t, d, m, u, r, c), c, is_root(r, c) ? sum_of(n, c) : m, is_root(r, c) ? t : u)
+WRAP(Reduce_scatter, (const void *s, void *d, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
+     (s, d, n, t, o, c), c, sum_of(n, c), t)
+WRAP(Alltoallv,
+     (const void *s, const int *n, const int *p, MPI_Datatype t, void *d, const int *m, const int *q,
+      MPI_Datatype u, MPI_Comm c),
+     (s, n, p, t, d, m, q, u, c), c, sum_of(m, c), u)
+
 /* ---- Executing ---- */
 
 enum { COUNT = BYTES / sizeof(double) };
@@ -278,14 +289,18 @@ static void check_layouts(int count, int two, int three) {
   }
 }
 
-static void expect_refused(const char *method, const char *words, int expected) {
-  struct swp_collective problem = {
-      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+static void expect_refused_of(enum swp_operation operation, const char *method, const struct swp_hints *hints,
+                              const char *words, int expected) {
+  struct swp_collective problem = problem_of(operation, 0);
   swp_plan *plan = NULL;
-  test_case("%s on %d ranks", method, procs);
-  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), expected);
+  test_case("%s %s on %d ranks", swp_operation_name(operation), method, procs);
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, hints, &plan), expected);
   EXPECT(strstr(swp_error_message(), words) != NULL, "'%s' does not say '%s'", swp_error_message(), words);
   EXPECT(plan == NULL, "the plan is not NULL");
+}
+
+static void expect_refused(const char *method, const char *words, int expected) {
+  expect_refused_of(SWP_ALLREDUCE, method, NULL, words, expected);
 }
 
 /* ---- Nodes ---- */
@@ -392,6 +407,75 @@ static void check_nodes(const char *method, int ppn, int placement) {
   }
 }
 
+/* A leader exchanges with its peers its share of the bytes, and no other rank crosses nodes. */
+static struct phases expected_by_leaders(enum swp_operation operation, const struct swp_hints *hints,
+                                         int root, int leaders) {
+  struct phases result = {0};
+  const int ppn = hints->ppn, nodes = procs / ppn, group = ppn / leaders;
+  const int node = node_of(hints, nodes, rank), local = local_of(hints, nodes, rank), share = local / group;
+  const bool leads = local % group == 0;
+  const int unit = operation == SWP_ALLREDUCE ? (int)sizeof(double) : 1, units = BYTES / unit;
+  const int slice = (units * (share + 1) / leaders - units * share / leaders) * unit;
+  switch (operation) {
+  case SWP_BCAST:
+    if (node == node_of(hints, nodes, root))
+      expect(&result, "Scatterv", ppn, rank == root ? BYTES : leads ? slice : 0);
+    if (leads)
+      expect(&result, "Bcast", nodes, slice);
+    expect(&result, "Allgatherv", ppn, BYTES);
+    break;
+  case SWP_ALLREDUCE:
+    expect(&result, "Reduce_scatter", ppn, BYTES);
+    if (leads)
+      expect(&result, "Allreduce", nodes, slice);
+    expect(&result, "Allgatherv", ppn, BYTES);
+    break;
+  case SWP_ALLGATHER:
+    expect(&result, "Gather", group, BYTES);
+    if (leads)
+      expect(&result, "Allgather", nodes, (int64_t)group * BYTES);
+    expect(&result, "Allgatherv", ppn, (int64_t)procs * BYTES);
+    break;
+  default: /* alltoall */
+    expect(&result, "Gather", group, (int64_t)procs * BYTES);
+    if (leads)
+      expect(&result, "Alltoall", nodes, (int64_t)group * ppn * BYTES);
+    expect(&result, "Alltoallv", ppn, (int64_t)procs * BYTES);
+  }
+  return result;
+}
+
+static const enum swp_operation shared_out[] = {SWP_BCAST, SWP_ALLREDUCE, SWP_ALLGATHER, SWP_ALLTOALL};
+
+static void check_leaders(int ppn, int placement, int leaders) {
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  char method[32];
+  snprintf(method, sizeof method, "twolevel:leaders=%d", leaders);
+  hints.ppn = ppn;
+  hints.placement = procs % ppn == 0 ? placement : SWP_PLACEMENT_BLOCK; /* cyclic nodes may be even */
+  for (size_t i = 0; i < sizeof shared_out / sizeof *shared_out; i++) {
+    const enum swp_operation operation = shared_out[i];
+    if (ppn >= procs || procs % ppn != 0 || ppn % leaders != 0) {
+      const char *why = ppn >= procs ? "on one node" : procs % ppn != 0 ? "different numbers" : "not divide";
+      expect_refused_of(operation, method, &hints, why, SWP_ERR_NOT_APPLICABLE);
+      continue;
+    }
+    swp_plan *plan = open_plan(operation, method, &hints);
+    for (int root = 0; root < (operation == SWP_BCAST ? procs : 1); root++) {
+      test_case("%s %s, root %d, ppn %d, placement %d", swp_operation_name(operation), method, root, ppn,
+                placement);
+      execute(plan, operation, root);
+      struct phases expected = expected_by_leaders(operation, &hints, root, leaders);
+      compare(&expected);
+    }
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+  if (ppn < procs) {
+    expect_refused_of(SWP_REDUCE, method, &hints, "is for bcast", SWP_ERR_NOT_APPLICABLE);
+    expect_refused_of(SWP_ALLTOALL, "twolevel", &hints, "needs leaders", SWP_ERR_NOT_APPLICABLE);
+  }
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_phases");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -418,6 +502,9 @@ int main(int argc, char **argv) {
       check_nodes(method, ppn, SWP_PLACEMENT_CYCLIC);
     }
   }
+  for (int ppn = 2; ppn <= 4; ppn++)
+    for (int leaders = 1; leaders <= ppn; leaders++)
+      check_leaders(ppn, leaders % 2 == 0 ? SWP_PLACEMENT_BLOCK : SWP_PLACEMENT_CYCLIC, leaders);
   free_buffers();
   return test_end();
 }

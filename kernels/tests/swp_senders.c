@@ -187,6 +187,16 @@ WRAP(Alltoall, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Dataty
      (s, n, t, d, m, u, c), c, -1)
 WRAP(Reduce_scatter_block, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
      (s, d, n, t, o, c), c, -1)
+WRAP(Scatterv,
+     (const void *s, const int *n, const int *p, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r,
+      MPI_Comm c),
+     (s, n, p, t, d, m, u, r, c), c, r)
+WRAP(Reduce_scatter, (const void *s, void *d, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
+     (s, d, n, t, o, c), c, -1)
+WRAP(Alltoallv,
+     (const void *s, const int *n, const int *p, MPI_Datatype t, void *d, const int *m, const int *q,
+      MPI_Datatype u, MPI_Comm c),
+     (s, n, p, t, d, m, q, u, c), c, -1)
 
 /* ---- Calls ---- */
 

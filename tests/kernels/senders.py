@@ -23,7 +23,7 @@ NODE_AWARE = ("nap", "twolevel", "global=")
 WITHOUT_STEPS = frozenset({"nbx:barrier=dissemination"})
 """Chance decides which messages a rank has when it enters its barrier."""
 
-FROM_ROOT = {"Bcast", "Scatter"}
+FROM_ROOT = {"Bcast", "Scatter", "Scatterv"}
 TO_ROOT = {"Gather", "Gatherv", "Reduce"}
 
 

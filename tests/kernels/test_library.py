@@ -179,6 +179,23 @@ def test_every_collective_method_does_it_on_virtual_nodes(kernels: Kernels, layo
 
 
 @on_layouts(
+    ["4 --ppn 2"],
+    ["6 --ppn 3 --cyclic", "8 --ppn 4"],
+    (
+        f"{procs} --ppn {ppn}{placement}"
+        for procs, ppn, placement in product(range(1, 18), (2, 3, 4), ("", " --cyclic"))
+        if procs % ppn == 0
+    ),
+)
+def test_several_leaders_do_what_mpi_does(kernels: Kernels, layout: str) -> None:
+    procs, *nodes = layout.split()
+    leaders = [k for k in (1, 2, 3, 4) if int(nodes[1]) % k == 0]
+    operations = ("bcast", "allreduce", "allgather", "alltoall")
+    named = [f"{each}:twolevel:leaders={k}" for each, k in product(operations, leaders)]
+    assert run(kernels, "swp_collectives", int(procs), *nodes, "--only", *named) == len(named)
+
+
+@on_layouts(
     ["5 --ppn 2 --cyclic"],
     ["5 --ppn 4", "7 --scatter 3", "5 --ppn 1", "5 --ppn 3"],
     (

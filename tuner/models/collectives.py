@@ -206,6 +206,35 @@ def _twolevel(on_node: OnNode, operation: str, group: Group, m: float) -> float:
     return on_node(operation, node, m) + _vendor(operation, leaders, block)
 
 
+def _by_leaders(operation: str, leaders: int, group: Group, m: float) -> float:
+    """Return the time of shares that several leaders of each node exchange with their peers.
+
+    What they hand to all ranks of the node counts as an allgather of all of these.
+    """
+    size, p = group.ppn // leaders, group.procs
+    node, own = group.part(group.ppn, group.ppn), group.part(size, size)
+    others = group.part(leaders, group.ppn)
+    peers = replace(group, procs=p // group.ppn, on_node=None)
+    slice_bytes, piece = m / leaders, m / group.ppn
+    match operation:
+        case "bcast":
+            first = _vendor("scatter", others, slice_bytes)
+            between = _vendor("bcast", peers, slice_bytes)
+            return first + between + _vendor("allgather", node, piece)
+        case "allreduce":
+            first = _vendor("reduce_scatter_block", node, piece)
+            between = _vendor("allreduce", peers, slice_bytes)
+            return first + between + _vendor("allgather", node, piece)
+        case "allgather":
+            between = _vendor("allgather", peers, size * m)
+            last = _vendor("allgather", node, peers.procs * m) + p * m * group.copy_s_per_byte
+            return _vendor("gather", own, m) + between + last
+    between = _vendor("alltoall", peers, size * group.ppn * m)
+    last = _vendor("alltoall", node, peers.procs * size * m)
+    copied = 2 * (1 + size) * p * m
+    return _vendor("gather", own, p * m) + between + last + copied * group.copy_s_per_byte
+
+
 _SENDS_ALL = ("scatter", "alltoall", "alltoallv", "reduce_scatter_block")
 _RECEIVES_ALL = ("gather", "allgather", "alltoall", "alltoallv")
 _REDUCES = ("reduce", "allreduce", "reduce_scatter_block")
@@ -227,6 +256,8 @@ def _shared(operation: str, group: Group, m: float) -> float:
 
 _BY_MEMORY = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", "barrier")
 _TWOLEVEL = (*_BY_MEMORY, "allgatherv")
+_BY_LEADERS = ("bcast", "allreduce", "allgather", "alltoall")
+LEADERS = (2, 4)
 
 
 # ---- Specs ----
@@ -235,6 +266,9 @@ _SCATTER_ALLGATHER: dict[str, Formula] = {
     "hypercube": algorithms.bcast_scatter_allgather,
     "ring": algorithms.bcast_scatter_ring,
 }
+
+
+_NUMBER = r"[1-9]\d{0,9}"
 
 
 def formula(operation: str, spec: str, procs: int) -> Formula | None:
@@ -254,6 +288,8 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
             return partial(_twolevel, _vendor, operation)
         case "twolevel", "node" if value == "shared" and operation in _BY_MEMORY:
             return partial(_twolevel, _shared, operation)
+        case "twolevel", "leaders" if operation in _BY_LEADERS and re.fullmatch(_NUMBER, value):
+            return partial(_by_leaders, operation, int(value))
         case "orthogonal", "dims" | "grid" if sizes := grid_of(spec, procs):
             return partial(_orthogonal, operation, sizes)
         case _, "":
@@ -261,7 +297,7 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
         case "bine", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})*", value):
             product = math.prod(map(int, value.split("x")))
             return OWN[operation].get(name) if product == procs else None
-    number = int(value) if re.fullmatch(r"[1-9]\d{0,9}", value) else 0
+    number = int(value) if re.fullmatch(_NUMBER, value) else 0
     if key == "radix":
         by_radix = _BY_RADIX.get((name, operation)) if number > 1 else None
         return by_radix and partial(by_radix, radix=number)
@@ -343,6 +379,8 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
         found.append("twolevel")
         if operation in _BY_MEMORY:
             found.append("twolevel:node=shared")
+    if operation in _BY_LEADERS and procs > ppn and procs % ppn == 0:
+        found += (f"twolevel:leaders={k}" for k in LEADERS if ppn % k == 0)
     if operation != "allgatherv" and procs <= ppn:
         found.append("shared")
     return found

@@ -1,7 +1,7 @@
 /*
  * twolevel: within the nodes and between them, each by the MPI library: one rank of every node, its leader,
  * speaks for the node. MPI libraries do this themselves where they know the nodes; here it also works on
- * virtual ones. With node=shared ranks of a node use its memory instead.
+ * virtual ones. With node=shared ranks of a node use its memory instead; with leaders=N a node has several.
  */
 #include "twolevel.h"
 
@@ -12,23 +12,41 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NODE };
-
 static bool is_by_memory(const struct spec *spec) {
   return swp_is_by_memory(&spec->arguments[NODE]);
 }
 
+static bool has_leaders(const struct spec *spec) {
+  return spec->arguments[LEADERS].given;
+}
+
+/* The proposed specs of an operation are some of these, from one up to another. */
+static const char *const specs[] = {"twolevel", "twolevel:node=shared", "twolevel:leaders=2",
+                                    "twolevel:leaders=4"};
+enum { WITH_MEMORY = 1, WITH_LEADERS, SPECS = sizeof specs / sizeof specs[0] };
+
+static bool can_have_leaders(enum swp_operation operation) {
+  return operation == SWP_BCAST || operation == SWP_ALLREDUCE || operation == SWP_ALLGATHER ||
+         operation == SWP_ALLTOALL;
+}
+
 static bool twolevel_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  static const char *const specs[] = {"twolevel", "twolevel:node=shared"};
+  const int first = operation == SWP_ALLTOALL ? WITH_LEADERS : 0;
+  const int end = can_have_leaders(operation)   ? SPECS
+                  : operation == SWP_ALLGATHERV ? WITH_MEMORY
+                                                : WITH_LEADERS;
   (void)procs;
-  if (index >= (operation == SWP_ALLGATHERV ? 1 : 2))
-    return false;
-  snprintf(text, length, "%s", specs[index]);
-  return true;
+  return first + index < end && snprintf(text, length, "%s", specs[first + index]) > 0;
 }
 
 static const char *twolevel_applicable(const struct spec *spec, const struct features *features) {
-  return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : swp_nodes_applicable(features);
+  const char *why =
+      is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : swp_nodes_applicable(features);
+  if (why != NULL || !has_leaders(spec))
+    return why;
+  if (is_by_memory(spec) || !can_have_leaders(features->operation))
+    return "leaders=N is for bcast, allreduce, allgather and alltoall, without node=shared";
+  return swp_leaders_applicable(spec, features);
 }
 
 /* ---- Planning ---- */
@@ -60,12 +78,13 @@ static void twolevel_free(struct swp_plan *plan) {
   swp_node_free(plan);
   swp_part_give(plan, &state->node);
   swp_part_give(plan, &state->peers);
+  swp_part_give(plan, &state->group);
 }
 
 static int twolevel_plan(struct swp_plan *plan) {
   struct twolevel *state = plan->method_state = swp_plan_allocate(plan, 1, sizeof *state);
   if (state != NULL)
-    state->node = state->peers = MPI_COMM_NULL;
+    state->node = state->peers = state->group = MPI_COMM_NULL;
   int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
   if (error != SWP_SUCCESS)
     return error;
@@ -75,6 +94,8 @@ static int twolevel_plan(struct swp_plan *plan) {
   TRY(swp_part_take(plan, &peers, state->local, state->number, &state->peers));
   if (is_by_memory(&plan->spec))
     TRY(swp_agree(plan->comm, swp_node_plan(plan)));
+  if (has_leaders(&plan->spec))
+    TRY(swp_leaders_plan(plan));
   snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->features.nodes,
            plan->features.ppn);
 done:
@@ -113,6 +134,10 @@ static const char *bcast_applicable(const struct spec *spec, const struct featur
   return why != NULL ? why : node_applicable(spec, features, false);
 }
 
+static int64_t bcast_scratch_bytes(const struct swp_plan *plan) {
+  return has_leaders(&plan->spec) ? swp_leaders_bcast_scratch_bytes(plan) : swp_image_scratch_bytes(plan);
+}
+
 /* A root that is not a leader first distributes the data on its node, and so to the leader. */
 static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
@@ -121,6 +146,8 @@ static int twolevel_bcast(struct swp_plan *plan, const void *send, void *recv) {
   bool node_first = state->number == place.root_node && plan->features.root != place.root_leader;
   char *image;
   (void)send;
+  if (state->leaders > 0)
+    return swp_leaders_bcast(plan, recv);
   TRY(swp_image_begin(plan, recv, &image));
   if (node_first)
     TRY(swp_node_bcast(plan, swp_topology_local(plan->topology, plan->features.root), image, size));
@@ -285,6 +312,8 @@ done:
 }
 
 static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
+  if (has_leaders(&plan->spec))
+    return swp_leaders_allgather_scratch_bytes(plan);
   return is_slots(plan, &call_of(plan)->recv) ? 0 : slots_bytes(plan);
 }
 
@@ -292,6 +321,8 @@ static int twolevel_allgather(struct swp_plan *plan, const void *send, void *rec
   const struct twolevel *state = plan->method_state;
   const struct side *side = &call_of(plan)->recv;
   int node_size = (int)node_bytes(plan), error = SWP_SUCCESS;
+  if (state->leaders > 0)
+    return swp_leaders_allgather(plan, send, recv);
   char *slots = is_slots(plan, side) ? recv : scratch_of(plan);
   int64_t first =
       state->local == 0 ? state->number * node_bytes(plan) : slot_of(plan, plan->rank) * plan->features.bytes;
@@ -303,6 +334,12 @@ static int twolevel_allgather(struct swp_plan *plan, const void *send, void *rec
     TRY(unpack_slots(plan, side, slots, recv));
 done:
   return error;
+}
+
+/* ---- Alltoall: by the leaders of twolevel_leaders.c only ---- */
+
+static const char *alltoall_applicable(const struct spec *spec, const struct features *features) {
+  return has_leaders(spec) ? swp_leaders_alltoall_applicable(spec, features) : "an alltoall needs leaders=N";
 }
 
 /* ---- Reductions: in the order of nodes ---- */
@@ -342,12 +379,18 @@ done:
   return error;
 }
 
+static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
+  return has_leaders(&plan->spec) ? swp_leaders_allreduce_scratch_bytes(plan) : 0;
+}
+
 static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct twolevel *state = plan->method_state;
   const struct side *side = &call_of(plan)->recv;
   MPI_Op op = call_of(plan)->op;
   bool leads = state->local == 0;
   int error = SWP_SUCCESS;
+  if (state->leaders > 0)
+    return swp_leaders_allreduce(plan, send, recv);
   TRY(swp_node_reduce(plan, 0, send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL));
   if (leads)
     MPI_TRY(PMPI_Allreduce(MPI_IN_PLACE, recv, side->count, side->type, op, state->peers));
@@ -397,6 +440,10 @@ static int twolevel_estimate(const struct swp_plan *plan, const struct estimate 
   const double m = (double)plan->features.bytes;
   struct group leaders = group;
   leaders.procs = plan->features.nodes;
+  if (has_leaders(estimate->spec)) {
+    *seconds = swp_leaders_s(operation, &group, (int)estimate->spec->arguments[LEADERS].value, m);
+    return SWP_SUCCESS;
+  }
   switch (operation) {
   case SWP_ALLGATHER:
   case SWP_ALLGATHERV:
@@ -424,8 +471,9 @@ const struct method swp_collective_twolevel = {
     .name = "twolevel",
     .summary = "by the MPI library or memory within nodes, and between their leaders",
     .source = "Karonis et al., Exploiting hierarchy in parallel computer networks, IPDPS 2000",
-    .usage = NODE_USAGE " (mpi when not given)",
-    .parameters = {[NODE] = NODE_PARAMETER},
+    .usage = NODE_USAGE " (mpi when not given) or leaders=N (1 to 1024; one, and no shares, when not given)",
+    .parameters = {[NODE] = NODE_PARAMETER,
+                   [LEADERS] = {.name = "leaders", .type = PARAMETER_INTEGER, .low = 1, .high = 1024}},
     .variant = twolevel_variant,
     .applicable = twolevel_applicable,
     .plan = twolevel_plan,
@@ -433,12 +481,13 @@ const struct method swp_collective_twolevel = {
     .estimate = twolevel_estimate,
     .procedures =
         {
-            [SWP_BCAST] = {twolevel_bcast, swp_image_scratch_bytes, bcast_applicable},
+            [SWP_BCAST] = {twolevel_bcast, bcast_scratch_bytes, bcast_applicable},
             [SWP_GATHER] = {twolevel_gather, gather_scratch_bytes, blocks_applicable},
             [SWP_SCATTER] = {twolevel_scatter, scatter_scratch_bytes, blocks_applicable},
             [SWP_REDUCE] = {twolevel_reduce, reduce_scratch_bytes, reduction_applicable},
-            [SWP_ALLREDUCE] = {twolevel_allreduce, NULL, reduction_applicable},
+            [SWP_ALLREDUCE] = {twolevel_allreduce, allreduce_scratch_bytes, reduction_applicable},
             [SWP_ALLGATHER] = {twolevel_allgather, allgather_scratch_bytes, blocks_applicable},
+            [SWP_ALLTOALL] = {swp_leaders_alltoall, swp_leaders_alltoall_scratch_bytes, alltoall_applicable},
             [SWP_ALLGATHERV] = {swp_twolevel_allgatherv, swp_twolevel_allgatherv_scratch_bytes,
                                 allgatherv_applicable},
             [SWP_BARRIER] = {twolevel_barrier, barrier_scratch_bytes, barrier_applicable},

@@ -4,6 +4,7 @@
 
 #include "board_steps.h"
 #include "call.h"
+#include "group.h"
 
 struct twolevel {
   MPI_Comm node, peers; /* the ranks of the node; the ranks with this local number on each node, by node */
@@ -13,7 +14,16 @@ struct twolevel {
   bool by_memory;       /* on the node, by boards; else by MPI */
   struct boards boards;
   uint64_t *finished; /* the boards' */
+
+  /* With leaders=N, else 0: see twolevel_leaders.c. */
+  int leaders, group_size;
+  int share;  /* of the leader of this rank's group */
+  bool leads; /* the group */
+  MPI_Comm group;
 };
+
+/* The parameters. */
+enum { NODE, LEADERS };
 
 /* What `node=shared` needs. Collective; errors, agreed on the node: as swp_arena_take. */
 int swp_node_plan(struct swp_plan *plan);
@@ -29,6 +39,23 @@ int swp_node_bcast(struct swp_plan *plan, int leader, char *bytes, int64_t count
 int swp_node_gather(struct swp_plan *plan, int leader, char *blocks);
 int swp_node_scatter(struct swp_plan *plan, int leader, char *blocks);
 int swp_node_reduce(struct swp_plan *plan, int leader, const void *send, void *recv);
+
+/* leaders=N: where the ranks of nodes make as many groups, and for an alltoall; what it needs (collective,
+   errors agreed: SWP_ERR_MPI, SWP_ERR_MEMORY); and its procedures. */
+const char *swp_leaders_applicable(const struct spec *spec, const struct features *features);
+const char *swp_leaders_alltoall_applicable(const struct spec *spec, const struct features *features);
+int swp_leaders_plan(struct swp_plan *plan);
+int64_t swp_leaders_bcast_scratch_bytes(const struct swp_plan *plan);
+int64_t swp_leaders_allreduce_scratch_bytes(const struct swp_plan *plan);
+int64_t swp_leaders_allgather_scratch_bytes(const struct swp_plan *plan);
+int64_t swp_leaders_alltoall_scratch_bytes(const struct swp_plan *plan);
+int swp_leaders_bcast(struct swp_plan *plan, void *recv);
+int swp_leaders_allreduce(struct swp_plan *plan, const void *send, void *recv);
+int swp_leaders_allgather(struct swp_plan *plan, const void *send, void *recv);
+int swp_leaders_alltoall(struct swp_plan *plan, const void *send, void *recv);
+
+/* The model's estimate, with so many leaders on each node; negative where these cannot be. */
+double swp_leaders_s(enum swp_operation operation, const struct group *group, int count, double m);
 
 int swp_twolevel_allgatherv(struct swp_plan *plan, const void *send, void *recv);
 int64_t swp_twolevel_allgatherv_scratch_bytes(const struct swp_plan *plan);
