@@ -178,6 +178,18 @@ def test_leaders_have_shares(operation: str, parts: list[tuple[str, int, float]]
     assert not any("leaders" in spec for spec in others)
 
 
+def test_ranks_of_a_node_share_the_steps_of_a_bruck_of_two_levels() -> None:
+    """Seven nodes of two ranks: what a node knows doubles, and the last step has three nodes."""
+    model = machine(on_node=pair(), off_node=pair(10))
+    far = Group(costs(model, on_node=False), 7, REDUCING, COPYING)
+    across = sum(far.message_s(nodes * 2 * M) for nodes in (1, 2, 3))
+    on_node = sum(
+        collectives.time_s("allgather", "vendor", ranks(2), nodes * M) for nodes in (1, 1, 2, 3)
+    )
+    found = predict.of_collective(model, "allgather", 14, 2).times(int(M))["bruck:levels=2"]
+    assert found == pytest.approx(across + on_node + 14 * M * COPYING)
+
+
 def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:
     model = machine(on_node=pair(), off_node=pair(10))
     times = predict.of_collective(model, "allgather", 12, 4).times(int(M))
@@ -208,6 +220,8 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("alltoall", "twolevel"),
         ("reduce", "twolevel:leaders=2"),
         ("alltoall", "twolevel:leaders=x"),
+        ("alltoall", "bruck:levels=2"),
+        ("allgather", "bruck:levels=3"),
         ("allgatherv", "twolevel:node=shared"),
         ("alltoallv", "bruck:radix=x"),
     ):

@@ -1,7 +1,7 @@
 /*
  * Which collectives of the MPI library the methods that are made of them call, on how many ranks and of how
- * many bytes, phase by phase; and the layouts that are proposed. Linked with --wrap for each of the
- * functions.
+ * many bytes, phase by phase, and where asked for which messages they send; and the layouts that are
+ * proposed. Linked with --wrap for each of the functions.
  */
 #include "testing.h"
 
@@ -47,6 +47,18 @@ static int64_t sum_of(const int *counts, MPI_Comm comm) {
   for (int i = 0; i < size; i++)
     sum += counts[i];
   return sum;
+}
+
+static bool with_messages;
+
+/* A phase, too: of the two ranks. */
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  if (with_messages) {
+    note("Isend", comm, count, MPI_BYTE);
+    made.list[made.count - 1].ranks = 2;
+  }
+  return PMPI_Isend(buffer, count, type, destination, tag, comm, request);
 }
 
 #define WRAP(name, parameters, arguments, comm, count, type)                                                 \
@@ -476,6 +488,44 @@ static void check_leaders(int ppn, int placement, int leaders) {
   }
 }
 
+/* ---- bruck of two levels ---- */
+
+/* In a step where a node knows so many nodes, itself among them, the rank of this local number has a message
+   with those that are new on the node which wants them. */
+static struct phases expected_by_levels(int nodes, int ppn, int local) {
+  struct phases result = {0};
+  expect(&result, "Allgather", ppn, BYTES);
+  for (int known = 1; known < nodes; known *= ppn) {
+    const int missing = nodes - local * known, got = missing < known ? missing : known;
+    const int next = known * ppn < nodes ? known * ppn : nodes;
+    if (local > 0 && got > 0)
+      expect(&result, "Isend", 2, (int64_t)got * ppn * BYTES);
+    expect(&result, "Allgatherv", ppn, (int64_t)(next - known) * ppn * BYTES);
+  }
+  return result;
+}
+
+static void check_levels(int ppn, int placement) {
+  static const char method[] = "bruck:levels=2";
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  hints.ppn = ppn;
+  hints.placement = placement;
+  if (ppn >= procs)
+    expect_refused_of(SWP_ALLGATHER, method, &hints, "on one node", SWP_ERR_NOT_APPLICABLE);
+  if (ppn >= procs || procs % ppn != 0)
+    return;
+  swp_plan *plan = open_plan(SWP_ALLGATHER, method, &hints);
+  test_case("allgather %s, ppn %d, placement %d", method, ppn, placement);
+  with_messages = true;
+  execute(plan, SWP_ALLGATHER, 0);
+  with_messages = false;
+  const struct phases expected = expected_by_levels(procs / ppn, ppn, local_of(&hints, procs / ppn, rank));
+  compare(&expected);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  expect_refused_of(SWP_ALLTOALL, method, &hints, "is for allgather", SWP_ERR_NOT_APPLICABLE);
+  expect_refused_of(SWP_ALLGATHER, "bruck:radix=2,levels=2", &hints, "either radix", SWP_ERR_NOT_APPLICABLE);
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_phases");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -505,6 +555,10 @@ int main(int argc, char **argv) {
   for (int ppn = 2; ppn <= 4; ppn++)
     for (int leaders = 1; leaders <= ppn; leaders++)
       check_leaders(ppn, leaders % 2 == 0 ? SWP_PLACEMENT_BLOCK : SWP_PLACEMENT_CYCLIC, leaders);
+  for (int ppn = 2; ppn <= 4; ppn++) {
+    check_levels(ppn, SWP_PLACEMENT_BLOCK);
+    check_levels(ppn, SWP_PLACEMENT_CYCLIC);
+  }
   free_buffers();
   return test_end();
 }

@@ -187,11 +187,12 @@ def test_every_collective_method_does_it_on_virtual_nodes(kernels: Kernels, layo
         if procs % ppn == 0
     ),
 )
-def test_several_leaders_do_what_mpi_does(kernels: Kernels, layout: str) -> None:
+def test_methods_for_even_nodes_do_what_mpi_does(kernels: Kernels, layout: str) -> None:
     procs, *nodes = layout.split()
     leaders = [k for k in (1, 2, 3, 4) if int(nodes[1]) % k == 0]
     operations = ("bcast", "allreduce", "allgather", "alltoall")
     named = [f"{each}:twolevel:leaders={k}" for each, k in product(operations, leaders)]
+    named.append("allgather:bruck:levels=2")
     assert run(kernels, "swp_collectives", int(procs), *nodes, "--only", *named) == len(named)
 
 

@@ -206,6 +206,23 @@ def _twolevel(on_node: OnNode, operation: str, group: Group, m: float) -> float:
     return on_node(operation, node, m) + _vendor(operation, leaders, block)
 
 
+def _by_levels(group: Group, m: float) -> float:
+    """Return the time of a bruck of two levels, the radix of which is the ranks of a node.
+
+    Bienz, Gautam, Kharel, EuroMPI'22: the rank with the first local number has most to send.
+    """
+    ppn, nodes = group.ppn, group.procs // group.ppn
+    node = group.part(ppn, ppn)
+    total = _vendor("allgather", node, m) + group.procs * m * group.copy_s_per_byte
+    known = 1
+    while known < nodes:
+        new = min(known * ppn, nodes) - known
+        total += group.message_s(min(known, nodes - known) * ppn * m)
+        total += _vendor("allgather", node, new * m)
+        known *= ppn
+    return total
+
+
 def _by_leaders(operation: str, leaders: int, group: Group, m: float) -> float:
     """Return the time of shares that several leaders of each node exchange with their peers.
 
@@ -282,6 +299,8 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
             return _algorithm(operation, value)
         case "bruck", _ if operation == "alltoallv":
             return _uneven_bruck(argument)
+        case "bruck", "levels" if value == "2" and operation == "allgather":
+            return _by_levels
         case "shared", "" if operation != "allgatherv":
             return partial(_shared, operation)
         case "twolevel", "" if operation in _TWOLEVEL:
@@ -381,6 +400,8 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
             found.append("twolevel:node=shared")
     if operation in _BY_LEADERS and procs > ppn and procs % ppn == 0:
         found += (f"twolevel:leaders={k}" for k in LEADERS if ppn % k == 0)
+    if operation == "allgather" and procs > ppn > 1 and procs % ppn == 0:
+        found.append("bruck:levels=2")
     if operation != "allgatherv" and procs <= ppn:
         found.append("shared")
     return found

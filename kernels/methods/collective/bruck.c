@@ -1,8 +1,11 @@
 /*
  * bruck: a step for each digit of P - 1 to the base `radix`, for any number of ranks P. Blocks lie packed in
  * the order in which they are met: for an allgather from the rank's own one on, for an alltoall by the
- * distance that they have to go. Without blocks it is a barrier by dissemination.
+ * distance that they have to go. Without blocks it is a barrier by dissemination. With levels=2, see
+ * bruck_levels.c.
  */
+#include "bruck.h"
+
 #include "blocks.h"
 #include "radix.h"
 #include "textbook.h"
@@ -10,24 +13,42 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RADIX = 2, MORE = 4, MOST_RADIX = 64 };
+enum { LEAST_RADIX = 2, MORE = 4, MOST_RADIX = 64 };
+
+enum { RADIX, LEVELS };
 
 static int radix_of(const struct spec *spec) {
-  const struct argument *radix = &spec->arguments[0];
-  return radix->given ? (int)radix->value : RADIX;
+  const struct argument *radix = &spec->arguments[RADIX];
+  return radix->given ? (int)radix->value : LEAST_RADIX;
+}
+
+static bool has_levels(const struct spec *spec) {
+  return spec->arguments[LEVELS].given;
 }
 
 static bool bruck_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  (void)operation;
+  const int more = procs > MORE ? 1 : 0;
   if (index == 0)
     return snprintf(text, length, "bruck") > 0;
-  return index == 1 && procs > MORE && snprintf(text, length, "bruck:radix=%d", MORE) > 0;
+  if (index == more)
+    return snprintf(text, length, "bruck:radix=%d", MORE) > 0;
+  return index == more + 1 && operation == SWP_ALLGATHER && snprintf(text, length, "bruck:levels=2") > 0;
+}
+
+static const char *bruck_applicable(const struct spec *spec, const struct features *features) {
+  if (!has_levels(spec))
+    return NULL;
+  return spec->arguments[RADIX].given ? "either radix=K or levels=2" : swp_levels_applicable(features);
+}
+
+static int bruck_plan(struct swp_plan *plan) {
+  return has_levels(&plan->spec) ? swp_levels_plan(plan) : SWP_SUCCESS;
 }
 
 /* ---- Allgather ---- */
 
 static int64_t allgather_scratch_bytes(const struct swp_plan *plan) {
-  return plan->features.total_bytes;
+  return has_levels(&plan->spec) ? swp_levels_scratch_bytes(plan) : plan->features.total_bytes;
 }
 
 /* Bytes of this many blocks, beginning with a rank's. */
@@ -39,6 +60,8 @@ static int run_bytes(const struct swp_plan *plan, const struct blocks *blocks, i
 }
 
 static int bruck_allgather(struct swp_plan *plan, const void *send, void *recv) {
+  if (has_levels(&plan->spec))
+    return swp_levels_allgather(plan, send, recv);
   const struct call *call = call_of(plan);
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
   const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
@@ -162,9 +185,13 @@ done:
 
 /* Without a radix as libraries have it. */
 static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  if (!estimate->spec->arguments[0].given)
-    return swp_estimate_textbook(plan, estimate, seconds);
   const struct group group = swp_group(plan, estimate->model);
+  if (has_levels(estimate->spec)) {
+    *seconds = group.procs > 1 ? swp_levels_s(&group, (double)plan->features.bytes) : 0;
+    return SWP_SUCCESS;
+  }
+  if (!estimate->spec->arguments[RADIX].given)
+    return swp_estimate_textbook(plan, estimate, seconds);
   radix_formula *formula = plan->operation == SWP_ALLTOALL  ? swp_radix_bruck_alltoall_s
                            : plan->operation == SWP_BARRIER ? swp_radix_bruck_barrier_s
                                                             : swp_radix_bruck_allgather_s;
@@ -177,9 +204,14 @@ const struct method swp_collective_bruck = {
     .summary = "ceil(log P) steps that forward packed blocks, or none in a barrier, for any number of ranks",
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
-    .usage = "radix=K (2 to 64; 2 when not given)",
-    .parameters = {{.name = "radix", .type = PARAMETER_INTEGER, .low = 2, .high = MOST_RADIX}},
+    .usage = "radix=K (2 to 64; 2 when not given) or levels=2 (allgather; one level when not given)",
+    .parameters =
+        {[RADIX] = {.name = "radix", .type = PARAMETER_INTEGER, .low = LEAST_RADIX, .high = MOST_RADIX},
+         [LEVELS] = {.name = "levels", .type = PARAMETER_INTEGER, .low = 2, .high = 2}},
     .variant = bruck_variant,
+    .applicable = bruck_applicable,
+    .plan = bruck_plan,
+    .free = swp_levels_free,
     .estimate = bruck_estimate,
     .procedures =
         {
