@@ -200,6 +200,14 @@ def test_sizes_of_ranks_that_differ_by_a_remainder_are_one() -> None:
     assert len(parsed([1000, 1008], [1000, 1008]).calls) == 2
 
 
+def test_a_program_whose_processes_wait_for_one_gains_nothing() -> None:
+    ranks = [content(tally("Bcast", 8, seconds)).splitlines() for seconds in (0.5, 0.001)]
+    its = mix.mix(parse(b"\n".join([ranks[0][0], ranks[1][1]])), None)
+    assert not its.to_measure
+    outcome = document.outcome(replace(document.advice(its), verdict="none"))
+    assert next(outcome) == "no gain: its processes wait for the slowest"
+
+
 def test_no_gain_has_its_reason() -> None:
     for name, why in (("Recv", "its time is in other calls"), ("Bcast", "not measured yet")):
         its = document.advice(mix.mix(parse(content(tally(name, 8, 0.5))), None))

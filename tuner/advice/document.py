@@ -215,8 +215,11 @@ def worth_measuring(its: Advice) -> Iterator[str]:
 
 def _why_none(its: Advice) -> str:
     if its.bound_s < 0.01 * its.seconds:
-        others = its.communication_s > 0.05 * its.seconds
-        return "its time is in other calls" if others else "the program computes"
+        if its.communication_s <= 0.05 * its.seconds:
+            return "the program computes"
+        others_s = _in_state(its, State.UNDISPATCHED) + _in_state(its, State.ALONE)
+        waits = others_s < its.communication_s / 2  # as one process spends little in the rest
+        return "its processes wait for the slowest" if waits else "its time is in other calls"
     if its.to_measure:
         return "what matters is not measured yet"
     if {State.SETTLED, State.OPEN, State.UNMEASURED}.isdisjoint(call.state for call in its.calls):
