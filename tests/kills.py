@@ -124,7 +124,7 @@ def words_of_advise(results: Path) -> list[str]:
     build = build_kernels(find_mpis()[0])
     os.environ["SWITCHPOINT_KERNELS"] = str(build)
     options = ["-n", "2", "--budget", "90s", "--require-soak", "1000"]
-    return ["advise", *options, "--", str(build / "tests/swp_mix"), "2000", "64", "100"]
+    return ["advise", *options, "--", str(build / "tests/swp_mix"), "500", "64", "10"]
 
 
 def words_of_serve(results: Path) -> list[str]:
