@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from tuner.rawfile.ingest import ingest
+from tuner.selection.tuning import tune_missing
+from tuner.store.store import Store
 
 Times = Callable[[str, int], float]
 """The true seconds of a method at a message size."""
@@ -67,6 +69,19 @@ class Campaign:
     sync: str = "window"
     mpi_library: str = "MPICH Version: 5.0.2"
     day: str = "2026-11-21"
+
+
+def of_discovery(campaign: Campaign) -> Campaign:
+    """Return the campaign with discoveries in place of its operation."""
+    methods = tuple(DISCOVERY_LATENCY_S)
+    return replace(campaign, operation="discovery", methods=methods, times=discovery_times)
+
+
+def of_bcast(campaign: Campaign) -> Campaign:
+    """Return the campaign with broadcasts in place of its operation."""
+    methods = tuple(BCAST_LATENCY_S)
+    its = replace(campaign, operation="bcast", methods=methods, times=bcast_times)
+    return replace(its, patterns=(BLOCKS,))
 
 
 def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, Any]:
@@ -178,18 +193,24 @@ def write_upgrade(results: Path, factor: float) -> tuple[str, str]:
     after = replace(
         before, name="20260201T000000Z", mpi_library="MPICH Version: 5.0.3", day="2026-02-01"
     )
-    discovery: dict[str, Any] = {"operation": "discovery", "methods": tuple(DISCOVERY_LATENCY_S)}
-    bcast: dict[str, Any] = {"operation": "bcast", "methods": tuple(BCAST_LATENCY_S)}
-    bcast["patterns"] = (BLOCKS,)
     for number, (campaign, slower) in enumerate(((before, 1), (after, factor))):
 
         def slowed(method: str, size: int, slower: float = slower) -> float:
             return slower * discovery_times(method, size)
 
         write(results, replace(campaign, seed=10 * number + 1))
-        write(results, replace(campaign, **discovery, times=slowed, seed=10 * number + 2))
-        write(results, replace(campaign, **bcast, times=bcast_times, seed=10 * number + 3))
+        write(results, replace(of_discovery(campaign), times=slowed, seed=10 * number + 2))
+        write(results, replace(of_bcast(campaign), seed=10 * number + 3))
     return before.name, after.name
+
+
+def tuned_store(results: Path) -> Path:
+    """Ingest the raw files below `results`, and tune; return the store."""
+    path = results / "switchpoint.db"
+    ingest(path, [results])
+    with Store.open(path) as store:
+        tune_missing(store)
+    return path
 
 
 def write_store(path: Path) -> None:

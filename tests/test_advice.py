@@ -64,12 +64,7 @@ def parse(text: bytes) -> Profile:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return results with a table of bcast: binomial wins up to 4 KB."""
     directory = tmp_path_factory.mktemp("results")
-    spec = synthetic.Campaign(
-        operation="bcast",
-        patterns=[synthetic.BLOCKS],
-        methods=tuple(synthetic.BCAST_LATENCY_S),
-        times=synthetic.bcast_times,
-    )
+    spec = synthetic.of_bcast(synthetic.Campaign())
     ingest(directory / "switchpoint.db", synthetic.write(directory, spec))
     with Store.open(directory / "switchpoint.db") as store:
         tune(store, str(store.systems()["system"].iloc[0]), required_executions=0)

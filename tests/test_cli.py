@@ -37,14 +37,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(directory))
     synthetic.write(directory, synthetic.Campaign(samples=20))
     synthetic.write(
-        directory,
-        synthetic.Campaign(
-            environment="openmpi",
-            operation="discovery",
-            methods=tuple(synthetic.DISCOVERY_LATENCY_S),
-            times=synthetic.discovery_times,
-            samples=20,
-        ),
+        directory, synthetic.of_discovery(synthetic.Campaign(environment="openmpi", samples=20))
     )
     return directory
 
@@ -229,13 +222,7 @@ def test_show_tells_of_switch_points(results: Path) -> None:
 
 def test_collectives_are_shown_and_exported_beside_the_others(results: Path) -> None:
     """Without a degree: the one rule at each size is for all."""
-    spec = synthetic.Campaign(
-        operation="bcast",
-        patterns=(synthetic.BLOCKS,),
-        methods=tuple(synthetic.BCAST_LATENCY_S),
-        times=synthetic.bcast_times,
-    )
-    synthetic.write(results, spec)
+    synthetic.write(results, synthetic.of_bcast(synthetic.Campaign()))
     succeed("ingest")
     lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
     rows = [line.split() for line in lines if line.startswith("bcast")]

@@ -20,9 +20,7 @@ from tests.kernels.conftest import Kernels
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 from tuner.models.fitting import fitted
 from tuner.models.predicting import PatternCase, predictor
-from tuner.rawfile.ingest import ingest
 from tuner.rawfile.reading import read
-from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
 
 pytestmark = pytest.mark.check
@@ -262,7 +260,8 @@ def test_an_export_form_is_written_after_its_recipe(tmp_path: Path) -> None:
             ),
         },
     )
-    database = tuned_store(tmp_path)
+    synthetic.write(tmp_path / "results", synthetic.Campaign(samples=20))
+    database = synthetic.tuned_store(tmp_path / "results")
     environment = {"PYTHONPATH": str(copy)}
     command = [sys.executable, "-m", "tuner.cli", "export", "--database", str(database)]
     written = run([*command, "--format", "brief"], copy, environment)
@@ -273,12 +272,3 @@ def test_an_export_form_is_written_after_its_recipe(tmp_path: Path) -> None:
     asks = [sys.executable, "-c", ASKS, str(database), system]
     assert run(asks, copy, environment) == written
     documented_there(copy, "form")
-
-
-def tuned_store(place: Path) -> Path:
-    synthetic.write(place / "results", synthetic.Campaign(samples=20))
-    database = place / "results" / "switchpoint.db"
-    ingest(database, [place / "results"])
-    with Store.open(database) as store:
-        tune_missing(store)
-    return database

@@ -216,15 +216,8 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
 def test_the_regret_of_a_table_and_a_rival_is_measured(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bcast = synthetic.Campaign(
-        environment=find_mpis()[0].name,
-        cores=8,
-        operation="bcast",
-        patterns=(synthetic.BLOCKS,),
-        methods=tuple(synthetic.BCAST_LATENCY_S),
-        times=synthetic.bcast_times,
-    )
-    synthetic.write(results, bcast)
+    bcast = synthetic.Campaign(environment=find_mpis()[0].name, cores=8)
+    synthetic.write(results, synthetic.of_bcast(bcast))
     succeed("ingest")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(build_kernels(find_mpis()[0])))
     options = ("--system", "local-cpu", "--rival", "pico")

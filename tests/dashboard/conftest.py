@@ -10,20 +10,10 @@ from msgspec.structs import replace as replace_fields
 
 from dashboard.app import create_app
 from dashboard.choice import systems_of
-from tests.synthetic import (
-    BCAST_LATENCY_S,
-    BLOCKS,
-    DISCOVERY_LATENCY_S,
-    Campaign,
-    bcast_times,
-    discovery_times,
-    write,
-)
+from tests.synthetic import Campaign, of_bcast, of_discovery, tuned_store, write
 from tests.test_advice import content, parse, tally
 from tuner.advice import document, mix, saved
 from tuner.advice.proof import Proof
-from tuner.rawfile.ingest import ingest
-from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
 
 PATTERNS = (("hub:hubs=4,seed=1", 15, 4.25), ("random:degree=6,seed=1", 6, 5.5))
@@ -31,13 +21,7 @@ SIZES = tuple(2**exponent for exponent in range(3, 19, 2))
 PRODUCTS = Campaign(
     operation="spmv", patterns=(("matrix:bar.mtx", 6, 5.5),), procs=(2,), sizes=(8, 64)
 )
-BCAST = Campaign(
-    operation="bcast",
-    patterns=(BLOCKS,),
-    sizes=SIZES,
-    methods=tuple(BCAST_LATENCY_S),
-    times=bcast_times,
-)
+BCAST = of_bcast(Campaign(sizes=SIZES))
 
 
 @pytest.fixture(scope="session")
@@ -46,25 +30,15 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("results")
     for name in ("20261019T120000Z", "20261121T034500Z"):
         exchange = Campaign(name=name, patterns=PATTERNS, procs=(2, 8), sizes=SIZES)
-        discovery = Campaign(
-            name=name,
-            operation="discovery",
-            procs=(2, 8),
-            sizes=SIZES,
-            methods=tuple(DISCOVERY_LATENCY_S),
-            times=discovery_times,
-        )
         write(results, exchange)
-        write(results, discovery)
+        write(results, of_discovery(Campaign(name=name, procs=(2, 8), sizes=SIZES)))
         write(results, replace(PRODUCTS, name=name))
         write(results, replace(BCAST, name=name))
     endless = "M" * 1000  # a name may be one long word
     few = Campaign(name="20250101T000000Z", environment="openmpi", launches=3, mpi_library=endless)
     write(results, few)
-    path = results / "switchpoint.db"
-    ingest(path, [results])
+    path = tuned_store(results)
     with Store.open(path) as store:
-        tune_missing(store)
         keep_advice(store)
     return path
 

@@ -224,10 +224,8 @@ def test_a_comparison_without_what_failed_its_soak_is_that_of_the_command(tmp_pa
     )
     for campaign in campaigns:
         synthetic.write(tmp_path, campaign)
-    path = tmp_path / "switchpoint.db"
-    ingest(path, [tmp_path])
-    with Store.open(path) as store:
-        tune_missing(store)
+    path = synthetic.tuned_store(tmp_path)
+    with Store.open(path, readonly=True) as store:
         (system,) = store.systems()["system"]
     test_soaks.write(tmp_path, test_soaks.failed("stfw:dims=2"))
     ingest(path, [tmp_path])

@@ -17,10 +17,8 @@ from dashboard.report import write_report
 from tests.conftest import Require, by_day
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
-from tests.synthetic import write_upgrade
+from tests.synthetic import tuned_store, write_upgrade
 from tuner.export import forms
-from tuner.rawfile.ingest import ingest
-from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
 
 BUSY_MS = 180_000  # other tests may keep the machine busy
@@ -179,10 +177,7 @@ def test_pages_are_drawn_over_many_samples(
 def test_what_an_upgrade_changed_is_accessible(browser: Browser, tmp_path: Path) -> None:
     """Also on the page for browsers without scripts."""
     write_upgrade(tmp_path, 1.45)
-    path = tmp_path / "switchpoint.db"
-    ingest(path, [tmp_path])
-    with Store.open(path) as store:
-        tune_missing(store)
+    path = tuned_store(tmp_path)
     with served(create_app(path)) as address:
         visit = Visit(browser.new_page(), address)
         for page in ("/", "/history", "/compare"):

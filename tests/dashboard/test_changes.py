@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import plotly.graph_objects as go
 import pytest
@@ -14,19 +13,18 @@ from dashboard import pages
 from dashboard.query import UnknownError
 from tests.dashboard.frames import drawn, said
 from tests.synthetic import (
-    BCAST_LATENCY_S,
-    BLOCKS,
-    DISCOVERY_LATENCY_S,
     Campaign,
-    bcast_times,
     discovery_times,
     exchange_times,
+    of_bcast,
+    of_discovery,
+    tuned_store,
     write,
     write_upgrade,
 )
 from tuner.rawfile.ingest import ingest
 from tuner.selection import comparison, tuning
-from tuner.selection.tuning import tune, tune_missing
+from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 AFTER = {"mpi_library": "MPICH Version: 5.0.3", "day": "2026-12-01"}
@@ -44,7 +42,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     after = replace(before, name="20260201T000000Z", times=slower, seed=2, **AFTER)
     write(results, before)
     write(results, after)
-    return stored(results)
+    return tuned_store(results)
 
 
 def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None:
@@ -59,14 +57,6 @@ def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None
     assert "neighbor" in text
 
 
-def stored(results: Path) -> Path:
-    path = results / "switchpoint.db"
-    ingest(path, [results])
-    with Store.open(path) as store:
-        tune_missing(store)
-    return path
-
-
 def overview_of(path: Path) -> str:
     with Store.open(path, readonly=True) as store:
         return said(pages.overview.PAGE.layout(store, ""))
@@ -75,7 +65,7 @@ def overview_of(path: Path) -> str:
 @pytest.mark.parametrize("factor", [1.45, 0.65])
 def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, factor: float) -> None:
     before, after = write_upgrade(tmp_path, factor)
-    path = stored(tmp_path)
+    path = tuned_store(tmp_path)
     ratio = rf"{str(factor)[:3]}\d+×"
 
     overview = overview_of(path)
@@ -110,7 +100,7 @@ def test_pages_notice_what_an_upgrade_did_to_any_operation(tmp_path: Path, facto
 
 def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
     before, _ = write_upgrade(tmp_path, 1)
-    path = stored(tmp_path)
+    path = tuned_store(tmp_path)
     assert f"No operation changed significantly since {before}" in overview_of(path)
     assert "the time," not in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
@@ -124,7 +114,7 @@ def test_a_cell_is_held_against_the_last_campaign_that_measured_it(tmp_path: Pat
     before, after = write_upgrade(tmp_path, 1.45)
     between = Campaign(name="20260115T000000Z", samples=20, day="2026-01-15", seed=7)
     write(tmp_path, between)
-    path = stored(tmp_path)
+    path = tuned_store(tmp_path)
     assert f"20 of 20 cells changed since {before}" in overview_of(path)
     _, parts = drawn(pages.history.PAGE, path)
     assert re.search(rf"{after} discovery 1.4\d× 20 of 20 ", said(parts["changes"]))
@@ -142,7 +132,7 @@ def test_compare_keeps_measured_and_deployable_switch_points_apart(
     after = Campaign(name="20260201T000000Z", samples=20, day="2026-12-01", seed=2)
     write(tmp_path, replace(after, times=lambda method, size: fast[method] + 1e-9 * size))
     monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "10000")
-    path = stored(tmp_path)
+    path = tuned_store(tmp_path)
     choice, parts = drawn(pages.compare.PAGE, path)
     assert choice.found.measured.loss.p95 > 0.1
     assert choice.found.deployable.loss.p95 == 0
@@ -212,18 +202,15 @@ def test_compare_begins_with_the_campaign_since_which_an_operation_changed(tmp_p
     def slower(method: str, size: int) -> float:
         return 1.45 * discovery_times(method, size)
 
-    of_discovery: dict[str, Any] = {"operation": "discovery", "methods": tuple(DISCOVERY_LATENCY_S)}
     old = Campaign(name="20260101T000000Z", samples=20, day="2026-01-01")
     other = replace(old, name="20260102T000000Z", day="2026-01-02", seed=2)
     new = replace(old, name="20260201T000000Z", seed=3, **AFTER)
-    bcast: dict[str, Any] = {"operation": "bcast", "methods": tuple(BCAST_LATENCY_S)}
-    bcast |= {"patterns": (BLOCKS,), "times": bcast_times}
-    write(tmp_path, replace(old, **of_discovery, times=discovery_times))
+    write(tmp_path, of_discovery(old))
     for campaign in (other, new):
         write(tmp_path, campaign)
-        write(tmp_path, replace(campaign, **bcast))
-    write(tmp_path, replace(new, **of_discovery, times=slower))
-    choice, parts = drawn(pages.compare.PAGE, stored(tmp_path))
+        write(tmp_path, of_bcast(campaign))
+    write(tmp_path, replace(of_discovery(new), times=slower))
+    choice, parts = drawn(pages.compare.PAGE, tuned_store(tmp_path))
     assert choice.query.other_campaign == old.name
     assert said(parts["summary"]).startswith("20 of 20 shared cells changed")
 
@@ -250,11 +237,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for path in write(results, replace(simulated, sizes=(16, 1024))):
         path.write_text(path.read_text().replace("Synthetic CPU", "simulated"))
-    path = results / "switchpoint.db"
-    ingest(path, [results])
-    with Store.open(path) as store:
-        tune_missing(store)
-    return path
+    return tuned_store(results)
 
 
 def test_a_simulated_system_is_marked_and_its_single_samples_count(mixed: Path) -> None:

@@ -22,7 +22,7 @@ from tests.dashboard import large as large_store
 from tests.dashboard.conftest import PATTERNS
 from tests.dashboard.frames import drawn, said
 from tests.dashboard.test_changes import overview_of
-from tests.synthetic import BCAST_LATENCY_S, BLOCKS, Campaign, bcast_times, write
+from tests.synthetic import Campaign, of_bcast, tuned_store, write
 from tests.test_cli import succeed
 from tuner.advice import document
 from tuner.domain.cases import Place
@@ -33,7 +33,7 @@ from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.evidence import certainty, sure_verdict, verdict
 from tuner.selection.next_step import next_step, summary
-from tuner.selection.tuning import tune, tune_missing
+from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 
@@ -132,9 +132,8 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table]:
     """Nothing waits for a soak, and there is one campaign, so that its decisions are the table."""
     results = tmp_path_factory.mktemp("decided")
     few = Campaign(procs=(2, 8), launches=3, launch_noise=0.03)
-    bcast = {"patterns": (BLOCKS,), "methods": tuple(BCAST_LATENCY_S), "times": bcast_times}
     write(results, few)
-    write(results, replace(few, operation="bcast", **bcast))
+    write(results, of_bcast(few))
     path = results / "switchpoint.db"
     ingest(path, [results])
     with Store.open(path) as store:
@@ -277,8 +276,7 @@ def test_metrics_begin_where_counts_differ(tmp_path: Path) -> None:
     few = Campaign(launches=2, samples=4, sizes=(8, 64, 512))
     write(tmp_path, few)
     write(tmp_path, replace(few, procs=(8,), patterns=PATTERNS))
-    bcast = {"patterns": (BLOCKS,), "methods": tuple(BCAST_LATENCY_S), "times": bcast_times}
-    write(tmp_path, replace(few, name="20261231T000000Z", operation="bcast", **bcast))
+    write(tmp_path, of_bcast(replace(few, name="20261231T000000Z")))
     path = tmp_path / "switchpoint.db"
     ingest(path, [tmp_path])
     query = drawn(pages.metrics.PAGE, path)[0].query
@@ -323,12 +321,8 @@ def test_choose_preloads_for_collectives(database: Path) -> None:
 
 
 def test_choose_asks_for_no_size_where_there_are_no_data(tmp_path: Path) -> None:
-    barrier = {"operation": "barrier", "patterns": (BLOCKS,), "sizes": (1,)}
-    write(tmp_path, Campaign(**barrier, methods=tuple(BCAST_LATENCY_S), times=bcast_times))
-    path = tmp_path / "switchpoint.db"
-    ingest(path, [tmp_path])
-    with Store.open(path) as store:
-        tune_missing(store)
+    write(tmp_path, replace(of_bcast(Campaign(sizes=(1,))), operation="barrier"))
+    path = tuned_store(tmp_path)
     choice, parts = drawn(pages.choose.PAGE, path, "?o=barrier")
     assert choice.options["size"] == [("1", "no data")]
     assert "not measured" not in said(parts["answer"])
