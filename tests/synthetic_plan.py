@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, octaves
 from tuner.campaign.races import Measured
 from tuner.campaign.times import LEAST_BUDGET_S
-from tuner.domain.cases import COLD, STAGGERED
+from tuner.domain.cases import COLD, STAGGERED, Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
+from tuner.domain.tables import Rule
 from tuner.rawfile.ingest import ingest
+from tuner.selection import match
 from tuner.store.store import Store
 
 PLACE = "local:cpu", "mpich"
@@ -42,9 +44,16 @@ class SyntheticMachine:
     slow: float = 1.0  # starts and sessions take so many times as long as foreseen
 
     def plan(
-        self, procs: tuple[int, ...] = (4,), patterns: int = 1, budget_s: float = 600
+        self,
+        procs: tuple[int, ...] = (4,),
+        patterns: int = 1,
+        budget_s: float = 600,
+        sizes: Sequence[int] = (),
     ) -> RacePlan:
-        """Return a campaign on it, with so many patterns at each number of processes."""
+        """Return a campaign on it, with so many patterns at each number of processes.
+
+        Without `sizes`, they are octaves.
+        """
         cases = []
         for number in procs:
             for pattern in range(patterns):
@@ -52,7 +61,7 @@ class SyntheticMachine:
                 cases.append(
                     PlannedCase(
                         *(*PLACE, self.operation, spec, "1_node", number, number),
-                        octaves(self.operation, spec),
+                        list(sizes) or octaves(self.operation, spec),
                     )
                 )
         return RacePlan("20261121T034500Z", "local.py", budget_s, cases, in_job=True)
@@ -107,6 +116,29 @@ class SyntheticMachine:
         return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_BUDGET_S))
 
 
+def machine_of(lines: Mapping[str, tuple[float, float]]) -> SyntheticMachine:
+    """Return a machine of methods, with their latencies and seconds per byte on 4 processes."""
+
+    def truth(method: str, size: int, procs: int) -> float:
+        latency_s, per_byte_s = lines[method]
+        return math.log2(procs) / 2 * latency_s + per_byte_s * size * procs / 4
+
+    return SyntheticMachine(tuple(lines), truth)
+
+
+FAR = machine_of(
+    {
+        "direct": (4e-5, 1e-8),
+        "stfw:dims=2": (2e-5, 2e-8),
+        "stfw:dims=3": (1.6e-5, 4e-8),
+        "neighbor": (4.4e-5, 1e-8),
+        "nap": (6e-5, 0.8e-8),
+        **{f"slow:number={number}": (1e-4 * (number + 1), 2e-8) for number in range(10)},
+    }
+)
+"""A machine of fifteen methods, of which most are far from the best."""
+
+
 def measure(
     machine: SyntheticMachine,
     plan: RacePlan,
@@ -153,3 +185,24 @@ def cells_of(database: Path) -> list[Cell]:
         return [
             cell for system in store.systems()["system"] for cell in store.contents(str(system))
         ]
+
+
+def regrets(
+    machine: SyntheticMachine,
+    rules: Sequence[Rule],
+    procs: int,
+    random: np.random.Generator | None = None,
+    count: int = 300,
+) -> tuple[list[float], list[float]]:
+    """Return by how much choices at random sizes exceed the best time, and that of the default."""
+    random = random or np.random.default_rng(7)
+    over_best, over_default = [], []
+    drawn = np.exp(random.uniform(math.log(8), math.log(131072), count)).astype(int)
+    for size in drawn.tolist():
+        rule = match.first(rules, Place(machine.operation, 1, procs, 6, 6.0), size)
+        default_s = machine.truth("direct", size, procs)
+        time_s = machine.truth(rule.method, size, procs) if rule else default_s
+        best_s = min(machine.truth(method, size, procs) for method in machine.methods)
+        over_best.append(time_s / best_s - 1)
+        over_default.append(time_s / default_s - 1)
+    return over_best, over_default

@@ -5,19 +5,24 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.synthetic_plan import SyntheticMachine, cells_of, measure, measured, next_of_all
-from tuner.campaign import planned
+from tests.synthetic_plan import (
+    FAR,
+    SyntheticMachine,
+    cells_of,
+    measure,
+    measured,
+    next_of_all,
+    regrets,
+)
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
     FIRST_LOOK,
     REFINED_ABOVE,
     exhaustive_s,
-    known,
     least_s,
     look_s,
     next_batch,
@@ -34,57 +39,26 @@ from tuner.campaign.plans import (
 )
 from tuner.campaign.races import Measured
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
-from tuner.domain.cases import Place
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell
-from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point, Rule
+from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point
 from tuner.rawfile.ingest import ingest
-from tuner.selection import evidence, match, tuning
+from tuner.selection import evidence
 from tuner.selection.decisions import select
 from tuner.selection.intervals import NEARLY
-from tuner.store.store import Store
-
-CURVES = {
-    "direct": (4e-5, 1e-8),
-    "stfw:dims=2": (2e-5, 2e-8),
-    "stfw:dims=3": (1.6e-5, 4e-8),
-    "neighbor": (4.4e-5, 1e-8),
-    "nap": (6e-5, 0.8e-8),
-    **{f"slow:number={number}": (1e-4 * (number + 1), 2e-8) for number in range(10)},
-}
-
-
-def truth(method: str, size: int, procs: int) -> float:
-    latency_s, per_byte_s = CURVES[method]
-    return math.log2(procs) / 2 * latency_s + per_byte_s * size * procs / 4
-
-
-MACHINE = SyntheticMachine(tuple(CURVES), truth)
-
-
-def regrets(rules: list[Rule], procs: int) -> tuple[list[float], list[float]]:
-    """At sizes that were not measured: over the best method's time, and over the default's."""
-    random = np.random.default_rng(7)
-    over_best, over_default = [], []
-    for size in np.exp(random.uniform(math.log(8), math.log(131072), 300)).astype(int).tolist():
-        rule = match.first(rules, Place("exchange", 1, procs, 6, 6.0), size)
-        time_s = truth(rule.method if rule else "direct", size, procs)
-        over_best.append(time_s / min(truth(method, size, procs) for method in CURVES) - 1)
-        over_default.append(time_s / truth("direct", size, procs) - 1)
-    return over_best, over_default
 
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[RacePlan, list[Cell]]:
     """A plan that was carried out on a machine of fifteen methods with drift and noise."""
-    plan = MACHINE.plan(procs=(2, 8))
-    return plan, measure(MACHINE, plan, tmp_path_factory.mktemp("machine"))
+    plan = FAR.plan(procs=(2, 8))
+    return plan, measure(FAR, plan, tmp_path_factory.mktemp("machine"))
 
 
 def test_the_regret_of_a_planned_campaign_is_small(tuned: tuple[RacePlan, list[Cell]]) -> None:
     rules, _ = select(tuned[1])
     for procs in (2, 8):
-        over_best, over_default = regrets(rules, procs)
+        over_best, over_default = regrets(FAR, rules, procs)
         assert np.mean(over_best) <= 0.01
         assert np.quantile(over_best, 0.95) <= 0.05
         assert np.mean(np.array(over_default) > 0.02) <= 0.01
@@ -95,10 +69,10 @@ def test_a_planned_campaign_is_cheap(tuned: tuple[RacePlan, list[Cell]]) -> None
     plan, cells = tuned
     spent_s = sum(float(cell.samples_s.sum()) for cell in cells)
     exhaustive = sum(
-        6 * 40 * truth(method, size, case.procs)
+        6 * 40 * FAR.truth(method, size, case.procs)
         for case in plan.cases
         for size in case.sizes
-        for method in CURVES
+        for method in FAR.methods
     )
     assert spent_s <= 0.1 * exhaustive
     assert exhaustive_s(plan, measured(cells)) > exhaustive
@@ -145,7 +119,7 @@ def switches(cells: list[Cell], procs: int) -> list[tuple[Point, Point]]:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_boundaries_are_halved_until_less_is_lost_than_matters(seed: int, tmp_path: Path) -> None:
     """Without noise, which makes some losses seem too small to matter."""
-    machine = replace(MACHINE, seed=seed, sample_noise=0.002, launch_noise=0.0004)
+    machine = replace(FAR, seed=seed, sample_noise=0.002, launch_noise=0.0004)
     cells = measure(machine, machine.plan(procs=(2, 8)), tmp_path)
     for procs in (2, 8):
         sizes = [(low.case.bytes, high.case.bytes) for low, high in switches(cells, procs)]
@@ -156,7 +130,7 @@ def test_neighbours_lose_little_by_each_others_method(tuned: tuple[RacePlan, lis
     for procs in (2, 8):
         for low, high in switches(tuned[1], procs):
             lost = sum(
-                math.log(truth(other.method, size, procs) / truth(own.method, size, procs))
+                math.log(FAR.truth(other.method, size, procs) / FAR.truth(own.method, size, procs))
                 for own, other in ((low, high), (high, low))
                 for size in [own.case.size_bytes]
             )
@@ -167,7 +141,7 @@ def test_neighbours_lose_little_by_each_others_method(tuned: tuple[RacePlan, lis
 def test_sizes_between_two_that_choose_alike_are_not_measured(
     oversubscribed: bool, step: int, tmp_path: Path
 ) -> None:
-    machine = replace(MACHINE, truth=lambda method, size, procs: 1e-5)
+    machine = replace(FAR, truth=lambda method, size, procs: 1e-5)
     plan = machine.plan()
     plan.cases = [replace(case, oversubscribed=oversubscribed) for case in plan.cases]
     measure(machine, plan, tmp_path)
@@ -176,8 +150,8 @@ def test_sizes_between_two_that_choose_alike_are_not_measured(
 
 
 def test_what_has_no_budget_left_is_not_raced_on(tmp_path: Path) -> None:
-    plan = MACHINE.plan(procs=(2,), budget_s=least_s(1))
-    measure(MACHINE, plan, tmp_path)
+    plan = FAR.plan(procs=(2,), budget_s=least_s(1))
+    measure(FAR, plan, tmp_path)
     assert [batch.stage for batch in plan.batches[:2]] == [FIRST_LOOK, "race 1"]
     assert plan.spent_s + SOAKS_S <= plan.budget_s + 1e-6
 
@@ -206,10 +180,10 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
     cut.mkdir()
-    expected = MACHINE.plan(procs=(4,))
-    cells = measure(MACHINE, expected, whole)
+    expected = FAR.plan(procs=(4,))
+    cells = measure(FAR, expected, whole)
     path = tmp_path / "plan.json"
-    PLANS.save(MACHINE.plan(procs=(4,)), path)
+    PLANS.save(FAR.plan(procs=(4,)), path)
     made: list[int] = []
     random = np.random.default_rng(seed)
     while True:
@@ -220,12 +194,12 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
             if batch is None:
                 break
             plan.spent_s += SESSION_S
-            plan.spent_s += sum(START_S + MACHINE.takes_s(plan, task) for task in batch.tasks)
+            plan.spent_s += sum(START_S + FAR.takes_s(plan, task) for task in batch.tasks)
             plan.batches.append(batch)
             PLANS.save(plan, path)
             continue
         for task in todo[: int(random.integers(0, len(todo) + 1))]:
-            ingest(cut / "switchpoint.db", [MACHINE.run(cut, plan, task)])
+            ingest(cut / "switchpoint.db", [FAR.run(cut, plan, task)])
             made.append(task.number)
     assert len(made) == len(set(made))
     assert plan.batches == expected.batches
@@ -234,20 +208,20 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: float) -> None:
-    plan = MACHINE.plan(procs=(2, 8), budget_s=look_s(2))
+    plan = FAR.plan(procs=(2, 8), budget_s=look_s(2))
     plan.share = share
-    cells = measure(MACHINE, plan, tmp_path)
+    cells = measure(FAR, plan, tmp_path)
     assert all(task.budget_s == pytest.approx(3.3, abs=0.1) for task in plan.batches[0].tasks)
     whole_s = exhaustive_s(plan, measured(cells))
     assert plan.budget_s == pytest.approx(share * whole_s, rel=0.05)
     assert plan.spent_s <= plan.budget_s
-    assert np.mean(regrets(select(cells)[0], 8)[0]) <= 0.02
+    assert np.mean(regrets(FAR, select(cells)[0], 8)[0]) <= 0.02
 
 
 def test_what_failed_its_soak_does_not_race(tmp_path: Path) -> None:
-    plan = MACHINE.plan()
+    plan = FAR.plan()
     plan.cases = [replace(case, failed=["stfw:dims=3"]) for case in plan.cases]
-    measure(MACHINE, plan, tmp_path)
+    measure(FAR, plan, tmp_path)
     racing = {method for task in plan.tasks for method in task.methods}
     assert "stfw:dims=2" in racing
     assert "stfw:dims=3" not in racing
@@ -255,8 +229,8 @@ def test_what_failed_its_soak_does_not_race(tmp_path: Path) -> None:
 
 def test_what_starts_take_longer_is_saved_in_later_batches(tmp_path: Path) -> None:
     """The first look does not know of it yet."""
-    plan = MACHINE.plan(procs=(2, 4), budget_s=4 * least_s(2))
-    measure(replace(MACHINE, slow=3), plan, tmp_path)
+    plan = FAR.plan(procs=(2, 4), budget_s=4 * least_s(2))
+    measure(replace(FAR, slow=3), plan, tmp_path)
     assert len(plan.batches) > 1
     assert plan.spent_s + 3 * SOAKS_S <= 1.05 * plan.budget_s
 
@@ -265,9 +239,9 @@ def test_cases_with_most_to_gain_race_where_time_is_short(tmp_path: Path) -> Non
     """All but one have nothing to gain: the default is far ahead there."""
 
     def uneven(method: str, size: int, procs: int) -> float:
-        return truth(method, size, procs) if procs == 4 or method == "direct" else 1.0
+        return FAR.truth(method, size, procs) if procs == 4 or method == "direct" else 1.0
 
-    machine = replace(MACHINE, truth=uneven)
+    machine = replace(FAR, truth=uneven)
     plan = machine.plan(procs=(2, 4, 8), budget_s=SOAKS_S + 4.5 * (START_S + LEAST_BUDGET_S))
     measure(machine, plan, tmp_path)
     first = plan.batches[1].tasks
@@ -283,7 +257,7 @@ def crowded(plan: RacePlan) -> RacePlan:
 
 
 def test_cases_with_cores_come_first_and_spare_time_goes_to_all() -> None:
-    plan = crowded(MACHINE.plan(procs=(2, 8)))
+    plan = crowded(FAR.plan(procs=(2, 8)))
     assert [list(turn.cases) for turn in plan.turns] == [[0], [1], [0, 1], [0, 1]]
     shares = [RACE_SHARE * share for share in (FIRST_SHARE, LAST_SHARE, 1)]
     assert [turn.share for turn in plan.turns] == [*shares, 1.0]
@@ -295,7 +269,7 @@ def test_cases_with_cores_come_first_and_spare_time_goes_to_all() -> None:
 
 
 def test_a_turn_without_time_is_over_though_it_never_began() -> None:
-    plan = crowded(MACHINE.plan(procs=(2, 8), budget_s=100))
+    plan = crowded(FAR.plan(procs=(2, 8), budget_s=100))
     first, second, *_ = plan.turns
     batch = next_batch(plan, first, Measured())
     assert batch is not None
@@ -306,7 +280,7 @@ def test_a_turn_without_time_is_over_though_it_never_began() -> None:
 
 
 def test_dropped_launches_are_looked_at_again_under_new_numbers() -> None:
-    plan = MACHINE.plan(procs=(2, 4, 8))
+    plan = FAR.plan(procs=(2, 4, 8))
     turn = plan.turns[0]
     batch = next_batch(plan, turn, Measured())
     assert batch is not None
@@ -318,14 +292,14 @@ def test_dropped_launches_are_looked_at_again_under_new_numbers() -> None:
 
 
 def test_a_queue_has_so_many_batches_and_no_more(tmp_path: Path) -> None:
-    plan = MACHINE.plan(procs=(2,))
+    plan = FAR.plan(procs=(2,))
     plan.in_job, plan.most_batches = False, 2
-    measure(MACHINE, plan, tmp_path)
+    measure(FAR, plan, tmp_path)
     assert [len(batch.tasks) for batch in plan.batches] == [1, 3]
 
 
 def test_what_was_asked_for_is_measured_beside_the_default() -> None:
-    plan = MACHINE.plan(procs=(2,))
+    plan = FAR.plan(procs=(2,))
     asked = replace(plan.cases[0], sizes=[8, 1024, 8192, 65536], methods=["neighbor"])
     plan.cases = [asked]
     batch = next_batch(plan, plan.turns[0], Measured())
@@ -370,16 +344,16 @@ def test_winners_meet_the_default_by_ranks_that_arrive_apart(
 
 def test_a_winner_that_loses_by_ranks_that_arrive_apart_is_marked(tmp_path: Path) -> None:
     """It is still chosen, as it wins where they arrive together."""
-    plan = MACHINE.plan(procs=(4,))
+    plan = FAR.plan(procs=(4,))
     plan.cases = [replace(case, arrival_s=2e-5) for case in plan.cases]
 
     def otherwise(task: Task) -> SyntheticMachine:
         def swapped(method: str, size: int, procs: int) -> float:
-            return truth(method, size, procs) * (1.0 if method == "direct" else 9.0)
+            return FAR.truth(method, size, procs) * (1.0 if method == "direct" else 9.0)
 
-        return replace(MACHINE, truth=swapped) if task.staggered else MACHINE
+        return replace(FAR, truth=swapped) if task.staggered else FAR
 
-    cells = measure(MACHINE, plan, tmp_path, machine_of=otherwise)
+    cells = measure(FAR, plan, tmp_path, machine_of=otherwise)
     _, points = select(cells)
     assert FASTER_TOGETHER in {point.status for point in points}
     assert FASTER not in {point.status for point in points}
@@ -395,11 +369,11 @@ def test_a_method_that_is_not_applicable_at_a_size_races_at_others_only(tmp_path
 
     def small_only(method: str, size: int, procs: int) -> float:
         if method == "nap":
-            return math.inf if size > 8192 else 0.3 * truth("direct", size, procs)
-        return truth(method, size, procs)
+            return math.inf if size > 8192 else 0.3 * FAR.truth("direct", size, procs)
+        return FAR.truth(method, size, procs)
 
-    plan = MACHINE.plan(procs=(4,))
-    _, points = select(measure(replace(MACHINE, truth=small_only), plan, tmp_path))
+    plan = FAR.plan(procs=(4,))
+    _, points = select(measure(replace(FAR, truth=small_only), plan, tmp_path))
     chosen = {point.case.size_bytes: point.method for point in points}
     assert {chosen[size] for size in chosen if size <= 8192} == {"nap"}
     assert min(size for size in chosen if size > 8192) == 32768
@@ -408,130 +382,21 @@ def test_a_method_that_is_not_applicable_at_a_size_races_at_others_only(tmp_path
 
 def test_a_winner_of_another_pattern_is_not_raced_where_it_is_not_known(tmp_path: Path) -> None:
     """Cases of one degree class may have methods of their own."""
-    plan = MACHINE.plan(procs=(4,))
+    plan = FAR.plan(procs=(4,))
     plan.cases = [
         replace(plan.cases[0], methods=["direct", *others], sizes=[8, 1024])
         for others in (["stfw:dims=3"], ["nap"])
     ]
-    _, points = select(measure(MACHINE, plan, tmp_path))
+    _, points = select(measure(FAR, plan, tmp_path))
     assert "stfw:dims=3" in {point.method for point in points}
     raced = {(task.case, name) for task in plan.tasks if task.staggered for name in task.methods}
     assert raced == {(0, "direct"), (0, "stfw:dims=3")}
 
 
-def of_sizes(plan: RacePlan) -> RacePlan:
-    """The plan with a few sizes."""
-    plan.cases = [replace(case, sizes=[8, 512, 8192, 131072]) for case in plan.cases]
-    return plan
-
-
-def further(plan: RacePlan, **changes: Any) -> RacePlan:
-    """The plan of a further campaign, whose cases differ by so much."""
-    cases = [replace(case, **changes) for case in plan.cases]
-    return replace(plan, campaign="20261122T034500Z", cases=cases, batches=[], spent_s=0.0)
-
-
-def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_settled(
-    tmp_path: Path,
-) -> None:
-    first = of_sizes(MACHINE.plan(procs=(2, 8)))
-    before = known(first, measured(measure(MACHINE, first, tmp_path, batches=3)))
-    assert 0 < before.settled < before.sizes
-    then = further(first)
-    batch = next_of_all(then, cells_of(tmp_path / "switchpoint.db"))
-    assert batch is not None
-    points = select(cells_of(tmp_path / "switchpoint.db"))[1]
-    settled = {(its.case.layout.procs, its.case.size_bytes) for its in points if its.settled}
-    raced = {(then.cases[task.case].procs, size) for task in batch.tasks for size in task.sizes}
-    assert raced
-    assert raced.isdisjoint(settled)
-    cells = measure(MACHINE, then, tmp_path)
-    after = known(then, measured(cells))
-    assert after.settled == after.sizes
-    assert FIRST_LOOK not in {its.stage for its in then.batches}
-    launched = Counter(
-        (then.cases[task.case].procs, size)
-        for task in then.tasks
-        if not task.staggered
-        for size in task.sizes
-    )
-    assert {launched[its] for its in settled} == {2}  # each is checked, and holds
-    assert next_of_all(then, cells) is None
-
-
-def test_a_store_without_a_launch_knows_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a run leaves it that is killed in its first launch."""
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    Store.open(tmp_path / "switchpoint.db").close()
-    assert planned.known(MACHINE.plan(procs=(4,))).cells == []
-
-
-def test_a_further_campaign_looks_at_methods_that_are_new_and_at_no_others(tmp_path: Path) -> None:
-    """Also where another method is settled already."""
-    older = replace(MACHINE, methods=tuple(name for name in CURVES if name != "stfw:dims=3"))
-    first = of_sizes(older.plan(procs=(4,)))
-    points = select(measure(older, first, tmp_path))[1]
-    assert (points[0].method, points[0].status) == ("stfw:dims=2", "faster")
-    then = further(first, offered=sorted(CURVES))
-    cells = measure(MACHINE, then, tmp_path)
-    assert then.batches[0].stage == FIRST_LOOK
-    assert [task.methods for task in then.batches[0].tasks] == [["direct", "stfw:dims=3"]]
-    assert select(cells)[1][0].method == "stfw:dims=3"
-
-
-def test_what_a_table_does_not_pool_is_looked_at_anew(tmp_path: Path) -> None:
-    first = of_sizes(MACHINE.plan(procs=(4,)))
-    cells = measure(MACHINE, first, tmp_path, batches=1)
-    for changes in ({"environment": "openmpi"}, {"procs": 8}, {"pattern": "hub:hubs=2,seed=1"}):
-        batch = next_of_all(further(first, **changes), cells)
-        assert batch is not None
-        assert batch.stage == FIRST_LOOK
-    asked = next_of_all(further(first, methods=["neighbor", "direct", "other"]), cells)
-    assert asked is not None
-    assert [task.methods for task in asked.tasks] == [["direct", "other"]]
-
-
-def test_cold_caches_are_raced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    first = of_sizes(MACHINE.plan(procs=(4,)))
-    measure(MACHINE, first, tmp_path, batches=1)
-    assert planned.known(further(first)).cells
-    cold = further(first, cache="cold")
-    assert not planned.known(cold).cells
-    measure(MACHINE, cold, tmp_path, batches=1)
-    assert {cell.key.case.sync for cell in planned.known(cold).cells} == {"window-cold"}
-
-
-def test_methods_that_may_not_race_any_more_do_not(tmp_path: Path) -> None:
-    first = of_sizes(MACHINE.plan(procs=(4,)))
-    measure(MACHINE, first, tmp_path, batches=1)
-    then = further(first, offered=["direct", "stfw:dims=2"])
-    measure(MACHINE, then, tmp_path)
-    assert {name for task in then.tasks for name in task.methods} == {"direct", "stfw:dims=2"}
-
-
-def test_variances_between_allocations_count_in_races(tmp_path: Path) -> None:
-    """What one allocation settles is settled for a campaign, which says so."""
-    plan = of_sizes(MACHINE.plan(procs=(4,)))
-    cells = measure(MACHINE, plan, tmp_path, batches=6)
-    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
-        headers = tuning.headers(store, cells[0].key.system)
-    assert known(plan, replace(measured(cells), headers=headers)).settled_here == 0
-    one_job = {launch: replace(its, allocation="1") for launch, its in headers.items()}
-    batch = known(plan, replace(measured(cells), headers=one_job))
-    assert 0 < batch.settled_here <= batch.settled
-    here = f"{batch.settled_here} of them in this allocation"
-    assert batch.progress == f"{batch.settled} of {batch.sizes} sizes settled, {here}"
-    jobs = {launch: replace(its, allocation=str(its.launch)) for launch, its in headers.items()}
-    assert known(plan, replace(measured(cells), headers=jobs)).settled <= batch.settled
-
-
 def test_jobs_of_a_queue_have_all_cases_and_a_case_meets_several(tmp_path: Path) -> None:
-    plan = of_sizes(MACHINE.plan(procs=(2, 4), patterns=3))
+    plan = FAR.plan(procs=(2, 4), patterns=3, sizes=(8, 512, 8192, 131072))
     plan.in_job = False
-    measure(MACHINE, plan, tmp_path, batches=2)
+    measure(FAR, plan, tmp_path, batches=2)
     look, race = (dealt(plan, batch.tasks) for batch in plan.batches)
     assert [[task.case for task in job] for job in look] == [[0, 1, 2], [3, 4, 5]]
     for job in race:

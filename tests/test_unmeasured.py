@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.synthetic_plan import SyntheticMachine, measure
-from tests.test_planning import MACHINE, regrets
+from tests.synthetic_plan import FAR, SyntheticMachine, measure, regrets
 from tests.test_rules import METHODS, on, point
 from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Ratio, Rule
@@ -54,9 +53,9 @@ def chosen(rules: list[Rule], nodes: int, ppn: int, size: int) -> str | None:
 
 def test_process_counts_held_out_lose_little(tmp_path: Path) -> None:
     """Tuned on 4 and 16 processes, asked on 8, with the rules between and without."""
-    rules, _ = select(measure(MACHINE, MACHINE.plan(procs=(4, 16)), tmp_path))
-    inferred, over_default = regrets(rules, 8)
-    without, _ = regrets([rule for rule in rules if not rule.inferred], 8)
+    rules, _ = select(measure(FAR, FAR.plan(procs=(4, 16)), tmp_path))
+    inferred, over_default = regrets(FAR, rules, 8)
+    without, _ = regrets(FAR, [rule for rule in rules if not rule.inferred], 8)
     assert np.mean(inferred) <= 0.05 < 0.3 < np.mean(without)
     assert np.mean(np.array(over_default) > 0.02) <= 0.01
 

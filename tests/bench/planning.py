@@ -9,24 +9,20 @@ Run from the checkout: python -m tests.bench.planning
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
-from tests.synthetic_plan import SyntheticMachine, measure
+from tests.synthetic_plan import FAR, SyntheticMachine, machine_of, measure, regrets
 from tuner.campaign.plans import RacePlan
-from tuner.domain.cases import Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
-from tuner.selection import match
 from tuner.selection.decisions import select
 
 PROCS = (2, 8)
@@ -37,24 +33,6 @@ COST, MEAN, P95, WORSE, FALSE = 0.1, 0.01, 0.05, 0.01, 0.02
 EXHAUSTIVE_COST, BEST, SIZES = "of measuring all", "over the best", "of the sizes"
 
 
-def curves(lines: dict[str, tuple[float, float]]) -> Callable[[str, int, int], float]:
-    """Return a truth whose latencies and bytes grow with the processes."""
-
-    def truth(method: str, size: int, procs: int) -> float:
-        latency_s, per_byte_s = lines[method]
-        return math.log2(procs) / 2 * latency_s + per_byte_s * size * procs / 4
-
-    return truth
-
-
-FAR = {
-    "direct": (4e-5, 1e-8),
-    "stfw:dims=2": (2e-5, 2e-8),
-    "stfw:dims=3": (1.6e-5, 4e-8),
-    "neighbor": (4.4e-5, 1e-8),
-    "nap": (6e-5, 0.8e-8),
-    **{f"slow:number={number}": (1e-4 * (number + 1), 2e-8) for number in range(10)},
-}
 FEW = {
     "direct": (8e-4, 2e-7),
     "stfw:dims=2": (4e-4, 4e-7),
@@ -86,14 +64,12 @@ class Tally:
 
 
 MACHINES = {
-    "far": SyntheticMachine(tuple(FAR), curves(FAR)),
-    "few": SyntheticMachine(tuple(FEW), curves(FEW)),
-    "close": SyntheticMachine(tuple(CLOSE), curves(CLOSE)),
-    "noisy": SyntheticMachine(tuple(FAR), curves(FAR), sample_noise=0.15, launch_noise=0.03),
-    "equal": SyntheticMachine(tuple(EQUAL), curves(EQUAL), launch_noise=0.02, drift=0.2),
-    "some equal": SyntheticMachine(
-        tuple(WITH_EQUAL), curves(WITH_EQUAL), launch_noise=0.02, drift=0.2
-    ),
+    "far": FAR,
+    "few": machine_of(FEW),
+    "close": machine_of(CLOSE),
+    "noisy": replace(FAR, sample_noise=0.15, launch_noise=0.03),
+    "equal": replace(machine_of(EQUAL), launch_noise=0.02, drift=0.2),
+    "some equal": replace(machine_of(WITH_EQUAL), launch_noise=0.02, drift=0.2),
 }
 
 
@@ -134,14 +110,9 @@ def add_cost(machine: SyntheticMachine, plan: RacePlan, cells: list[Cell], tally
 def add_regret(machine: SyntheticMachine, rules: list[Rule], seed: int, tally: Tally) -> None:
     random = np.random.default_rng((7, seed))
     for procs in PROCS:
-        drawn = np.exp(random.uniform(math.log(8), math.log(131072), HELD_OUT)).astype(int)
-        for size in drawn.tolist():
-            rule = match.first(rules, Place(machine.operation, 1, procs, 6, 6.0), size)
-            default_s = machine.truth("direct", size, procs)
-            time_s = machine.truth(rule.method, size, procs) if rule else default_s
-            best_s = min(machine.truth(method, size, procs) for method in machine.methods)
-            tally.over_best.append(time_s / best_s - 1)
-            tally.over_default.append(time_s / default_s - 1)
+        over_best, over_default = regrets(machine, rules, procs, random, HELD_OUT)
+        tally.over_best += over_best
+        tally.over_default += over_default
 
 
 def add_wrong(machine: SyntheticMachine, points: list[Point], tally: Tally) -> None:

@@ -1,0 +1,121 @@
+"""A campaign on a system that earlier ones have measured: what it takes as known."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.synthetic_plan import FAR, cells_of, measure, measured, next_of_all
+from tuner.campaign import planned
+from tuner.campaign.planning import FIRST_LOOK, known
+from tuner.campaign.plans import RacePlan
+from tuner.selection import tuning
+from tuner.selection.decisions import select
+from tuner.store.store import Store
+
+FEW_SIZES = (8, 512, 8192, 131072)
+
+
+def further(plan: RacePlan, **changes: Any) -> RacePlan:
+    """The plan of a further campaign, whose cases differ by so much."""
+    cases = [replace(case, **changes) for case in plan.cases]
+    return replace(plan, campaign="20261122T034500Z", cases=cases, batches=[], spent_s=0.0)
+
+
+def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_settled(
+    tmp_path: Path,
+) -> None:
+    first = FAR.plan(procs=(2, 8), sizes=FEW_SIZES)
+    before = known(first, measured(measure(FAR, first, tmp_path, batches=3)))
+    assert 0 < before.settled < before.sizes
+    then = further(first)
+    batch = next_of_all(then, cells_of(tmp_path / "switchpoint.db"))
+    assert batch is not None
+    points = select(cells_of(tmp_path / "switchpoint.db"))[1]
+    settled = {(its.case.layout.procs, its.case.size_bytes) for its in points if its.settled}
+    raced = {(then.cases[task.case].procs, size) for task in batch.tasks for size in task.sizes}
+    assert raced
+    assert raced.isdisjoint(settled)
+    cells = measure(FAR, then, tmp_path)
+    after = known(then, measured(cells))
+    assert after.settled == after.sizes
+    assert FIRST_LOOK not in {its.stage for its in then.batches}
+    launched = Counter(
+        (then.cases[task.case].procs, size)
+        for task in then.tasks
+        if not task.staggered
+        for size in task.sizes
+    )
+    assert {launched[its] for its in settled} == {2}  # each is checked, and holds
+    assert next_of_all(then, cells) is None
+
+
+def test_a_store_without_a_launch_knows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a run leaves it that is killed in its first launch."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    Store.open(tmp_path / "switchpoint.db").close()
+    assert planned.known(FAR.plan(procs=(4,))).cells == []
+
+
+def test_a_further_campaign_looks_at_methods_that_are_new_and_at_no_others(tmp_path: Path) -> None:
+    """Also where another method is settled already."""
+    older = replace(FAR, methods=tuple(name for name in FAR.methods if name != "stfw:dims=3"))
+    first = older.plan(sizes=FEW_SIZES)
+    points = select(measure(older, first, tmp_path))[1]
+    assert (points[0].method, points[0].status) == ("stfw:dims=2", "faster")
+    then = further(first, offered=sorted(FAR.methods))
+    cells = measure(FAR, then, tmp_path)
+    assert then.batches[0].stage == FIRST_LOOK
+    assert [task.methods for task in then.batches[0].tasks] == [["direct", "stfw:dims=3"]]
+    assert select(cells)[1][0].method == "stfw:dims=3"
+
+
+def test_what_a_table_does_not_pool_is_looked_at_anew(tmp_path: Path) -> None:
+    first = FAR.plan(sizes=FEW_SIZES)
+    cells = measure(FAR, first, tmp_path, batches=1)
+    for changes in ({"environment": "openmpi"}, {"procs": 8}, {"pattern": "hub:hubs=2,seed=1"}):
+        batch = next_of_all(further(first, **changes), cells)
+        assert batch is not None
+        assert batch.stage == FIRST_LOOK
+    asked = next_of_all(further(first, methods=["neighbor", "direct", "other"]), cells)
+    assert asked is not None
+    assert [task.methods for task in asked.tasks] == [["direct", "other"]]
+
+
+def test_cold_caches_are_raced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    first = FAR.plan(sizes=FEW_SIZES)
+    measure(FAR, first, tmp_path, batches=1)
+    assert planned.known(further(first)).cells
+    cold = further(first, cache="cold")
+    assert not planned.known(cold).cells
+    measure(FAR, cold, tmp_path, batches=1)
+    assert {cell.key.case.sync for cell in planned.known(cold).cells} == {"window-cold"}
+
+
+def test_methods_that_may_not_race_any_more_do_not(tmp_path: Path) -> None:
+    first = FAR.plan(sizes=FEW_SIZES)
+    measure(FAR, first, tmp_path, batches=1)
+    then = further(first, offered=["direct", "stfw:dims=2"])
+    measure(FAR, then, tmp_path)
+    assert {name for task in then.tasks for name in task.methods} == {"direct", "stfw:dims=2"}
+
+
+def test_variances_between_allocations_count_in_races(tmp_path: Path) -> None:
+    """What one allocation settles is settled for a campaign, which says so."""
+    plan = FAR.plan(sizes=FEW_SIZES)
+    cells = measure(FAR, plan, tmp_path, batches=6)
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        headers = tuning.headers(store, cells[0].key.system)
+    assert known(plan, replace(measured(cells), headers=headers)).settled_here == 0
+    one_job = {launch: replace(its, allocation="1") for launch, its in headers.items()}
+    batch = known(plan, replace(measured(cells), headers=one_job))
+    assert 0 < batch.settled_here <= batch.settled
+    here = f"{batch.settled_here} of them in this allocation"
+    assert batch.progress == f"{batch.settled} of {batch.sizes} sizes settled, {here}"
+    jobs = {launch: replace(its, allocation=str(its.launch)) for launch, its in headers.items()}
+    assert known(plan, replace(measured(cells), headers=jobs)).settled <= batch.settled
