@@ -9,8 +9,9 @@ import pytest
 
 from tests.synthetic_plan import FAR, cells_of, measure, measured, next_of_all
 from tuner.campaign import planned
-from tuner.campaign.planning import FIRST_LOOK, known
+from tuner.campaign.planning import FIRST_LOOK
 from tuner.campaign.plans import RacePlan
+from tuner.campaign.standings import settled_before
 from tuner.selection import tuning
 from tuner.selection.decisions import select
 from tuner.store.store import Store
@@ -28,7 +29,7 @@ def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_s
     tmp_path: Path,
 ) -> None:
     first = FAR.plan(procs=(2, 8), sizes=FEW_SIZES)
-    before = known(first, measured(measure(FAR, first, tmp_path, batches=3)))
+    before = settled_before(first, measured(measure(FAR, first, tmp_path, batches=3)))
     assert 0 < before.settled < before.sizes
     then = further(first)
     batch = next_of_all(then, cells_of(tmp_path / "switchpoint.db"))
@@ -39,7 +40,7 @@ def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_s
     assert raced
     assert raced.isdisjoint(settled)
     cells = measure(FAR, then, tmp_path)
-    after = known(then, measured(cells))
+    after = settled_before(then, measured(cells))
     assert after.settled == after.sizes
     assert FIRST_LOOK not in {its.stage for its in then.batches}
     launched = Counter(
@@ -111,11 +112,11 @@ def test_variances_between_allocations_count_in_races(tmp_path: Path) -> None:
     cells = measure(FAR, plan, tmp_path, batches=6)
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
         headers = tuning.headers(store, cells[0].key.system)
-    assert known(plan, replace(measured(cells), headers=headers)).settled_here == 0
+    assert settled_before(plan, replace(measured(cells), headers=headers)).settled_here == 0
     one_job = {launch: replace(its, allocation="1") for launch, its in headers.items()}
-    batch = known(plan, replace(measured(cells), headers=one_job))
+    batch = settled_before(plan, replace(measured(cells), headers=one_job))
     assert 0 < batch.settled_here <= batch.settled
     here = f"{batch.settled_here} of them in this allocation"
     assert batch.progress == f"{batch.settled} of {batch.sizes} sizes settled, {here}"
     jobs = {launch: replace(its, allocation=str(its.launch)) for launch, its in headers.items()}
-    assert known(plan, replace(measured(cells), headers=jobs)).settled <= batch.settled
+    assert settled_before(plan, replace(measured(cells), headers=jobs)).settled <= batch.settled

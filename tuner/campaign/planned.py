@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tuner.campaign import planning, reframe
+from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
@@ -35,6 +35,7 @@ from tuner.campaign.plans import (
 from tuner.campaign.races import Baseline, Measured, no_model
 from tuner.campaign.reframe import Call, Job, Session
 from tuner.campaign.soaking import SoakSite
+from tuner.campaign.standings import known_methods, settled_before
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS, sized
@@ -196,14 +197,14 @@ class PlannedCampaign:
     def _show_known(self, console: Console) -> None:
         """Print what earlier campaigns have measured of the cases."""
         measured = known(self.order)
-        cases = planning.known_methods(self.order, measured)
+        cases = known_methods(self.order, measured)
         if not cases:
             return
         earlier = sorted({cell.key.campaign for cell, _ in measured.of_cases(self.order)})
         console.print(
             f"{len(cases)} of {len(self.order.cases)} cases are known by {len(earlier)} earlier "
             f"{'campaign' if len(earlier) == 1 else 'campaigns'} (the last: {earlier[-1]}), whose "
-            f"launches count: {planning.known(self.order, measured).progress}; open ones come "
+            f"launches count: {settled_before(self.order, measured).progress}; open ones come "
             "first, then settled ones are checked",
             soft_wrap=True,
         )

@@ -11,22 +11,27 @@ does no input or output.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import Group, PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
-from tuner.campaign.races import Measured, Race, Times, races
+from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
+from tuner.campaign.races import Measured, Times, races
+from tuner.campaign.standings import (
+    Standing,
+    is_fresh,
+    is_new,
+    known_methods,
+    settled,
+    standings_of,
+)
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
-from tuner.domain import off
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
 from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
-from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER_HERE, WON
-from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, Trial, decide_class, trials
-from tuner.selection.intervals import NEARLY, place_of
-from tuner.selection.trust import Trust
+from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, decide_class
+from tuner.selection.intervals import NEARLY
 
 FIRST_LOOK = "first look"
 LOOK_SIZES, LOOK_ROUNDS = 4, 8
@@ -67,30 +72,6 @@ REFINED_ABOVE, REFINED_CROWDED = 1.25, 2.0
 
 EXHAUSTIVE_LAUNCHES, EXHAUSTIVE_ROUNDS = 6, 40
 """Launches of each case, and their rounds, where everything is measured."""
-
-
-@dataclass(slots=True)
-class _Standing:
-    """What is known of a case: the race and the trial of each measured size, predicted times.
-
-    Newcomers are methods that no earlier campaign knew, though it measured the case.
-    """
-
-    default: str
-    times: Times
-    raced: dict[int, Race]
-    absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
-    newcomers: set[str]
-    trials: dict[int, Trial] = field(default_factory=dict)
-    crowded: bool = False
-
-    def at(self, size: int) -> dict[str, float]:
-        """Return the logarithm of the seconds of each method that may be applicable at a size."""
-        return {
-            method: log
-            for method, log in self.times.at(size).items()
-            if method not in self.absent.get(size, ())
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +117,7 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
         plan.budget_s = max(plan.share * exhaustive_s(plan, measured), least)
     if not plan.in_job and len(plan.batches) >= plan.most_batches:
         return None
-    standings = _standings(plan, measured)
+    standings = standings_of(plan, measured)
     racing = [(case, standings[case]) for case in turn.cases if case in standings]
     wanted = []
     for case, standing in racing:
@@ -152,39 +133,7 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
     if not chosen:
         return None
     stage = "staggered" if turn.staggered else f"race {len(plan.batches)}"
-    return PlannedBatch(stage, _tasks(plan, chosen), *_settled(standings))
-
-
-def known(plan: RacePlan, measured: Measured) -> PlannedBatch:
-    """Return how much is settled before a campaign, as a batch without launches."""
-    return PlannedBatch("known", [], *_settled(_standings(plan, measured)))
-
-
-def _settled(standings: Mapping[int, _Standing]) -> tuple[int, int, int]:
-    """Return the numbers of all sizes, of settled ones, and of those by one allocation alone."""
-    found = [trial for its in standings.values() for trial in its.trials.values()]
-    verdicts = [(trial, trial.verdict()) for trial in found]
-    here = sum(trial.shown(verdict) == FASTER_HERE for trial, verdict in verdicts)
-    return len(found), sum(verdict.settled for _, verdict in verdicts), here
-
-
-def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
-    """Return the methods that other campaigns knew on the layout of each case they measured.
-
-    Those of all patterns count, as some methods suit no message of one.
-    """
-    of_group: dict[Group, set[str]] = defaultdict(set)
-    for group, methods in measured.considered.items():
-        of_group[group] |= {*methods}
-    found: dict[int, set[str]] = {}
-    for cell, numbers in measured.of_cases(plan):
-        if cell.key.campaign != plan.campaign:
-            for number in numbers:
-                case = plan.cases[number]
-                of_group[case.group].add(cell.key.method)
-                if cell.key.method == DEFAULT_METHODS[case.operation]:
-                    found[number] = of_group[case.group]
-    return found
+    return PlannedBatch(stage, _tasks(plan, chosen), *settled(standings))
 
 
 def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | None:
@@ -231,65 +180,12 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(place)] for place in places]
 
 
-def _standings(plan: RacePlan, measured: Measured) -> dict[int, _Standing]:
-    """Return what is known of the cases whose default was measured."""
-    of_cases = measured.of_cases(plan)
-    systems: dict[str, list[Cell]] = defaultdict(list)
-    for cell in _candidates(plan, measured):
-        systems[cell.key.system].append(cell)
-    tried = {its: trials(cells, Trust(cells, measured.headers)) for its, cells in systems.items()}
-    known = known_methods(plan, measured)
-    standings: dict[int, _Standing] = {}
-    for number, raced in races(plan, of_cases).items():
-        case = plan.cases[number]
-        default = DEFAULT_METHODS[case.operation]
-        if any(default in race for race in raced.values()):
-            times = Times(case, raced, measured.baseline)
-            absent = _absent(plan, number, raced, times.methods)
-            newcomers = {*times.methods} - known.get(number, {*times.methods})
-            standings[number] = _Standing(default, times, raced, absent, newcomers)
-    for cell, numbers in of_cases:
-        its = cell.key.case
-        place = place_of(its, cell.features.mmax, cell.features.mavg)
-        trial = tried[cell.key.system].get((place, its.bytes))
-        for number in numbers & standings.keys():
-            if trial is not None:
-                standings[number].trials[its.size_bytes] = trial
-                standings[number].crowded = its.layout.oversubscribed
-    return standings
-
-
-def _candidates(plan: RacePlan, measured: Measured) -> Iterator[Cell]:
-    """Yield the cells by which a table of their system would be made."""
-    failed = {(case.place, case.operation, method) for case in plan.cases for method in case.failed}
-    for cell in measured.cells:
-        key = cell.key
-        has_failed = (measured.places.get(key.system), key.case.operation, key.method) in failed
-        if not has_failed and not off.is_off_here(key.method):
-            yield cell
-
-
-def _absent(
-    plan: RacePlan, number: int, raced: Mapping[int, Race], methods: Collection[str]
-) -> dict[int, set[str]]:
-    """Return the methods that finished launches of a case left out, by size."""
-    absent: dict[int, set[str]] = {size: set() for size in raced}
-    default = DEFAULT_METHODS[plan.cases[number].operation]
-    for task in plan.tasks:
-        for race in task.races if task.case == number else []:
-            for size in race.sizes:
-                its = raced.get(size, {})
-                if (plan.campaign, task.number) in its.get(default, {}):
-                    absent[size] |= {*(race.methods or methods)} - its.keys()
-    return absent
-
-
-def _wanted(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
+def _wanted(plan: RacePlan, number: int, standing: Standing) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
     tried = _tried(plan, number, staggered=False)
 
     def left(size: int) -> int:
-        fresh = _is_fresh(standing.trials.get(size))
+        fresh = is_fresh(standing.trials.get(size))
         return min(plan.launches, FRUITLESS if fresh else plan.launches) - tried[size]
 
     def entrants(sizes: Iterable[int]) -> dict[int, list[str]]:
@@ -319,7 +215,7 @@ def _wanted(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
             lost = -trial.least_log
         needed = trial.more_launches() if trial else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
-        launches.append(1 if plan.in_job and _is_fresh(trial) else max(needed, 2))
+        launches.append(1 if plan.in_job and is_fresh(trial) else max(needed, 2))
     return _Wanted(
         number,
         [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
@@ -336,7 +232,7 @@ def _tried(plan: RacePlan, number: int, *, staggered: bool) -> Counter[int]:
     return Counter(size for task in tasks for size in task.sizes)
 
 
-def _wanted_staggered(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
+def _wanted_staggered(plan: RacePlan, number: int, standing: Standing) -> _Wanted | None:
     """Return the launches in which a case's winners meet the default by ranks that arrive apart.
 
     Ranks without cores of their own arrive apart anyway.
@@ -365,7 +261,7 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: _Standing) -> _Want
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain=1.0, proved=True, staggered=True)
 
 
-def _wanted_check(plan: RacePlan, number: int, standing: _Standing) -> _Wanted | None:
+def _wanted_check(plan: RacePlan, number: int, standing: Standing) -> _Wanted | None:
     """Return the launches in which sizes that other campaigns settled are measured again.
 
     The default meets the method on which the verdict rests.
@@ -392,7 +288,7 @@ def _wanted_check(plan: RacePlan, number: int, standing: _Standing) -> _Wanted |
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain, proved=True)
 
 
-def _rivals(size: int, standing: _Standing, plan: RacePlan) -> list[str]:
+def _rivals(size: int, standing: Standing, plan: RacePlan) -> list[str]:
     """Return the methods that race the default at a size.
 
     There are none where it is settled, or where it would take too many launches of this campaign.
@@ -400,11 +296,11 @@ def _rivals(size: int, standing: _Standing, plan: RacePlan) -> list[str]:
     trial, default = standing.trials.get(size), standing.default
     logs = standing.at(size)
     best = min(logs.values())
-    if trial is None or _is_fresh(trial):
+    if trial is None or is_fresh(trial):
         others = sorted(logs.keys() - {default}, key=logs.__getitem__)
         # The default never races alone: without a rival, nothing is known here.
         return [name for name in others if logs[name] <= best + REACH] or others[:1]
-    new = sorted(name for name in standing.newcomers & logs.keys() if _is_new(name, trial))
+    new = sorted(name for name in standing.newcomers & logs.keys() if is_new(name, trial))
     new = [name for name in new if logs[name] <= best + REACH]
     if trial.verdict().settled:
         return new
@@ -419,26 +315,12 @@ def _rivals(size: int, standing: _Standing, plan: RacePlan) -> list[str]:
     return new if hopeless else [*racing, *new]
 
 
-def _launches(trial: Trial) -> int:
-    return max((contrast.launches for contrast in trial.contrasts.values()), default=0)
-
-
-def _is_fresh(trial: Trial | None) -> bool:
-    """Return whether a size was measured at most once: then no method is out of the race."""
-    return trial is None or _launches(trial) < MIN_LAUNCHES
-
-
-def _is_new(method: str, trial: Trial) -> bool:
-    """Return whether a method was measured too seldom at a size for any verdict."""
-    return method not in trial.contrasts or trial.contrasts[method].launches < MIN_LAUNCHES
-
-
 def _is_short(seconds: float) -> bool:
     """Return whether an execution is shorter than what a sample takes beside it."""
     return OVERHEAD * seconds < SAMPLE_S
 
 
-def _rounds(size: int, rivals: Sequence[str], standing: _Standing, longest_s: float) -> int:
+def _rounds(size: int, rivals: Sequence[str], standing: Standing, longest_s: float) -> int:
     """Return the rounds that leave ERROR_WITHIN: samples are best spent on further launches.
 
     Those of the shortest executions cost next to nothing.
@@ -459,7 +341,7 @@ def _rounds(size: int, rivals: Sequence[str], standing: _Standing, longest_s: fl
     return math.ceil(min(max(float(np.median(ratios)) / ERROR_WITHIN, least), most))
 
 
-def _between(standing: _Standing) -> Iterator[int]:
+def _between(standing: Standing) -> Iterator[int]:
     """Yield sizes in the middle between neighbours that lose by each other's method."""
     sizes = sorted(standing.trials)
     logs = {size: standing.at(size) for size in sizes}

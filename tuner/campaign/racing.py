@@ -20,8 +20,8 @@ from tuner.campaign import launches, looks
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.planned import done, known, plan_next, remaining, spent_s
-from tuner.campaign.planning import known_methods
 from tuner.campaign.plans import RacePlan, Task, Turn
+from tuner.campaign.standings import known_methods
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
 from tuner.machine.mpi import LaunchCommand

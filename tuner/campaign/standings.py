@@ -1,0 +1,141 @@
+"""Standings: what is known of the cases of a race before its next launches are planned.
+
+The module does no input or output.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tuner.campaign.plans import Group, PlannedBatch, RacePlan
+from tuner.campaign.races import Measured, Race, Times, races
+from tuner.domain import off
+from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.records import Cell
+from tuner.domain.tables import FASTER_HERE
+from tuner.selection.decisions import MIN_LAUNCHES, Trial, trials
+from tuner.selection.intervals import place_of
+from tuner.selection.trust import Trust
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is known of a case: the race and the trial of each measured size, predicted times.
+
+    Newcomers are methods that no earlier campaign knew, though it measured the case.
+    """
+
+    default: str
+    times: Times
+    raced: dict[int, Race]
+    absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
+    newcomers: set[str]
+    trials: dict[int, Trial] = field(default_factory=dict)
+    crowded: bool = False
+
+    def at(self, size: int) -> dict[str, float]:
+        """Return the logarithm of the seconds of each method that may be applicable at a size."""
+        return {
+            method: log
+            for method, log in self.times.at(size).items()
+            if method not in self.absent.get(size, ())
+        }
+
+
+def settled_before(plan: RacePlan, measured: Measured) -> PlannedBatch:
+    """Return how much is settled before a campaign, as a batch without launches."""
+    return PlannedBatch("known", [], *settled(standings_of(plan, measured)))
+
+
+def settled(standings: Mapping[int, Standing]) -> tuple[int, int, int]:
+    """Return the numbers of all sizes, of settled ones, and of those by one allocation alone."""
+    found = [trial for its in standings.values() for trial in its.trials.values()]
+    verdicts = [(trial, trial.verdict()) for trial in found]
+    here = sum(trial.shown(verdict) == FASTER_HERE for trial, verdict in verdicts)
+    return len(found), sum(verdict.settled for _, verdict in verdicts), here
+
+
+def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
+    """Return the methods that other campaigns knew on the layout of each case they measured.
+
+    Those of all patterns count, as some methods suit no message of one.
+    """
+    of_group: dict[Group, set[str]] = defaultdict(set)
+    for group, methods in measured.considered.items():
+        of_group[group] |= {*methods}
+    found: dict[int, set[str]] = {}
+    for cell, numbers in measured.of_cases(plan):
+        if cell.key.campaign != plan.campaign:
+            for number in numbers:
+                case = plan.cases[number]
+                of_group[case.group].add(cell.key.method)
+                if cell.key.method == DEFAULT_METHODS[case.operation]:
+                    found[number] = of_group[case.group]
+    return found
+
+
+def standings_of(plan: RacePlan, measured: Measured) -> dict[int, Standing]:
+    """Return what is known of the cases whose default was measured."""
+    of_cases = measured.of_cases(plan)
+    systems: dict[str, list[Cell]] = defaultdict(list)
+    for cell in _candidates(plan, measured):
+        systems[cell.key.system].append(cell)
+    tried = {its: trials(cells, Trust(cells, measured.headers)) for its, cells in systems.items()}
+    known = known_methods(plan, measured)
+    standings: dict[int, Standing] = {}
+    for number, raced in races(plan, of_cases).items():
+        case = plan.cases[number]
+        default = DEFAULT_METHODS[case.operation]
+        if any(default in race for race in raced.values()):
+            times = Times(case, raced, measured.baseline)
+            absent = _absent(plan, number, raced, times.methods)
+            newcomers = {*times.methods} - known.get(number, {*times.methods})
+            standings[number] = Standing(default, times, raced, absent, newcomers)
+    for cell, numbers in of_cases:
+        its = cell.key.case
+        place = place_of(its, cell.features.mmax, cell.features.mavg)
+        trial = tried[cell.key.system].get((place, its.bytes))
+        for number in numbers & standings.keys():
+            if trial is not None:
+                standings[number].trials[its.size_bytes] = trial
+                standings[number].crowded = its.layout.oversubscribed
+    return standings
+
+
+def _candidates(plan: RacePlan, measured: Measured) -> Iterator[Cell]:
+    """Yield the cells by which a table of their system would be made."""
+    failed = {(case.place, case.operation, method) for case in plan.cases for method in case.failed}
+    for cell in measured.cells:
+        key = cell.key
+        has_failed = (measured.places.get(key.system), key.case.operation, key.method) in failed
+        if not has_failed and not off.is_off_here(key.method):
+            yield cell
+
+
+def _absent(
+    plan: RacePlan, number: int, raced: Mapping[int, Race], methods: Collection[str]
+) -> dict[int, set[str]]:
+    """Return the methods that finished launches of a case left out, by size."""
+    absent: dict[int, set[str]] = {size: set() for size in raced}
+    default = DEFAULT_METHODS[plan.cases[number].operation]
+    for task in plan.tasks:
+        for race in task.races if task.case == number else []:
+            for size in race.sizes:
+                its = raced.get(size, {})
+                if (plan.campaign, task.number) in its.get(default, {}):
+                    absent[size] |= {*(race.methods or methods)} - its.keys()
+    return absent
+
+
+def _launches(trial: Trial) -> int:
+    return max((contrast.launches for contrast in trial.contrasts.values()), default=0)
+
+
+def is_fresh(trial: Trial | None) -> bool:
+    """Return whether a size was measured at most once: then no method is out of the race."""
+    return trial is None or _launches(trial) < MIN_LAUNCHES
+
+
+def is_new(method: str, trial: Trial) -> bool:
+    """Return whether a method was measured too seldom at a size for any verdict."""
+    return method not in trial.contrasts or trial.contrasts[method].launches < MIN_LAUNCHES
