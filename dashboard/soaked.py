@@ -8,7 +8,7 @@ from tuner.domain.tables import Soaked
 from tuner.machine.simulation import machines
 from tuner.rawfile.kinds import soak
 from tuner.selection import soaks
-from tuner.selection.soaks import Method
+from tuner.selection.soaks import SoakedMethod
 from tuner.store.store import Store
 
 
@@ -17,7 +17,9 @@ class Standing:
 
     def __init__(self, system: str, of_system: Iterable[Soaked]) -> None:
         self._needed = not machines.is_simulated(system)
-        self._known: dict[Method, Soaked] = {(its.operation, its.method): its for its in of_system}
+        self._known: dict[SoakedMethod, Soaked] = {
+            (its.operation, its.method): its for its in of_system
+        }
 
     def text(self, operation: str, method: str, nodes: int, ppn: int) -> str:
         """Return the soak on a layout in words, or the failure of the method on any.

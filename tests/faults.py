@@ -65,8 +65,8 @@ for line in sys.stdin:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The end of a command."""
+class DriverAnswer:
+    """How a command of the driver ended."""
 
     code: int
     said: str
@@ -85,27 +85,27 @@ class Driver:
             text=True,
         )
 
-    def warm_up(self, results: Path, *words: str) -> Ended:
+    def warm_up(self, results: Path, *words: str) -> DriverAnswer:
         """Run a command in the process itself, which has its modules from then on."""
         return self._ask(results, words, here=True)
 
     def run(
         self, results: Path, *words: str, nth: int = 0, error: int = 0, torn: bool = False
-    ) -> Ended:
+    ) -> DriverAnswer:
         """Run a command whose n-th change below the results fails, or with error 0 kills it."""
         return self._ask(results, words, nth=nth, error=error, torn=torn)
 
-    def record(self, results: Path, record: Path, *words: str) -> Ended:
+    def record(self, results: Path, record: Path, *words: str) -> DriverAnswer:
         """Run a command; append each change below the results to a file."""
         return self._ask(results, words, record=str(record))
 
-    def _ask(self, results: Path, words: tuple[str, ...], **more: Any) -> Ended:
+    def _ask(self, results: Path, words: tuple[str, ...], **more: Any) -> DriverAnswer:
         job: dict[str, Any] = {"results": str(results), "words": words, "here": False, "nth": 0}
         job |= {"error": 0, "torn": False, "record": ""} | more
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         code, said = json.loads(self._process.stdout.readline())
-        return Ended(code, said, code == KILLED or said.splitlines()[-1:] == ["1"])
+        return DriverAnswer(code, said, code == KILLED or said.splitlines()[-1:] == ["1"])
 
     def close(self) -> None:
         """End the process."""

@@ -12,7 +12,7 @@ SECTOR_BYTES = 512  # written whole or not at all
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A change of a file, in the order of the program that made it."""
 
     kind: str  # make, cut, write, move, delete or sync
@@ -22,7 +22,7 @@ class Change:
     data: bytes
 
 
-def changes(record: Path) -> list[Change]:
+def changes(record: Path) -> list[FileChange]:
     """Return the changes that were recorded."""
     found, rest = [], record.read_bytes()
     while rest:
@@ -30,7 +30,7 @@ def changes(record: Path) -> list[Change]:
         kind, offset, count = head.split()
         data, rest = rest[: int(count)], rest[int(count) :]
         places = Path(path.decode()), Path(second.decode())
-        found.append(Change(kind.decode(), int(offset), *places, data))
+        found.append(FileChange(kind.decode(), int(offset), *places, data))
     return found
 
 
@@ -49,11 +49,11 @@ class Disk:
             if path.is_file():
                 self._names[path] = len(self._sure)
                 self._sure[len(self._sure)] = path.read_bytes()
-        self._open: dict[int, list[Change]] = defaultdict(list)
+        self._open: dict[int, list[FileChange]] = defaultdict(list)
         self._sure_names = dict(self._names)
         self._moves: list[dict[Path, int]] = []  # the names after each change of them
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: FileChange) -> None:
         """Let a program make a change."""
         number = self._names.get(change.path)
         match change.kind:
@@ -90,7 +90,7 @@ class Disk:
         }
 
 
-def _survivors(changes: Sequence[Change], random: Random) -> Iterable[Change]:
+def _survivors(changes: Sequence[FileChange], random: Random) -> Iterable[FileChange]:
     share = random.choice([0.0, 0.5, 0.95])  # of what reached the disk
     for change in changes:
         for piece in _sectors(change) if change.kind == "write" else [change]:
@@ -98,16 +98,16 @@ def _survivors(changes: Sequence[Change], random: Random) -> Iterable[Change]:
                 yield piece
 
 
-def _sectors(change: Change) -> Iterable[Change]:
+def _sectors(change: FileChange) -> Iterable[FileChange]:
     begin, end = change.offset, change.offset + len(change.data)
     while begin < end:
         until = min(end, (begin // SECTOR_BYTES + 1) * SECTOR_BYTES)
         data = change.data[begin - change.offset : until - change.offset]
-        yield Change("write", begin, change.path, change.second, data)
+        yield FileChange("write", begin, change.path, change.second, data)
         begin = until
 
 
-def _after(content: bytes, changes: Iterable[Change]) -> bytes:
+def _after(content: bytes, changes: Iterable[FileChange]) -> bytes:
     held = bytearray(content)
     for change in changes:
         if change.kind == "cut":

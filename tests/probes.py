@@ -173,7 +173,7 @@ def write(directory: Path, spec: ProbeCampaign) -> list[Path]:
     return paths
 
 
-Launch = dict[tuple[float, ...], np.ndarray]
+ProbeSamples = dict[tuple[float, ...], np.ndarray]
 
 
 def round_trips(
@@ -182,7 +182,7 @@ def round_trips(
     seed: int,
     launches: int = 1,
     sizes: Sequence[int] = SIZES,
-) -> list[Launch]:
+) -> list[ProbeSamples]:
     """Return PRTT by (bytes, messages, delay) of each launch: alone, in floods, and delayed."""
     random = np.random.default_rng(seed)
     points = [
@@ -202,7 +202,7 @@ def receives(
     seed: int,
     launches: int = 1,
     sizes: Sequence[int] = SIZES,
-) -> list[Launch]:
+) -> list[ProbeSamples]:
     """Return the seconds of late receives by (bytes,)."""
     random = np.random.default_rng(seed)
     return [
@@ -219,7 +219,7 @@ def one_way(
     sizes: Sequence[int] = SIZES,
     pairs: Sequence[int] = tuple(range(1, 17)),
     samples: int = 30,
-) -> list[Launch]:
+) -> list[ProbeSamples]:
     """Return the seconds of a message by (bytes, pairs)."""
     random = np.random.default_rng(seed)
     levels = [random.lognormal(0, noise.launches) for _ in range(launches)]

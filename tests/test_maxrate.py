@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.probes import OCTAVES, SIZES, Launch, Noise, one_way
+from tests.probes import OCTAVES, SIZES, Noise, ProbeSamples, one_way
 from tuner.models import maxrate
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
@@ -41,12 +41,12 @@ def time_of(rates: list[Rates], size: int, pairs: int) -> float:
     return its.time_s(size, pairs)
 
 
-def measured(rates: list[Rates], noise: Noise, seed: int, **sweep: Any) -> list[Launch]:
+def measured(rates: list[Rates], noise: Noise, seed: int, **sweep: Any) -> list[ProbeSamples]:
     sweep = {"sizes": OCTAVES} | sweep
     return one_way(lambda size, pairs: time_of(rates, size, pairs), noise, seed, **sweep)
 
 
-def fitted(launches: list[Launch]) -> MaxRate:
+def fitted(launches: list[ProbeSamples]) -> MaxRate:
     model = maxrate.fit(launches)
     assert isinstance(model, MaxRate)
     return model

@@ -109,7 +109,7 @@ def test_a_launch_that_left_a_method_out_is_not_compared() -> None:
     assert whole_launches(logs, ["direct", "nap"], 64).shape == (2, 0)
 
 
-class Measured:
+class SyntheticLaunches:
     """Launches whose times follow from the method, with noise that differs between launches."""
 
     def __init__(self, noise: float, path: Path) -> None:
@@ -149,7 +149,7 @@ def test_launches_follow_until_a_difference_would_show(
     asked = [
         RegretProblem("exchange", f"random:degree=2,seed={n}", 1, 4, (8,), True) for n in (1, 2)
     ]
-    measured = Measured(noise, request.path)
+    measured = SyntheticLaunches(noise, request.path)
     found = list(outcomes(asked, request, measured, at_once))
     assert measured.turns == turns
     assert [each.problem for each in found] == asked
@@ -162,7 +162,7 @@ def test_launches_follow_until_a_difference_would_show(
 def test_a_problem_that_nothing_measured_leaves_the_others(tmp_path: Path) -> None:
     request = RegretRequest(Table(PROVENANCE, [], []), tmp_path / "a", "local:cpu", "mpich", 4, 1.0)
     slow, fast = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("slow", "fast"))
-    measured = Measured(0.001, request.path)
+    measured = SyntheticLaunches(0.001, request.path)
 
     def measure(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
         return [BenchFile("") if its.problem == slow else measured.file(its) for its in wanted]

@@ -35,6 +35,7 @@ from tuner.selection import match, unmeasured
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import NEARLY, place_of
 from tuner.selection.rules import compile_rules
+from tuner.selection.unmeasured import NodesPpn
 
 DATA = CHECKOUT / "tests" / "data" / "held-out-layouts.json.xz"
 FIVE = [(nodes, 4) for nodes in (1, 2, 4, 8, 16)]
@@ -49,8 +50,6 @@ OF_BEST, OF_ORACLE, OF_CASES = "over the best", "over the oracle", "of the cases
 
 MOST_MEAN = 0.03  # but on two cores, where the oracle itself loses more
 MOST_SLOWER = 0.02
-
-Place = unmeasured.Place
 
 
 class MeasuredSize(NamedTuple):
@@ -67,7 +66,7 @@ class MeasuredSize(NamedTuple):
     first: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NodesPpn:
         """Return nodes and processes on each."""
         return _place(self.case)
 
@@ -176,7 +175,7 @@ def settled(point: Point) -> Point:
     return point._replace(method=best.method, status=FASTER, filled=False)
 
 
-def line(points: dict[Place, Point], here: Place, default: str) -> str:
+def line(points: dict[NodesPpn, Point], here: NodesPpn, default: str) -> str:
     """Return the choice by both neighbours along one axis, as tables had it before."""
     for axis in (1, 0):
         beside = [its for its in points if its[1 - axis] == here[1 - axis]]
@@ -202,7 +201,7 @@ def line(points: dict[Place, Point], here: Place, default: str) -> str:
 
 
 def nearest(
-    points: dict[Place, Point], here: Place, default: str, regime: unmeasured.Regimes
+    points: dict[NodesPpn, Point], here: NodesPpn, default: str, regime: unmeasured.Regimes
 ) -> str:
     """Return the choice of the nearest layout of the same regime, with the guard."""
     near = [place for place in points if regime(*place) == regime(*here)]
@@ -218,14 +217,14 @@ def nearest(
     return point.method if risk <= unmeasured.RISK else default
 
 
-Measured = tuple[Place, str]
+MeasuredPlace = tuple[NodesPpn, str]
 """A layout and a pattern that were measured together."""
 
-Split = Callable[[set[Measured]], Iterator[set[Measured]]]
+Split = Callable[[set[MeasuredPlace]], Iterator[set[MeasuredPlace]]]
 """Yields what to learn from, of all that was measured of an operation."""
 
 
-def each_left_out(measured: set[Measured]) -> Iterator[set[Measured]]:
+def each_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
     """Yield all layouts but one, which lies between others, of one node or of several."""
     for left_out in sorted({place for place, _ in measured}):
         kept = {(place, pattern) for place, pattern in measured if place != left_out}
@@ -237,9 +236,9 @@ def each_left_out(measured: set[Measured]) -> Iterator[set[Measured]]:
             yield kept
 
 
-def patterns_left_out(measured: set[Measured]) -> Iterator[set[Measured]]:
+def patterns_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
     """Yield all patterns but one of each layout that has several: the least, then the largest."""
-    of_layouts: dict[Place, list[str]] = defaultdict(list)
+    of_layouts: dict[NodesPpn, list[str]] = defaultdict(list)
     for place, pattern in sorted(measured):
         of_layouts[place].append(pattern)
     if any(len(patterns) > 1 for patterns in of_layouts.values()):
@@ -255,7 +254,7 @@ def patterns_left_out(measured: set[Measured]) -> Iterator[set[Measured]]:
 def only(*ppns: int) -> Split:
     """Return a split with these numbers of processes on one node."""
 
-    def split(measured: set[Measured]) -> Iterator[set[Measured]]:
+    def split(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
         yield {
             (place, pattern) for place, pattern in measured if place[0] == 1 and place[1] in ppns
         }
@@ -330,11 +329,11 @@ def _judge_one(
                 tally.over_oracle[chooser].append(over)
 
 
-def _place(case: Case) -> Place:
+def _place(case: Case) -> NodesPpn:
     return case.layout.nodes, case.layout.ppn
 
 
-def _measured(case: Case) -> Measured:
+def _measured(case: Case) -> MeasuredPlace:
     return _place(case), case.pattern
 
 

@@ -11,22 +11,22 @@ from tuner.domain.records import NAME, PATTERN_SPEC
 
 
 @dataclass(frozen=True)
-class Sample(Query):
+class SampleQuery(Query):
     system: str = parameter("s", NAME)
     pattern: str = parameter("p", PATTERN_SPEC)
     size: str = parameter("b", INTEGER)
 
 
 def test_a_query_survives_its_url() -> None:
-    query = Sample(system="local:cpu & more+1 é", pattern="random:degree=6,seed=1", size="8")
-    assert Sample.parse(query.search()) == query
+    query = SampleQuery(system="local:cpu & more+1 é", pattern="random:degree=6,seed=1", size="8")
+    assert SampleQuery.parse(query.search()) == query
 
 
 def test_urls_stay_short_and_readable() -> None:
-    query = Sample(pattern="random:degree=6,seed=1", size="8")
+    query = SampleQuery(pattern="random:degree=6,seed=1", size="8")
     assert query.search() == "?p=random:degree=6,seed=1&b=8"
-    assert Sample().search() == ""
-    assert Sample.parse("?") == Sample.parse("") == Sample()
+    assert SampleQuery().search() == ""
+    assert SampleQuery.parse("?") == SampleQuery.parse("") == SampleQuery()
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_urls_stay_short_and_readable() -> None:
 )
 def test_malformed_queries_are_refused(search: str) -> None:
     with pytest.raises(MalformedError):
-        Sample.parse(search)
+        SampleQuery.parse(search)
 
 
 @pytest.mark.parametrize("value", [None, 3, ["8"], {"b": "8"}, True])
 def test_values_from_callbacks_are_refused_unless_text(value: object) -> None:
     with pytest.raises(MalformedError):
-        Sample(size=value)  # type: ignore[arg-type]
+        SampleQuery(size=value)  # type: ignore[arg-type]
 
 
 def test_a_link_must_name_what_exists_and_a_filter_gives_way() -> None:

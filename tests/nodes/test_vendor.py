@@ -18,7 +18,7 @@ from tests.vendor.tables import INTEL, loading, rule, table, table_for
 from tuner.domain.tables import Rule
 from tuner.export.forms import export
 from tuner.export.mpi_library import intel_version
-from tuner.export.witness import CARDS, MESSAGES, Case, Witness, witness
+from tuner.export.witness import CARDS, MESSAGES, SizedCall, Witness, witness
 from tuner.machine.mpi import Mpi, shim
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
@@ -45,7 +45,7 @@ OTHER |= {"allgather": "neighbor", "gather": "basic_linear", "scatter": "linear_
 OTHER |= {"alltoall": "pairwise", "allgatherv": "ring", "barrier": "tree"}
 OTHER |= {"reduce_scatter_block": "basic_linear"}
 
-Sent = dict[Case, set[str]]
+Sent = dict[SizedCall, set[str]]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ INTEL_CHOSEN |= {"reduce_scatter_block": ("1", "3")}
 TOLERANCE = 0.05  # of the most that a card sends: acknowledgements
 FRAMES_BYTES = 2000  # so many may always be more
 
-Cards = dict[Case, list[int]]
+Cards = dict[SizedCall, list[int]]
 
 
 @pytest.fixture

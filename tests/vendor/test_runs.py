@@ -32,7 +32,7 @@ from tuner.export.forms import export
 from tuner.export.loaded import DID_NOT, RAN, settings_of
 from tuner.export.mpi_library import intel_version
 from tuner.export.verify import VerifyError, verify_rules
-from tuner.export.witness import STACKS, Case, Seen, WitnessError, witness
+from tuner.export.witness import STACKS, Seen, SizedCall, WitnessError, witness
 from tuner.machine.mpi import Mpi, find_mpis
 
 SIZES = (1020, 1024, 16380, 16384)  # whole integers, on both sides of each
@@ -50,8 +50,8 @@ class Ran:
     """The functions of the MPI library seen in calls, by operation and bytes."""
 
     def __init__(self, seen: Seen) -> None:
-        self.ever: dict[Case, set[str]] = defaultdict(set)
-        self.mostly: dict[Case, set[str]] = defaultdict(set)
+        self.ever: dict[SizedCall, set[str]] = defaultdict(set)
+        self.mostly: dict[SizedCall, set[str]] = defaultdict(set)
         for key, (words,) in seen.items():
             self.ever[key] = {word.replace("!", "") for word in words}
             self.mostly[key] = {word.replace("!", "") for word in words if "!" in word}
@@ -62,7 +62,7 @@ class Ran:
             self.ever[key] |= again.ever[key]
             self.mostly[key] |= again.mostly[key]
 
-    def mark(self, key: Case, other: Ran) -> set[str]:
+    def mark(self, key: SizedCall, other: Ran) -> set[str]:
         """What tells these calls from others: is in most stacks here and in none there."""
         return self.mostly[key] - other.ever[key]
 
@@ -244,7 +244,7 @@ def test_intel_mpi_runs_what_the_settings_say_at_every_size(
     def force(which: int) -> dict[str, str]:
         return {f"I_MPI_ADJUST_{name.upper()}": two[which] for name, two in PRESETS.items()}
 
-    found: dict[Case, set[str]] = {key: set() for key in wanted}
+    found: dict[SizedCall, set[str]] = {key: set() for key in wanted}
     with witness(intel) as program:
         start = program.start((1, PROCS))
         for _ in range(ATTEMPTS):

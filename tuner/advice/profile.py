@@ -18,11 +18,11 @@ MOST_LINE_BYTES = 16 << 20
 NEAR_RATIO = 1.125
 """Ratio of sizes of different ranks from which on they are of different calls."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 LongName = Annotated[str, msgspec.Meta(max_length=1024)]
-Sample = tuple[Count, Seconds, Seconds, int]
+CallSample = tuple[Natural, Seconds, Seconds, int]
 """The number of a collective call, when it began, how long it took, and the index of its tally."""
 
 
@@ -41,31 +41,31 @@ class _Tally(msgspec.Struct):
     call: Name
     group: int
     type: Name
-    bytes: Count
-    calls: Count
+    bytes: Natural
+    calls: Natural
     seconds: Seconds
 
 
 class _Group(msgspec.Struct):
     group: int
     members: Name
-    procs: Count
-    nodes: Count
-    ppn: Count
-    samples: list[Sample]
+    procs: Natural
+    nodes: Natural
+    ppn: Natural
+    samples: list[CallSample]
 
 
 class _Process(msgspec.Struct):
     """A line of the file."""
 
     profile: Annotated[int, msgspec.Meta(ge=1, le=1)]
-    rank: Count
+    rank: Natural
     procs: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     finalized: bool
     program: LongName
     node: LongName
     seconds: Seconds
-    lost: Count
+    lost: Natural
     calls: list[_Tally]
     groups: list[_Group]
     aborted: bool = False

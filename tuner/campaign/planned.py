@@ -25,7 +25,7 @@ from tuner.campaign.plans import (
     MOST_BATCHES,
     RAW_NAME,
     Budget,
-    Group,
+    CaseGroup,
     PlannedCase,
     RacePlan,
     Task,
@@ -42,7 +42,7 @@ from tuner.domain.operations import DEFAULT_METHODS, sized
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
-from tuner.models.predict import Times
+from tuner.models.predict import MethodTimes
 from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
@@ -351,9 +351,9 @@ def known(plan: RacePlan) -> Measured:
     return Measured(cells, headers, places, _considered(campaigns), _baseline(places))
 
 
-def _considered(campaigns: Iterable[str]) -> dict[Group, set[str]]:
+def _considered(campaigns: Iterable[str]) -> dict[CaseGroup, set[str]]:
     """Return the methods that the plans of campaigns knew, also those that did not race."""
-    found: dict[Group, set[str]] = defaultdict(set)
+    found: dict[CaseGroup, set[str]] = defaultdict(set)
     for path in map(PLANS.path_of, campaigns):
         if path.is_file():
             for group, methods in _of_plan(path, path.stat().st_mtime_ns).items():
@@ -362,9 +362,9 @@ def _considered(campaigns: Iterable[str]) -> dict[Group, set[str]]:
 
 
 @cache
-def _of_plan(path: Path, changed_ns: int) -> dict[Group, set[str]]:
+def _of_plan(path: Path, changed_ns: int) -> dict[CaseGroup, set[str]]:
     """Return the methods of a plan that was changed at a time."""
-    found: dict[Group, set[str]] = defaultdict(set)
+    found: dict[CaseGroup, set[str]] = defaultdict(set)
     plan = PLANS.load(path)
     for case in plan.cases:
         found[case.group] |= {*case.methods, *case.offered}
@@ -411,7 +411,7 @@ def _baseline(systems: Collection[str]) -> Baseline:
         return no_model
 
     @cache
-    def times_s(case: predicting.PatternCase, size: int) -> Times:
+    def times_s(case: predicting.PatternCase, size: int) -> MethodTimes:
         try:
             return predicting.predictor(model, case).times(size)
         except SwitchpointError:

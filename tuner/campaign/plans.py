@@ -40,7 +40,7 @@ class Budget(NamedTuple):
     share: float = 0.0
 
 
-Group = tuple[tuple[str, str], str, int, int]
+CaseGroup = tuple[tuple[str, str], str, int, int]
 """The place, operation, processes, and processes on a node, of cases."""
 
 
@@ -75,7 +75,7 @@ class PlannedCase:
         return self.system, self.environment
 
     @property
-    def group(self) -> Group:
+    def group(self) -> CaseGroup:
         """Return what cases share whose methods are the same, whatever their patterns."""
         return self.place, self.operation, self.procs, self.ppn
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuner.campaign.plans import Group, PlannedCase, RacePlan
+from tuner.campaign.plans import CaseGroup, PlannedCase, RacePlan
 from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell, Header
@@ -41,7 +41,7 @@ class Measured:
     cells: Sequence[Cell] = ()
     headers: Mapping[int, Header] = field(default_factory=dict)  # by launch
     places: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    considered: Mapping[Group, Collection[str]] = field(default_factory=dict)
+    considered: Mapping[CaseGroup, Collection[str]] = field(default_factory=dict)
     baseline: Baseline = no_model
 
     def of_cases(self, plan: RacePlan) -> list[tuple[Cell, set[int]]]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tuner.campaign.plans import Group, PlannedBatch, RacePlan
+from tuner.campaign.plans import CaseGroup, PlannedBatch, RacePlan
 from tuner.campaign.races import Measured, Race, Times, races
 from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
@@ -60,7 +60,7 @@ def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
 
     Those of all patterns count, as some methods suit no message of one.
     """
-    of_group: dict[Group, set[str]] = defaultdict(set)
+    of_group: dict[CaseGroup, set[str]] = defaultdict(set)
     for group, methods in measured.considered.items():
         of_group[group] |= {*methods}
     found: dict[int, set[str]] = {}

@@ -71,7 +71,7 @@ FORM = _Form()
 NAMED_FILE = _NamedFile()
 NAMED_FILE_OR_DIRECTORY = _NamedFile(dir_okay=True)
 
-Option = Callable[[Callable[..., None]], Callable[..., None]]
+OptionDecorator = Callable[[Callable[..., None]], Callable[..., None]]
 """A decorator that adds an option to a command."""
 
 
@@ -148,22 +148,22 @@ require_soak_option = click.option(
 )
 
 
-def config_option(text: str) -> Option:
+def config_option(text: str) -> OptionDecorator:
     """Return the option `--config`, the file of a site's configuration."""
     return click.option("--config", type=NAMED_FILE, help=text)
 
 
-def minutes_option(default: float, text: str) -> Option:
+def minutes_option(default: float, text: str) -> OptionDecorator:
     """Return the option `--minutes`, the time for a campaign."""
     return click.option("--minutes", type=duration(0.1), default=default, help=text)
 
 
-def launches_option(least: int, default: int, text: str) -> Option:
+def launches_option(least: int, default: int, text: str) -> OptionDecorator:
     """Return the option `--launches`, the number of launches."""
     return click.option("--launches", type=whole_number(least), default=default, help=text)
 
 
-def budget_option(default_s: float, what: str = "a launch") -> Option:
+def budget_option(default_s: float, what: str = "a launch") -> OptionDecorator:
     """Return the option `--budget`, passed as `budget_s`: the time of one of many launches."""
     return click.option(
         "--budget",
@@ -174,7 +174,7 @@ def budget_option(default_s: float, what: str = "a launch") -> Option:
     )
 
 
-def system_option(text: str) -> Option:
+def system_option(text: str) -> OptionDecorator:
     """Return the option `--system`, which takes an ID or a unique substring of one."""
     return click.option("--system", metavar="ID", help=text)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tuner.export.exported import Exported, stated_in
 from tuner.export.mpi_library import openmpi_algorithms
-from tuner.export.witness import CARDS, MESSAGES, STACKS, Case, Seen, Witness, WitnessError
+from tuner.export.witness import CARDS, MESSAGES, STACKS, Seen, SizedCall, Witness, WitnessError
 from tuner.machine.mpi import LaunchCommand
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import Nodes, NodesError
@@ -123,9 +123,9 @@ class _Check:
     def _seen_by(self, how: str) -> list[CheckedRule]:
         cases = {rule: self._cases(rule) for rule in self._rules}
         open_cases = list(dict.fromkeys(chain.from_iterable(cases.values())))
-        evidence: dict[Case, _Evidence] = {case: _Evidence() for case in open_cases}
+        evidence: dict[SizedCall, _Evidence] = {case: _Evidence() for case in open_cases}
         judge = _JUDGES[how]
-        found: dict[Case, tuple[str, str]] = {}
+        found: dict[SizedCall, tuple[str, str]] = {}
         for _ in range(_ATTEMPTS[how]):
             try:
                 self._look(how, open_cases, evidence)
@@ -137,10 +137,12 @@ class _Check:
                 break
         return [_of_cases(rule, cases[rule], found) for rule in self._rules]
 
-    def _look(self, how: str, cases: Sequence[Case], evidence: dict[Case, "_Evidence"]) -> None:
+    def _look(
+        self, how: str, cases: Sequence[SizedCall], evidence: dict[SizedCall, "_Evidence"]
+    ) -> None:
         """Add what is seen in three kinds of launches."""
 
-        def see(some: Sequence[Case], settings: dict[str, str]) -> Seen:
+        def see(some: Sequence[SizedCall], settings: dict[str, str]) -> Seen:
             return self._witness.see(how, self._start, some, settings, _TIMES[how])
 
         if not cases:
@@ -160,7 +162,7 @@ class _Check:
                 for case, words in see(some, self._others(dict(chosen))).items():
                     evidence[case].default.append(words)
 
-    def _chosen(self, case: Case) -> tuple[tuple[str, str], ...]:
+    def _chosen(self, case: SizedCall) -> tuple[tuple[str, str], ...]:
         """Return the algorithms of all operations at a size: some are made of others."""
         return tuple(
             (rule.operation, rule.algorithm)
@@ -198,7 +200,7 @@ class _Check:
             }
         )
 
-    def _cases(self, rule: Exported) -> list[Case]:
+    def _cases(self, rule: Exported) -> list[SizedCall]:
         """Return the first and last sizes of a rule that can be tried, or none."""
         unit = _INTEGER_BYTES if rule.operation in _REDUCTIONS else 1
         least = unit * self._procs if self._family == "mpich" and rule.operation in _WHOLE else unit
@@ -236,7 +238,7 @@ def settings_of(path: Path, text: str, family: str, procs: int) -> dict[str, str
 
 
 def _of_cases(
-    rule: Exported, cases: Sequence[Case], found: dict[Case, tuple[str, str]]
+    rule: Exported, cases: Sequence[SizedCall], found: dict[SizedCall, tuple[str, str]]
 ) -> CheckedRule:
     """Return the verdict on a rule by those on its sizes."""
     if not cases:

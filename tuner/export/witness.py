@@ -28,10 +28,10 @@ _SETTINGS = ("OMPI_MCA_coll_", "MPIR_CVAR_", "I_MPI_ADJUST_")
 _TIMEOUT_S = 300
 _TEXT = 300  # of an error that is quoted
 
-Case = tuple[str, int]
+SizedCall = tuple[str, int]
 """An operation and its bytes: of a block, or of the vector."""
 
-Seen = dict[Case, list[frozenset[str]]]
+Seen = dict[SizedCall, list[frozenset[str]]]
 """The words of each case, once for each time that it was asked for."""
 
 
@@ -83,7 +83,7 @@ class Witness:
         self,
         how: str,
         start: LaunchCommand,
-        cases: Iterable[Case],
+        cases: Iterable[SizedCall],
         settings: Mapping[str, str],
         times: int = 1,
     ) -> Seen:

@@ -14,7 +14,7 @@ from tuner.stats import Floats
 
 
 @dataclass(frozen=True)
-class Message:
+class MessageCosts:
     """The costs of one message: alpha = L + 2o, step = max(o, g), receive = o, per_byte = G."""
 
     alpha_s: float
@@ -47,10 +47,10 @@ class Costs:
     """
 
     ends: Floats  # largest size of each protocol but the last
-    messages: list[Message]
+    messages: list[MessageCosts]
     pair: PairModel
 
-    def of(self, size_bytes: float) -> Message:
+    def of(self, size_bytes: float) -> MessageCosts:
         """Return the costs of messages of that size."""
         return self.messages[int(np.searchsorted(self.ends, size_bytes))]
 
@@ -103,7 +103,7 @@ def fence_barriers(model: SystemModel) -> float:
     return model.fence.value / barrier_s if barrier_s > 0 else 1.0
 
 
-def _message(protocol: LogGPProtocol, loaded: bool) -> Message:
+def _message(protocol: LogGPProtocol, loaded: bool) -> MessageCosts:
     send, receive = or_zero(protocol.overhead_send), or_zero(protocol.overhead_receive)
     gap, per_byte = protocol.gap, protocol.gap_per_byte
     gap_s = or_zero(gap)
@@ -116,7 +116,7 @@ def _message(protocol: LogGPProtocol, loaded: bool) -> Message:
     if loaded and isinstance(protocol.loaded_alpha, Estimate):
         alpha_s, beta_s = protocol.loaded_alpha.value, or_zero(protocol.loaded_beta)
     unknown = isinstance(protocol.overhead_send, NotIdentified) and isinstance(gap, NotIdentified)
-    return Message(
+    return MessageCosts(
         alpha_s=alpha_s,
         send_s=alpha_s if unknown else send,
         gap_s=gap_s,

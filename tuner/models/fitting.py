@@ -15,7 +15,7 @@ from tuner.machine.simulation.networks import NetworkError
 from tuner.models import system as models
 from tuner.models.networks import as_model
 from tuner.models.predicting import Outcome, outcomes
-from tuner.models.system import Launches, SystemModel
+from tuner.models.system import ProbeLaunches, SystemModel
 from tuner.store.store import Store
 
 
@@ -37,7 +37,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
         )
     dates = store.campaigns(system).set_index("campaign")["last_date"]
     last = max((dates[launch.campaign], launch.campaign) for launch in probes)[1]
-    layouts: dict[Layout, Launches] = {}
+    layouts: dict[Layout, ProbeLaunches] = {}
     for launch, samples in probes.items():
         if launch.campaign == last:
             layouts[launch.layout] = {**layouts.get(launch.layout, {}), launch: samples}
@@ -50,7 +50,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     return model
 
 
-def stored(store: Store, system: str, campaign: str | None = None) -> Launches:
+def stored(store: Store, system: str, campaign: str | None = None) -> ProbeLaunches:
     """Return the samples in seconds of all probes of a system or campaign, launch by launch."""
     found: dict[ProbeLaunch, dict[ProbeKey, NDArray[np.float32]]] = {}
     frame = store.records("probe", system, campaign)

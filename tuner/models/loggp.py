@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from tuner.models.lines import Line, fit_line, no_groups
 from tuner.models.parameter import Estimate, NotIdentified, Parameter, parameter
-from tuner.models.points import Key, Points, points
+from tuner.models.points import PointKey, Points, points
 from tuner.models.segments import Segments, cut
 from tuner.stats import Floats
 
 LEAST_SIZES = 4
 """The least number of sizes for a fit: fewer cannot show a line."""
 
-Samples = Mapping[Key, NDArray[Any]]
+Samples = Mapping[PointKey, NDArray[Any]]
 """One launch's seconds by (bytes, messages, delay in seconds), or by (bytes,)."""
 
 TOO_FEW = NotIdentified(f"fewer than {LEAST_SIZES} measured sizes")

@@ -26,7 +26,7 @@ REJECTION = 3.5
 They are from a disturbed machine: left in, a share e moves the median to the quantile 1/2 + e/2.
 """
 
-Key = tuple[float, ...]
+PointKey = tuple[float, ...]
 """The key of a point, with the size first."""
 
 
@@ -72,7 +72,7 @@ class Points:
         return Points(self.keys, time_s, replicates, self.launches)
 
 
-def points(samples: Iterable[Mapping[Key, NDArray[Any]]]) -> Points:
+def points(samples: Iterable[Mapping[PointKey, NDArray[Any]]]) -> Points:
     """Return points of the samples in seconds of each launch, with the keys that all launches have.
 
     Raises ModelError for an invalid time.
@@ -89,7 +89,7 @@ def points(samples: Iterable[Mapping[Key, NDArray[Any]]]) -> Points:
     return Points(table, np.median(medians, axis=0), _replicates(medians, ordered), len(by_launch))
 
 
-def _checked(key: Key, samples: NDArray[Any]) -> Floats:
+def _checked(key: PointKey, samples: NDArray[Any]) -> Floats:
     values = np.sort(np.asarray(samples, dtype=float))
     if not len(values):
         raise ModelError(f"no samples at {key[0]:.0f} bytes")

@@ -19,7 +19,7 @@ from tuner.models.discovery import Census
 from tuner.models.parameter import ModelError, NotIdentified, or_zero
 from tuner.models.system import SystemModel
 
-Times = dict[str, float | NotIdentified]
+MethodTimes = dict[str, float | NotIdentified]
 """Seconds of each method at one size, or the reason for none."""
 
 
@@ -38,7 +38,7 @@ class Predictor:
     def __init__(self, methods: dict[str, Callable[[int], float | NotIdentified]]) -> None:
         self._methods = methods
 
-    def times(self, size_bytes: int) -> Times:
+    def times(self, size_bytes: int) -> MethodTimes:
         """Return the times of all methods, the fastest first, unidentified ones last."""
         found = {name: time_s(size_bytes) for name, time_s in self._methods.items()}
         return dict(sorted(found.items(), key=lambda item: _rank(item[1])))

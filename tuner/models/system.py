@@ -13,10 +13,10 @@ from tuner.models import loggp, maxrate
 from tuner.models.loggp import LogGP, Samples
 from tuner.models.maxrate import MaxRate
 from tuner.models.parameter import NotIdentified, Parameter
-from tuner.models.points import Key, Points, points
+from tuner.models.points import PointKey, Points, points
 from tuner.models.singles import extra, negligible_from, once, per_byte, single, singles
 
-Launches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
+ProbeLaunches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
 
 Probes = Sequence[Mapping[ProbeKey, NDArray[np.float32]]]
 """The samples of each launch."""
@@ -80,13 +80,13 @@ QUANTITIES = dict.fromkeys(("prtt", "mutual", "receive"), True) | {
 """The quantities that probes measure, and whether each is of pairs of ranks and has a scope."""
 
 
-def fit(layouts: Sequence[Launches]) -> SystemModel:
+def fit(layouts: Sequence[ProbeLaunches]) -> SystemModel:
     """Fit the probes of one campaign, the launches of each layout apart; there is at least one.
 
     Each scope is fitted to the first layout that has it. Raises ModelError for invalid times.
     """
     where = next(iter(layouts[0]))
-    of_scope: dict[str, Launches] = {}
+    of_scope: dict[str, ProbeLaunches] = {}
     for launches in layouts:
         for scope in {key.scope for launch in launches.values() for key in launch}:
             of_scope.setdefault(scope, launches)
@@ -114,7 +114,7 @@ def decode(text: str) -> SystemModel:
     return msgspec.json.decode(text, type=SystemModel)
 
 
-def _pair(launches: Launches, scope: str) -> PairModel:
+def _pair(launches: ProbeLaunches, scope: str) -> PairModel:
     layout = next(iter(launches)).layout
     probes = list(launches.values())
     trips = _aligned(_samples(probes, "prtt", scope, *_TRIP, pairs=1))
@@ -138,7 +138,7 @@ def _aligned(trips: list[Samples]) -> list[Samples]:
     delays = [_longest_delays(launch) for launch in trips]
     aligned: list[Samples] = []
     for launch, own in zip(trips, delays, strict=True):
-        moved: dict[Key, NDArray[Any]] = {key: launch[key] for key in launch if not key[2]}
+        moved: dict[PointKey, NDArray[Any]] = {key: launch[key] for key in launch if not key[2]}
         for (size, messages), delay_s in own.items():
             common_s = max(each.get((size, messages), 0.0) for each in delays)
             later_s = (messages - 1) * (common_s - delay_s)

@@ -33,7 +33,7 @@ from tuner.selection.changes import (
 from tuner.selection.intervals import place_of, whole_intervals
 from tuner.selection.ratios import mean, paired
 from tuner.selection.rules import compile_rules
-from tuner.selection.soaks import Method
+from tuner.selection.soaks import SoakedMethod
 
 T = TypeVar("T")
 
@@ -159,7 +159,7 @@ class ComparedTimes:
     The times of a simulated machine are `exact`.
     """
 
-    cells: Mapping[Method, int]
+    cells: Mapping[SoakedMethod, int]
     medians: Medians
     exact: bool
     features: dict[Where, Features]  # of the default's cells

@@ -42,14 +42,14 @@ class Interval(NamedTuple, Generic[N]):
 
 Sizes = list[tuple[Interval[int], Point]]
 MeanDegrees = list[tuple[Interval[float], Sizes]]
-Degrees = list[tuple[Interval[int], MeanDegrees]]
+DegreeIntervals = list[tuple[Interval[int], MeanDegrees]]
 
 
 MeanClasses = list[tuple[Interval[float], list[Point]]]
 Classes = list[tuple[Interval[int], MeanClasses]]
 """All degree classes of one layout, each by increasing sizes."""
 
-Choices = Callable[[list[Point]], list[Point]]
+Chooser = Callable[[list[Point]], list[Point]]
 """Function from the points of a degree class to those chosen at their sizes elsewhere."""
 
 
@@ -93,7 +93,7 @@ def _mean_classes(classes: dict[float, list[Point]]) -> MeanClasses:
     ]
 
 
-def degrees_of(classes: Classes, choices: Choices | None = None) -> Degrees:
+def degrees_of(classes: Classes, choices: Chooser | None = None) -> DegreeIntervals:
     """Return the choices for every degree and size of a layout.
 
     They are the points, or else what `choices` returns for those of a degree class.

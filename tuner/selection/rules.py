@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tuner.domain.tables import Point, Rule
-from tuner.selection.intervals import Degrees, degrees_of, join, same
+from tuner.selection.intervals import DegreeIntervals, degrees_of, join, same
 from tuner.selection.unmeasured import MeasuredLayouts, Span, unmeasured
 
-Chosen = dict[tuple[Span, Span], Degrees]
+ByLayout = dict[tuple[Span, Span], DegreeIntervals]
 """Choices by nodes and processes per node."""
 
 
@@ -31,9 +31,9 @@ def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rul
     return rules
 
 
-def _united(layouts: Chosen, axis: int) -> Chosen:
+def _united(layouts: ByLayout, axis: int) -> ByLayout:
     """Merge layouts that follow each other along nodes or processes per node and choose alike."""
-    lines: dict[Span, list[tuple[Span, Degrees]]] = defaultdict(list)
+    lines: dict[Span, list[tuple[Span, DegreeIntervals]]] = defaultdict(list)
     for layout, degrees in sorted(layouts.items(), key=lambda item: item[0]):
         line, span = lines[layout[1 - axis]], layout[axis]
         if line and line[-1][0][1] + 1 == span[0] and same(line[-1][1], degrees):

@@ -28,7 +28,7 @@ the largest, whose executions take longest and use another protocol, a tenth is 
 
 LARGEST_SHARE = 10
 
-Method = tuple[str, str]
+SoakedMethod = tuple[str, str]
 """Operation and method."""
 
 
@@ -38,7 +38,7 @@ def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
     soaks: the frame of `Store.soaks`. One failure on any layout, pattern or size fails the method,
     whatever else passed; only other sources are tried anew.
     """
-    by_method: dict[Method, list[dict[Hashable, Any]]] = defaultdict(list)
+    by_method: dict[SoakedMethod, list[dict[Hashable, Any]]] = defaultdict(list)
     for row in soaks.to_dict("records"):
         by_method[row["operation"], row["method"]].append(row)
     found = []
@@ -60,13 +60,13 @@ def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
     return found
 
 
-def failed(soaks: Iterable[Soaked]) -> set[Method]:
+def failed(soaks: Iterable[Soaked]) -> set[SoakedMethod]:
     """Return the methods that failed once, without defaults, as there must be one."""
     having = ((each.operation, each.method) for each in soaks if each.failure)
     return {method for method in having if not _is_default(method)}
 
 
-def left_out(methods: Iterable[Method], soaks: Iterable[Soaked]) -> set[Method]:
+def left_out(methods: Iterable[SoakedMethod], soaks: Iterable[Soaked]) -> set[SoakedMethod]:
     """Return the methods that are never chosen: they failed a soak, or are off at this site."""
     without = failed(soaks)
     return {which for which in methods if which in without or off.is_off_here(which[1])}
@@ -202,12 +202,12 @@ def notes(table: Table) -> list[str]:
 
 def _named(places: Iterable[tuple[str, str, int, int]]) -> str:
     """Return the methods as text, each with its layouts."""
-    layouts: dict[Method, list[str]] = defaultdict(list)
+    layouts: dict[SoakedMethod, list[str]] = defaultdict(list)
     for operation, method, nodes, ppn in sorted(places):
         layouts[operation, method].append(f"{nodes} x {ppn}")
     return "; ".join(f"{' '.join(what)} on {', '.join(on)}" for what, on in layouts.items())
 
 
-def _is_default(what: Method) -> bool:
+def _is_default(what: SoakedMethod) -> bool:
     operation, method = what
     return method == DEFAULT_METHODS[operation]

@@ -21,7 +21,7 @@ import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, UNSOAKED, Point
-from tuner.selection.intervals import NEARLY, Classes, Degrees, classes_of, degrees_of
+from tuner.selection.intervals import NEARLY, Classes, DegreeIntervals, classes_of, degrees_of
 from tuner.selection.match import within
 from tuner.stats import Floats
 
@@ -31,7 +31,7 @@ Span = tuple[int, int]
 Spans = tuple[Span, Span]
 """Nodes and processes on each."""
 
-Place = tuple[int, int]
+NodesPpn = tuple[int, int]
 """Nodes and processes on each of a layout."""
 
 Middle = tuple[float, float]
@@ -118,7 +118,7 @@ def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
 
 def spread_of(points: Iterable[Point], regime: Regimes) -> Spread:
     """Return the spread of a system: the usual one, scaled by what its own layouts show."""
-    layouts: dict[tuple[str, bool], dict[Place, list[Point]]]
+    layouts: dict[tuple[str, bool], dict[NodesPpn, list[Point]]]
     layouts = defaultdict(lambda: defaultdict(list))
     for point in points:
         operation, nodes, ppn, *_ = point.case.place
@@ -183,7 +183,7 @@ class MeasuredLayouts(NamedTuple):
         return cls(of_operations, spread_of(ordered, regime))
 
 
-def unmeasured(measured: Layouts, spread: Spread) -> Iterator[tuple[Spans, Degrees]]:
+def unmeasured(measured: Layouts, spread: Spread) -> Iterator[tuple[Spans, DegreeIntervals]]:
     """Yield the layouts between the least and the most nodes and processes that were measured.
 
     One node and several are apart. Layouts in whose regime nothing was measured are left out.
@@ -195,7 +195,7 @@ def unmeasured(measured: Layouts, spread: Spread) -> Iterator[tuple[Spans, Degre
 
 def asked(
     measured: Layouts, spread: Spread
-) -> Iterator[tuple[Spans, Middle, dict[Place, Classes]]]:
+) -> Iterator[tuple[Spans, Middle, dict[NodesPpn, Classes]]]:
     """Yield unmeasured layouts, their middle, and measured ones of as many nodes, one or several.
 
     Those of its regime are first, the nearest before the others.
@@ -218,7 +218,7 @@ def asked(
             yield spans, here, {place: measured[_alone(place)] for place in near}
 
 
-def _alone(place: Place) -> Spans:
+def _alone(place: NodesPpn) -> Spans:
     return (place[0], place[0]), (place[1], place[1])
 
 
@@ -269,7 +269,7 @@ def _has_power_of_two(nodes: float, ppn: float) -> bool:
     return math.frexp(nodes)[0] == math.frexp(ppn)[0] == 0.5
 
 
-def alike(near: Mapping[Place, Classes], points: Sequence[Point]) -> dict[Place, list[Point]]:
+def alike(near: Mapping[NodesPpn, Classes], points: Sequence[Point]) -> dict[NodesPpn, list[Point]]:
     """Return the points of the degree class on all layouts of which the first has these points."""
     first, *others = near
     mmax, mavg = points[0].mmax, points[0].mavg
@@ -285,7 +285,7 @@ def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
 
 
 def _choices_at(
-    here: Middle, near: Mapping[Place, Classes], spread: Spread, points: list[Point]
+    here: Middle, near: Mapping[NodesPpn, Classes], spread: Spread, points: list[Point]
 ) -> list[Point]:
     """Return the choices at the points of a degree class of the nearest layout."""
     of_class = alike(near, points)
@@ -312,7 +312,7 @@ def choice(point: Point, estimates: Mapping[str, Inference]) -> str:
 
 
 def estimated(
-    here: Middle, near: Mapping[Place, list[Point]], spread: Spread
+    here: Middle, near: Mapping[NodesPpn, list[Point]], spread: Spread
 ) -> Iterator[tuple[Point, dict[str, Inference]]]:
     """Yield the points of the nearest layout, with the estimates of the candidates.
 
@@ -353,7 +353,7 @@ def _nearest(points: Sequence[Point], size: int) -> Point:
     return min(points, key=lambda its: abs(math.log((its.case.bytes + 1) / (size + 1))))
 
 
-def _beside(here: Middle, near: Sequence[Place]) -> set[Place]:
+def _beside(here: Middle, near: Sequence[NodesPpn]) -> set[NodesPpn]:
     """Return the nearest layout, and those with the next fewer and the next more processes.
 
     `near` are those of the regime. A method that one of them lacks, such as one for powers of two,
@@ -405,7 +405,7 @@ class Inference(NamedTuple):
     variance: float
 
 
-def estimate(here: Middle, known: Mapping[Place, Value], spread: Spread) -> Inference:
+def estimate(here: Middle, known: Mapping[NodesPpn, Value], spread: Spread) -> Inference:
     """Return the estimate of a method's value on a layout by those on others."""
     count = len(known)
     matrix = np.ones((count + 1, count + 1))
@@ -425,7 +425,7 @@ def risk(its: Inference) -> float:
     return 1 - NormalDist(its.mean, math.sqrt(its.variance)).cdf(NEARLY)
 
 
-def _evidence(near: Mapping[Place, list[Point]], method: str, point: Point) -> Point:
+def _evidence(near: Mapping[NodesPpn, list[Point]], method: str, point: Point) -> Point:
     """Return the point of the nearest layout that chooses a method, at the nearest size.
 
     Where none chooses the default, it stays because the nearest layout's method is not sure enough.

@@ -17,7 +17,7 @@ from tuner.selection.unmeasured import (
     Inference,
     Layouts,
     MeasuredLayouts,
-    Place,
+    NodesPpn,
     Spread,
     alike,
     asked,
@@ -54,7 +54,7 @@ def worths(
     few follow that are larger than all measured ones.
     """
     of_operations, spread = MeasuredLayouts.of(points, cores)
-    losses: dict[tuple[Place, bool], dict[str, list[float]]]
+    losses: dict[tuple[NodesPpn, bool], dict[str, list[float]]]
     losses = defaultdict(lambda: defaultdict(list))
     for operation, measured in of_operations.items():
         inside = ((middle, near, False) for _, middle, near in asked(measured, spread))
@@ -81,7 +81,7 @@ def worths(
 
 def _larger(
     measured: Layouts, spread: Spread, cores: int | None
-) -> Iterator[tuple[Place, dict[Place, Classes]]]:
+) -> Iterator[tuple[NodesPpn, dict[NodesPpn, Classes]]]:
     """Yield a few layouts beyond the measured ones, with those, of as many nodes if there are any.
 
     They fill the node, or have two and four times the nodes. What is measured is the only guide to

@@ -15,7 +15,7 @@ from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.matrices.ownership import contiguous
 from tuner.inputs.structure.halo import halo
 from tuner.studies.findings import Finding
-from tuner.studies.simulator import Log
+from tuner.studies.simulator import LogFunction
 from tuner.studies.stfw import lookalike_file, matrices_directory, original_of
 
 _FEW = 2.0  # times lg P
@@ -33,7 +33,7 @@ class Neighbours:
 
 
 def count(
-    matrices: Sequence[str], rows: int, procs: Sequence[int], log: Log
+    matrices: Sequence[str], rows: int, procs: Sequence[int], log: LogFunction
 ) -> Iterator[Neighbours]:
     """Yield counts for finest multigrid levels, by name of their problem, and look-alikes by name.
 
@@ -52,7 +52,7 @@ def _level(problem: str, rows: int) -> Path:
     return next(amg.make(problem, rows, matrices_directory(), ".mtx")).path
 
 
-def _lookalike(name: str, rows: int, log: Log) -> Path:
+def _lookalike(name: str, rows: int, log: LogFunction) -> Path:
     original = original_of(name)
     return lookalike_file(original, lookalike.scaled(original.target, rows), log)
 

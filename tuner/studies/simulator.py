@@ -21,7 +21,7 @@ from tuner.machine.simulation.machines import Machine
 from tuner.paths import CHECKOUT, new_campaign
 from tuner.rawfile import keeping
 
-Log = Callable[[str], None]
+LogFunction = Callable[[str], None]
 """A function that takes a line about progress."""
 
 _TIMEOUT_S = 3600
@@ -49,7 +49,7 @@ class Simulator:
     machine: Machine
     ppn: int
     campaign: str
-    log: Log = field(default=lambda line: None)
+    log: LogFunction = field(default=lambda line: None)
 
     @cached_property
     def swpbench(self) -> Path:
@@ -108,7 +108,7 @@ class Simulator:
         ]
 
 
-def simulator(machine: Machine, ppn: int, study: str, log: Log) -> Simulator:
+def simulator(machine: Machine, ppn: int, study: str, log: LogFunction) -> Simulator:
     """Return a simulator of the machine here, with a campaign of its own. Raises StudyError."""
     mpi = identify("smpicc", "smpirun")
     if mpi is None:
@@ -119,7 +119,7 @@ def simulator(machine: Machine, ppn: int, study: str, log: Log) -> Simulator:
     return Simulator(mpi, machine, ppn, campaign, log)
 
 
-def _build(version: str, log: Log) -> Path:
+def _build(version: str, log: LogFunction) -> Path:
     sources, build = CHECKOUT / "kernels", build_root() / f"studies-simgrid-{version}"
     if not sources.is_dir():
         raise StudyError(

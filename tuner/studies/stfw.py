@@ -22,7 +22,7 @@ from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
 from tuner.paths import results_directory
-from tuner.studies.simulator import Log, Simulator, StudyError
+from tuner.studies.simulator import LogFunction, Simulator, StudyError
 
 _WORD_BYTES = 8
 
@@ -149,7 +149,7 @@ def original_of(name: str) -> lookalike.Original:
     return originals[name]
 
 
-def lookalike_file(original: lookalike.Original, target: Target, log: Log) -> Path:
+def lookalike_file(original: lookalike.Original, target: Target, log: LogFunction) -> Path:
     """Return the look-alike of a matrix. Raises MatrixError."""
     path = matrices_directory() / f"{original.name}-{target.rows}-{target.nnz}.mtx"
     if not path.is_file():

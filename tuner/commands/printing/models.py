@@ -10,7 +10,7 @@ from tuner.commands.printing.grids import Columns
 from tuner.models.closed_forms import ClosedForm
 from tuner.models.columns import shown_parameters, tables
 from tuner.models.parameter import NotIdentified
-from tuner.models.predict import SwitchPoint, Times
+from tuner.models.predict import MethodTimes, SwitchPoint
 from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
@@ -45,7 +45,10 @@ def show_model(model: SystemModel, out: Console) -> None:
 
 
 def show_prediction(
-    sizes: Sequence[int], times: Sequence[Times], crossovers: Sequence[SwitchPoint], out: Console
+    sizes: Sequence[int],
+    times: Sequence[MethodTimes],
+    crossovers: Sequence[SwitchPoint],
+    out: Console,
 ) -> None:
     """Print the methods at every size, the fastest first, and where the best changes."""
     grid = Columns("bytes", "method", "predicted us", "x best")
@@ -88,7 +91,7 @@ def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Co
 
 def prediction_document(
     sizes: Sequence[int],
-    times: Sequence[Times],
+    times: Sequence[MethodTimes],
     crossovers: Sequence[SwitchPoint],
     forms: Sequence[ClosedForm] | None = None,
 ) -> Any:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tuner.inputs.matrices.market import Indices
 
-Points = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 _CROWDED = 0.1  # share of repeated pairs from which on partners are not left to chance
 _ROUNDS = 30
@@ -67,7 +67,7 @@ def _code(a: Indices, b: Indices, count: int) -> Indices:
     return np.maximum(a, b) * count + np.minimum(a, b)
 
 
-def _along_curve(points: Points) -> Indices:
+def _along_curve(points: Floats) -> Indices:
     """Return the places of points along the curve."""
     found = np.zeros(len(points), dtype=np.int64)
     for axis in (0, 1):
@@ -88,10 +88,10 @@ def _around_centres(count: int, rng: np.random.Generator) -> Indices:
 
 def _choose(
     left: Indices,
-    tails: Points,
+    tails: Floats,
     place: Indices,
-    points: Points,
-    areas: Points,
+    points: Floats,
+    areas: Floats,
     rng: np.random.Generator,
 ) -> Indices:
     """Give the first rows, one for each of `tails`, all their partners, from the rows after them.
@@ -121,8 +121,8 @@ def _choose(
 
 def _meet(
     rows: Indices,
-    points: Points,
-    areas: Points,
+    points: Floats,
+    areas: Floats,
     tail: float,
     taken: Indices,
     rng: np.random.Generator,

@@ -14,7 +14,7 @@ from tuner.atomic import replacing
 from tuner.inputs.matrices.market import BANNER, Indices
 
 # Rows and columns from 0 and, in a real matrix, values.
-Block = tuple[Indices, Indices] | tuple[Indices, Indices, npt.NDArray[np.float64]]
+Entries = tuple[Indices, Indices] | tuple[Indices, Indices, npt.NDArray[np.float64]]
 
 _ENTRIES = 1 << 18  # entries formatted at a time
 _GZIP_LEVEL = 3  # digits pack well, and higher levels take many times as long
@@ -24,7 +24,7 @@ def write(
     path: Path,
     rows: int,
     entries: int,
-    blocks: Iterable[Block],
+    blocks: Iterable[Entries],
     *,
     field: str = "pattern",
     symmetry: str = "general",
@@ -57,7 +57,7 @@ def _packed_as_named(path: Path, plain: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0))
 
 
-def _write_block(file: BinaryIO, block: Block) -> None:
+def _write_block(file: BinaryIO, block: Entries) -> None:
     for start in range(0, len(block[0]), _ENTRIES):
         rows, columns, *values = (part[start : start + _ENTRIES] for part in block)
         frame = pd.DataFrame(dict(enumerate((rows + 1, columns + 1, *values))))

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Nodes = NDArray[np.int64]
+NodeNumbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Hop = tuple[Nodes, Nodes]
+Hop = tuple[NodeNumbers, NodeNumbers]
 
 
-def torus(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
+def torus(sizes: Sequence[int], source: NodeNumbers, target: NodeNumbers) -> Iterator[Hop]:
     """Yield hops by dimension, the shorter way round; of two equal ways, the one without a wrap."""
     here, stride = source.copy(), 1
     for dimension, size in enumerate(sizes):
@@ -30,7 +30,7 @@ def torus(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
         stride *= size
 
 
-def fat_tree(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
+def fat_tree(sizes: Sequence[int], source: NodeNumbers, target: NodeNumbers) -> Iterator[Hop]:
     """Yield hops up by the target's digits to the first switch above both, and down from it."""
     nodes = math.prod(sizes)
     for level in range(len(sizes)):
@@ -41,7 +41,7 @@ def fat_tree(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop
         yield moving, 2 * (level * nodes + target[moving]) + 1
 
 
-def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Hop]:
+def dragonfly(sizes: Sequence[int], source: NodeNumbers, target: NodeNumbers) -> Iterator[Hop]:
     """Yield hops to the blade that leads to the other group, and from that group's entry."""
     groups, chassis, blades, of_blade = sizes
     here, end = source // of_blade, target // of_blade
@@ -52,7 +52,7 @@ def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Ho
     yield everyone, source[everyone]
     yield everyone, nodes + target[everyone]
 
-    def hop(kind: int, chosen: NDArray[np.bool_], there: Nodes, place: Nodes) -> Hop:
+    def hop(kind: int, chosen: NDArray[np.bool_], there: NodeNumbers, place: NodeNumbers) -> Hop:
         """Return a hop to a place of the link's kind: 0 for blades, 1 for chassis, 2 for groups."""
         moving = np.flatnonzero(chosen)
         link = 2 * nodes + (kind * routers + here[moving]) * most + place[moving]
@@ -68,7 +68,7 @@ def dragonfly(sizes: Sequence[int], source: Nodes, target: Nodes) -> Iterator[Ho
     yield hop(1, here != end, end, end // blades % chassis)
 
 
-ROUTES: dict[str, Callable[[Sequence[int], Nodes, Nodes], Iterator[Hop]]] = {
+ROUTES: dict[str, Callable[[Sequence[int], NodeNumbers, NodeNumbers], Iterator[Hop]]] = {
     "torus": torus,
     "dragonfly": dragonfly,
     "fattree": fat_tree,
@@ -76,7 +76,12 @@ ROUTES: dict[str, Callable[[Sequence[int], Nodes, Nodes], Iterator[Hop]]] = {
 
 
 def carried(
-    kind: str, sizes: Sequence[int], source: Nodes, target: Nodes, turn: Nodes, taking: Floats
+    kind: str,
+    sizes: Sequence[int],
+    source: NodeNumbers,
+    target: NodeNumbers,
+    turn: NodeNumbers,
+    taking: Floats,
 ) -> Floats:
     """Return the time until which a link on its way holds up each message between two nodes.
 
