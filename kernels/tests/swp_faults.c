@@ -193,48 +193,85 @@ int fstat(int file, struct stat *found) {
   return failed;
 }
 
-/* A rank lacks something, the first or the last; all are refused, with the reason. */
-static void a_lack_of_memory_of_the_node_is_an_error(void) {
-  static const char *const reasons[LACKS] = {"", "not implemented", "No space left", "not seen"};
-  for (int culprit = 0; culprit < procs; culprit += procs > 1 ? procs - 1 : 1)
-    for (enum lack each = LACKS_FILES; each < LACKS; each++) {
-      swp_plan *plan = NULL;
-      MPI_Comm fresh;
-      test_case("no memory of the node: %s on rank %d", reasons[each], culprit);
-      MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
-      lack = rank == culprit ? each : LACKS_NOTHING;
-      int error = swp_discovery_plan(fresh, "shared", NULL, &plan);
-      lack = LACKS_NOTHING;
-      if (each == LACKS_FILES && culprit > 0) { /* the first rank makes the file */
-        EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_SUCCESS);
-        EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
-      } else {
-        EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
-        EXPECT(strstr(swp_error_message(), reasons[each]) != NULL, "'%s' does not say '%s'",
-               swp_error_message(), reasons[each]);
-      }
-      EXPECT(plan == NULL, "a plan was made");
-      MPI_Comm_free(&fresh);
-    }
+/* Methods that need memory of a node, of all ranks or of each node of two. */
+static const struct by_memory {
+  enum swp_operation operation;
+  const char *method;
+  bool on_nodes;
+} methods_by_memory[] = {
+    {SWP_EXCHANGE, "shared", false},
+    {SWP_EXCHANGE, "lent", false},
+    {SWP_DISCOVERY, "shared", false},
+    {SWP_ALLREDUCE, "shared", false},
+    {SWP_EXCHANGE, "nap:node=shared", true},
+    {SWP_DISCOVERY, "nap:node=shared", true},
+    {SWP_DISCOVERY, "nap:find=dense,node=shared", true},
+    {SWP_ALLREDUCE, "twolevel:node=shared", true},
+};
+enum { METHODS_BY_MEMORY = sizeof methods_by_memory / sizeof *methods_by_memory };
+
+/* On a communicator of its own, as others may have memory already. */
+static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
+  struct attempt attempt;
+  struct swp_collective sum = {
+      .operation = by->operation, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  MPI_Comm fresh;
+  int error;
+  attempt_make(&attempt);
+  attempt.hints.ppn = by->on_nodes ? 2 : 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  if (by->operation == SWP_EXCHANGE)
+    error = swp_exchange_plan(fresh, &attempt.problem, by->method, &attempt.hints, plan);
+  else if (by->operation == SWP_DISCOVERY)
+    error = swp_discovery_plan(fresh, by->method, &attempt.hints, plan);
+  else
+    error = swp_collective_plan(fresh, &sum, by->method, &attempt.hints, plan);
+  MPI_Comm_free(&fresh);
+  return error;
 }
 
-/* Ranks of nodes that have their memory are refused, too. */
-static void a_lack_on_one_node_is_an_error_of_all(void) {
-  for (int culprit = 0; culprit < procs; culprit++) {
-    struct attempt attempt;
-    swp_plan *plan = NULL;
-    attempt_make(&attempt);
-    attempt.method = "nap:node=shared";
-    attempt.hints.ppn = 2;
-    test_case("no memory of a node: that of rank %d", culprit);
-    lack = rank == culprit ? LACKS_ROOM : LACKS_NOTHING;
-    EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_ERR_NOT_APPLICABLE);
-    lack = LACKS_NOTHING;
-    EXPECT(strstr(swp_error_message(), "No space left") != NULL, "'%s' does not say why",
-           swp_error_message());
-    EXPECT(plan == NULL, "a plan was made");
-    EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_SUCCESS);
+/* One rank alone has no message for slots, and two have one node. */
+static bool is_for_so_many(const struct by_memory *by) {
+  return by->on_nodes ? procs > 2 : procs > 1 || by->operation != SWP_EXCHANGE;
+}
+
+/* The first rank of a file's ranks makes it; others need none. */
+static bool makes_file(const struct by_memory *by, int culprit) {
+  return by->on_nodes ? culprit % 2 == 0 : culprit == 0;
+}
+
+/* One rank lacks something; all are refused, with the reason, also those of nodes that have their memory. */
+static void check_lack(const struct by_memory *by, int culprit, enum lack each) {
+  static const char *const reasons[LACKS] = {"", "not implemented", "No space left", "not seen"};
+  swp_plan *plan = NULL;
+  test_case("%s %s, no memory of the node: %s on rank %d", swp_operation_name(by->operation), by->method,
+            reasons[each], culprit);
+  lack = rank == culprit ? each : LACKS_NOTHING;
+  int error = test_agreed(MPI_COMM_WORLD, plan_by_memory(by, &plan));
+  lack = LACKS_NOTHING;
+  if (each == LACKS_FILES && !makes_file(by, culprit)) {
+    EXPECT_ERROR(error, SWP_SUCCESS);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  } else {
+    EXPECT_ERROR(error, SWP_ERR_NOT_APPLICABLE);
+    EXPECT(strstr(swp_error_message(), reasons[each]) != NULL, "'%s' does not say '%s'", swp_error_message(),
+           reasons[each]);
+  }
+  EXPECT(plan == NULL, "a plan was made");
+}
+
+static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
+  for (int i = 0; i < METHODS_BY_MEMORY; i++) {
+    const struct by_memory *by = &methods_by_memory[i];
+    swp_plan *plan = NULL;
+    for (int culprit = 0; is_for_so_many(by) && culprit < procs; culprit++)
+      for (enum lack each = LACKS_FILES; each < LACKS; each++)
+        check_lack(by, culprit, each);
+    test_case("%s %s, memory of the node", swp_operation_name(by->operation), by->method);
+    if (is_for_so_many(by)) {
+      EXPECT_ERROR(plan_by_memory(by, &plan), SWP_SUCCESS);
+      EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    }
   }
 }
 
@@ -361,9 +398,7 @@ int main(int argc, char **argv) {
   if (procs == 4)
     a_failure_in_the_background_is_told_by_the_wait();
   running_out_of_communicators_is_an_error();
-  a_lack_of_memory_of_the_node_is_an_error();
-  if (procs > 2)
-    a_lack_on_one_node_is_an_error_of_all();
+  a_lack_of_memory_of_the_node_is_an_error_of_all();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();
