@@ -16,7 +16,12 @@ from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, in_turn
 from tuner.machine.mpi import launch
 
-OPERATIONS = (("exchange", "random:degree=2"), ("allreduce", "blocks"), ("discovery", "random"))
+SOAKS = (
+    *("exchange shared", "allreduce shared", "discovery shared", "exchange lent", "bcast shared"),
+    *("exchange nap:node=shared --ppn=2", "allreduce twolevel:node=shared --ppn=2"),
+    "discovery nap:find=dense,node=shared --ppn=2",
+)
+PATTERNS = {"exchange": "random:degree=2", "discovery": "random"}
 PROCS = 3
 
 
@@ -43,15 +48,16 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernels", "seed"), by_day([*in_turn(range(2))], in_turn(range(60))), indirect=["kernels"]
+    ("kernels", "seed"), by_day([*in_turn(range(2))], in_turn(range(64))), indirect=["kernels"]
 )
 def test_nobody_outlives_a_killed_rank(kernels: Kernels, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    operation, pattern = OPERATIONS[seed // 2 % len(OPERATIONS)]
+    operation, method, *nodes = SOAKS[seed // 2 % len(SOAKS)].split()
     program = Path(shutil.copy(kernels.build / SWPBENCH, tmp_path / "swpbench"))  # to be found by
     start = launch(kernels.mpi, PROCS, build=kernels.build)
-    words = ["soak", "--op", operation, "--pattern", pattern, "--sizes", "8"]
-    words += ["--methods", "shared", "--executions", "100000000", "--out", str(tmp_path / "out")]
+    words = ["soak", "--op", operation, "--pattern", PATTERNS.get(operation, "blocks"), *nodes]
+    words += ["--sizes", "8", "--methods", method, "--executions", "100000000"]
+    words += ["--out", str(tmp_path / "out")]
     with subprocess.Popen(
         [*start.argv_prefix, str(program), *words],
         env=os.environ | start.env,
