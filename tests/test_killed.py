@@ -7,14 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
 from dashboard.app import create_app
-from tests import synthetic
+from tests import killed, synthetic
+from tests.conftest import by_day
 from tests.faults import KILLED, build_library, dump, in_memory
 from tuner.machine.mpi import CHECKOUT
 from tuner.rawfile.ingest import ingest
@@ -137,6 +138,18 @@ def test_a_kill_at_any_write_loses_nothing(
         ingest(database, [raw])
         assert dump(database) == whole
     assert client.get("/").status_code == HTTPStatus.OK
+
+
+@pytest.mark.parametrize(
+    ("command", "count"),
+    by_day([(command, 2) for command in killed.COMMANDS], product(killed.COMMANDS, [20])),
+)
+def test_a_kill_at_any_moment_beside_a_reader_loses_nothing(
+    database: Path, command: str, count: int
+) -> None:
+    place = database.parent
+    place.mkdir()
+    assert killed.kill_often(place, command, count, seed=count)["killed"] == count
 
 
 def test_what_readers_of_earlier_versions_left_is_an_empty_store(database: Path, raw: Path) -> None:
