@@ -26,7 +26,24 @@ atomic_int persistent_active;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct persistent *all;
 static MPI_Comm self; /* by which exchanges signal completion */
-static int made;
+static int last_tag;
+
+static bool is_taken(int tag) {
+  const struct persistent *known = all;
+  while (known != NULL && known->tag != tag)
+    known = known->next;
+  return known != NULL;
+}
+
+/* Two that live at the same time never share one, or the one would complete when the other does. */
+static int next_tag(void) {
+  for (int tries = 0; tries < SELF_TAGS; tries++) {
+    last_tag = (last_tag + 1) % SELF_TAGS;
+    if (!is_taken(last_tag))
+      return last_tag;
+  }
+  startup_abort("too many persistent requests at the same time: over 32767");
+}
 
 int persistent_make(struct place *place, struct planned *planned, const void *send, void *recv,
                     MPI_Request *request) {
@@ -34,8 +51,8 @@ int persistent_make(struct place *place, struct planned *planned, const void *se
   if (new == NULL)
     startup_abort("no memory for a persistent request");
   pthread_mutex_lock(&lock);
-  *new = (struct persistent){
-      .place = place, .tag = made++ % SELF_TAGS, .planned = planned, .send = send, .recv = recv};
+  *new =
+      (struct persistent){.place = place, .tag = next_tag(), .planned = planned, .send = send, .recv = recv};
   int error = self_find(&self);
   if (error == MPI_SUCCESS)
     error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);

@@ -2,14 +2,16 @@
  * A program that knows nothing of Switchpoint makes persistent collectives, in orders that MPI allows: one
  * completes on a rank while another rank has only started it and waits for a message, and it starts on a rank
  * while another rank waits for a message before it starts. A preload that executed them in MPI_Wait, or in
- * MPI_Start, would hang. Usage: swp_left [--all]
+ * MPI_Start, would hang. Usage: swp_left [--all | --old COUNT]
  *   --all  collectives of every other kind instead, each once
+ *   --old  exchanges of neighbours instead, one of which lives while so many others are made and freed
  */
 #include "testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, procs;
 
@@ -162,7 +164,56 @@ static void check_persistent(void) {
   for (int function = 0; function < FUNCTIONS; function++)
     check_orders(function);
 }
+
+/* Sends a number to the next rank. */
+static MPI_Request make_ring(const int *send, int *recv, MPI_Comm comm) {
+  static const int one = 1, none = 0;
+  MPI_Request request;
+  EXPECT_EQUAL(MPI_Neighbor_alltoallv_init(send, &one, &none, MPI_INT, recv, &one, &none, MPI_INT, comm,
+                                           MPI_INFO_NULL, &request),
+               MPI_SUCCESS);
+  return request;
+}
+
+/* The old one is not complete when the young one is, though a preload may number them alike. */
+static void check_old(int count) {
+  enum { OLD, YOUNG, LATE_US = 100000 };
+  const int next = (rank + 1) % procs, previous = (rank + procs - 1) % procs;
+  const int sent[] = {100 + rank, 200 + rank};
+  int received[] = {-1, -1};
+  MPI_Comm rings[2];
+  MPI_Request requests[2];
+  for (int i = OLD; i <= YOUNG; i++)
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &previous, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &rings[i]);
+  requests[OLD] = make_ring(&sent[OLD], &received[OLD], rings[OLD]);
+  for (int i = 0; i < count; i++) {
+    if (i % 100 == 0)
+      test_case("request %d of %d", i, count);
+    MPI_Request request = make_ring(&sent[YOUNG], &received[YOUNG], rings[YOUNG]);
+    MPI_Request_free(&request);
+  }
+  requests[YOUNG] = make_ring(&sent[YOUNG], &received[YOUNG], rings[YOUNG]);
+  for (int i = OLD; i <= YOUNG; i++) { /* rank 1 is late with the old one */
+    const int which = rank == 1 ? YOUNG - i : i;
+    if (rank == 1 && which == OLD)
+      usleep(LATE_US);
+    MPI_Start(&requests[which]);
+    if (rank == 1)
+      MPI_Wait(&requests[which], MPI_STATUS_IGNORE);
+  }
+  for (int i = OLD; i <= YOUNG; i++) {
+    MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    EXPECT_EQUAL(received[i], sent[i] - rank + previous);
+    MPI_Request_free(&requests[i]);
+    MPI_Comm_free(&rings[i]);
+  }
+}
 #else
+static void check_old(int count) {
+  (void)count;
+}
+
 static void check_persistent(void) {
   if (rank == 0)
     printf("swp_left: this MPI has no persistent collectives\n");
@@ -174,6 +225,9 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_left");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  (argc > 1 && strcmp(argv[1], "--all") == 0 ? check_all : check_persistent)();
+  if (argc == 3 && strcmp(argv[1], "--old") == 0)
+    check_old(atoi(argv[2]));
+  else
+    (argc > 1 && strcmp(argv[1], "--all") == 0 ? check_all : check_persistent)();
   return test_end();
 }

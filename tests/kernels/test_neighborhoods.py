@@ -52,6 +52,19 @@ def test_persistent_requests_complete_among_others(
     assert ({"stfw:dims=2", "nap"} if procs == 4 else {"nap"}) <= used
 
 
+def test_an_old_request_does_not_complete_with_a_young_one(
+    kernels: Kernels, require, tmp_path: Path
+) -> None:
+    """There are 32767 tags for them, of which the last one made would have the first one's."""
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
+    done = run_shimmed(kernels, "swp_left", 2, "--old", "32766", table=table)
+    assert done.returncode == 0, done.stdout + done.stderr
+    used = dispatched(done.stderr).get("exchange", set())
+    require("persistent", bool(used), f"{kernels.mpi} has no persistent collectives")
+    assert used == {"alltoallv"}
+
+
 def test_blocks_arrive_under_the_guard(kernels: Kernels, exchanges: Path) -> None:
     env = {"SWITCHPOINT_GUARD": "1"}
     done = run_shimmed(kernels, "swp_neighbors", 5, table=exchanges, env=env)
