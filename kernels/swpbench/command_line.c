@@ -204,7 +204,7 @@ static const struct bench_option OPTIONS[] = {
     {"--budget", "SECONDS", "time limit of the launch; 0: none (0)", METHODS | OVERLAP, 0, .set = set_budget},
     {"--max-samples", "N", "maximum samples per case (200)", MEASURES, 0, .set = set_max_samples},
     {"--executions", "N", "executions of each method at each size (10000)", SOAK, 0, .set = set_executions},
-    {"--limit", "SECONDS", "time without progress after which a rank is taken to hang (60)", SOAK, 0,
+    {"--limit", "SECONDS", "time without progress after which a rank is taken to hang (20)", METHODS, 0,
      .set = set_limit},
     {"--sync", "window|hca|barrier", "how executions start together (window; hca on several machines)",
      MEASURES, 0, .set = set_sync},
@@ -330,7 +330,7 @@ int command_line_parse(int argc, char **argv, struct command_line *line) {
                               .yield = "",
                               .max_samples = 200,
                               .executions = 10000,
-                              .limit_s = 60,
+                              .limit_s = 20,
                               .placement = UNSET};
   bool given[NOPTIONS] = {false};
   for (int i = 0; i < argc;)

@@ -3,22 +3,31 @@
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
  * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK, and of whole exchanges only those by the method
  * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also hang, leak (for a
- * while: pool), or free what they allocate, and a rank may hang between two sizes.
+ * while: pool), or free what they allocate, and a rank may hang between two sizes. Before the calls that
+ * SWP_CORRUPT_AT names, a rank may be killed or stopped, exit, or have no more memory.
  */
 #include "csr.h"
 #include "fft.h"
 #include "operation.h"
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <switchpoint.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* A shared libswitchpoint has these names too. */
 #define VISIBLE __attribute__((visibility("default")))
 
 int __real_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
+int __real_swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
+                             const struct swp_hints *hints, swp_plan **plan);
+int __real_swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints,
+                              swp_plan **plan);
+int __real_swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
+                               const struct swp_hints *hints, swp_plan **plan);
 int __real_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
 int __real_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
@@ -46,6 +55,12 @@ int __wrap_swp_wait(swp_plan *plan);
 void __wrap_csr_multiply(const struct csr *csr, int32_t begin, int32_t end, int vectors, const double *x,
                          double *y);
 int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
+int __wrap_swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
+                             const struct swp_hints *hints, swp_plan **plan);
+int __wrap_swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints,
+                              swp_plan **plan);
+int __wrap_swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
+                               const struct swp_hints *hints, swp_plan **plan);
 int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
 
@@ -63,9 +78,35 @@ static int is_due(const char *way, int call) {
          call >= number("SWP_CORRUPT_CALL");
 }
 
-/* Memory that is never freed, which the compiler must not see through; nor that it has no end. */
+/* Memory that is never freed, which the compiler must not see through. */
 static void *volatile leaked;
 
+static void take_all_memory(void) {
+  enum { MOST_BYTES = 1 << 20, LEAST_BYTES = 16 };
+  setrlimit(RLIMIT_AS, &(struct rlimit){0, 0});
+  for (size_t bytes = MOST_BYTES; bytes >= LEAST_BYTES; bytes /= 2)
+    while ((leaked = malloc(bytes)) != NULL)
+      continue;
+}
+
+/* Ends this rank, or stops it, or takes it all further memory. */
+static void befall(const char *place) {
+  static int calls;
+  const char *wanted = getenv("SWP_CORRUPT_AT");
+  if (wanted == NULL || strcmp(wanted, place) != 0)
+    return;
+  const int call = calls++;
+  if (is_due("kill", call))
+    raise(SIGKILL);
+  if (is_due("stop", call))
+    raise(SIGSTOP);
+  if (is_due("exit", call))
+    exit(EXIT_SUCCESS);
+  if (is_due("memory", call))
+    take_all_memory();
+}
+
+/* The compiler must not see that it has no end. */
 __attribute__((noinline)) static void hang_here(void) {
   for (;;)
     usleep(10000);
@@ -114,29 +155,52 @@ static int deliver(unsigned char *first, int error) {
   return is_due("error", call) ? SWP_ERR_MPI : error;
 }
 
+int __wrap_swp_exchange_plan(MPI_Comm comm, const struct swp_exchange *problem, const char *method,
+                             const struct swp_hints *hints, swp_plan **plan) {
+  befall("exchange_plan");
+  return __real_swp_exchange_plan(comm, problem, method, hints, plan);
+}
+
+int __wrap_swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints *hints,
+                              swp_plan **plan) {
+  befall("discovery_plan");
+  return __real_swp_discovery_plan(comm, method, hints, plan);
+}
+
+int __wrap_swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,
+                               const struct swp_hints *hints, swp_plan **plan) {
+  befall("collective_plan");
+  return __real_swp_collective_plan(comm, problem, method, hints, plan);
+}
+
 int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
+  befall("exchange_execute");
   const char *method = getenv("SWP_CORRUPT_METHOD");
   const int error = __real_swp_exchange_execute(plan, send, recv);
   return method && strcmp(method, swp_plan_method(plan)) != 0 ? error : deliver(recv, error);
 }
 
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
+  befall("collective_execute");
   return deliver(recv, __real_swp_collective_execute(plan, send, recv));
 }
 
 static void *started; /* where the exchange that was started last delivers */
 
 int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv) {
+  befall("exchange_start");
   started = recv;
   return __real_swp_exchange_start(plan, send, recv);
 }
 
 int __wrap_swp_test(swp_plan *plan, int *done) {
+  befall("exchange_wait");
   const int error = __real_swp_test(plan, done);
   return *done ? deliver(started, error) : error;
 }
 
 int __wrap_swp_wait(swp_plan *plan) {
+  befall("exchange_wait");
   return deliver(started, __real_swp_wait(plan));
 }
 
@@ -152,6 +216,7 @@ int __wrap_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, c
                                  const void *const *data, swp_inbox **inbox) {
   static int calls;
   const int call = calls++;
+  befall("discovery_execute");
   leak_or_hang(call);
   const int error = __real_swp_discovery_execute(plan, nsends, ranks, bytes, data, inbox);
   if (error)

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "hang.h"
 #include "sync.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 /* Plans and notes the time. Errors are those of the library, equal on every rank. */
 static int plan_timed(const struct workload *workload, struct contender *contender) {
+  hang_next("planning", contender->method->spec, workload->payload.item_bytes);
   sync_barrier(workload->team);
   const int64_t begin = clock_ns();
   const int error = workload->operation->plan(workload, contender->method->spec, &contender->plan);
@@ -64,6 +66,7 @@ int contenders_plan(const struct workload *workload, const struct method *method
 }
 
 void contenders_free(struct contender *contenders, int count) {
+  hang_next("going on to a size", NULL, 0);
   for (int i = 0; i < count; i++) {
     swp_plan_free(&contenders[i].plan);
     free(contenders[i].samples);

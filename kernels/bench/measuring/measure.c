@@ -3,6 +3,7 @@
 #include "canary.h"
 #include "clock.h"
 #include "error.h"
+#include "hang.h"
 #include "precision.h"
 #include "rng.h"
 
@@ -36,6 +37,7 @@ typedef int execution(struct workload *workload, swp_plan *plan);
 static struct observation observe(struct block *block, struct contender *contender, int64_t delay_ns,
                                   execution *execute) {
   struct workload *workload = block->workload;
+  hang_next("execution of", contender->spec, workload->payload.item_bytes);
   workload->payload.repetition++;
   workload->operation->prepare(workload);
   cache_fill(&block->filler);

@@ -5,6 +5,7 @@
    chance, and who sends unlike the library by itself and all others needs no stacks. */
 #include "proof.h"
 
+#include "hang.h"
 #include "rng.h"
 #include "sent.h"
 #include "stacks.h"
@@ -55,6 +56,7 @@ static int late_rank(const struct workload *workload, int index) {
 /* One call with one rank late. The error, which is the same on every rank, is the library's. */
 static int watch(const struct workload *workload, swp_plan *plan, int late, long late_us,
                  struct stacks *stacks) {
+  hang_beat();
   workload->operation->prepare((struct workload *)workload);
   sync_barrier(workload->team);
   if (workload->team->rank == late)
@@ -71,6 +73,7 @@ static int warm_up(const struct workload *workload, swp_plan *plan, struct sight
   uint64_t sent = 0;
   int error = SWP_SUCCESS;
   for (int i = 0; error == SWP_SUCCESS && i < WARM_CALLS; i++) {
+    hang_beat();
     workload->operation->prepare((struct workload *)workload);
     sync_barrier(workload->team);
     sent_begin();
@@ -139,6 +142,7 @@ typedef int look_function(const struct workload *workload, swp_plan *plan, struc
 static int observe_pass(const struct workload *workload, look_function *look, const char *spec,
                         swp_plan *plan, struct sight *sight, int pass) {
   swp_plan *own = NULL;
+  hang_next("proof of", spec, workload->payload.item_bytes);
   int error = pass > 0 ? workload->operation->plan(workload, spec, &own) : SWP_SUCCESS;
   if (error == SWP_SUCCESS)
     error = look(workload, pass > 0 ? own : plan, sight, pass);

@@ -3,6 +3,7 @@
 #include "budget.h"
 #include "clock.h"
 #include "error.h"
+#include "hang.h"
 #include "measure.h"
 #include "precision.h"
 #include "proof.h"
@@ -130,13 +131,16 @@ static int measure_race(struct session *session, struct budget *budget, const st
 int run(const struct team *team, const struct options *options) {
   struct session session;
   struct budget budget = {0};
+  hang_watch(team->rank, PREPARATION_LIMITS * options->limit_s);
   int status = session_prepare(&session, team, options, options->operation->name);
+  hang_watch(team->rank, options->limit_s);
   if (status == 0)
     status = budget_prepare(&session, &budget);
   for (int i = 0, first = 0; status == 0 && i < options->nraces; first += options->races[i++].nsizes)
     status = measure_race(&session, &budget, &options->races[i], first);
   if (status == 0)
     status = finish(&session);
+  hang_watch(team->rank, 0);
   budget_free(&budget);
   session_free(&session);
   return status;

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "error.h"
 #include "growth.h"
+#include "hang.h"
 #include "rng.h"
 #include "session.h"
 #include "watchdog.h"
@@ -20,8 +21,8 @@ enum { INTERVAL_MOST = 64, REASON_ROOM = 600 };
 /* How long the ranks wait for each other's stacks before the job ends. */
 enum { GRACE_S = 1 };
 
-/* Preparation has no signs of life: it may take this many times the limit. */
-enum { PREPARATION_LIMITS = 10 };
+/* Rank 0 may have gone on for this part of the limit, alone. */
+enum { LATER = 8 };
 
 /* Until so many times the executions, where the memory of the first grew. */
 enum { AGAIN = 3 };
@@ -132,7 +133,7 @@ static void end_of_hang(const struct where *where) {
   print_where(where);
   sleep(GRACE_S);
   if (rank > 0)
-    sleep((unsigned)ceil(now.limit_s) + GRACE_S);
+    sleep((unsigned)ceil(now.limit_s / LATER) + GRACE_S);
   if (now.workload == NULL)
     close_between();
   else if (rank == 1 && launch_take_over(&session->launch))
