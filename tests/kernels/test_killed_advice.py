@@ -36,15 +36,16 @@ def test_nothing_is_left_running(
     assert code == KILLS[number], said
 
 
+@pytest.mark.parametrize("number", by_day([signal.SIGKILL], KILLS))
 def test_a_killed_run_keeps_what_it_has_measured(
-    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     program = any_kernels.build / "tests/swp_mix"
     words = command(program, "500", "64", "10", options=["--budget", "60s"])
-    code, said = end(words, tmp_path, signal.SIGKILL, lambda: lost(tmp_path))
-    assert code == -signal.SIGKILL, said
+    code, said = end(words, tmp_path, number, lambda: lost(tmp_path))
+    assert code == KILLS[number], said
     assert launches(tmp_path) and not lost(tmp_path)
     (name,) = PLANS.campaigns()
     code, said = end(
@@ -54,8 +55,9 @@ def test_a_killed_run_keeps_what_it_has_measured(
     assert PLANS.campaigns() == [name], said  # whose race goes on
 
 
+@pytest.mark.parametrize("number", by_day([signal.SIGKILL], KILLS))
 def test_the_pairs_of_a_killed_comparison_are_continued(
-    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
     tabled = tabled_results(any_kernels, tmp_path)
@@ -63,8 +65,8 @@ def test_the_pairs_of_a_killed_comparison_are_continued(
         system = str(store.systems()["system"].iloc[0])
     options = ["--system", system, "--budget", "40s"]  # too little to measure, which takes long
     words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10", options=options)
-    code, said = end(words, tabled, signal.SIGKILL, lambda: any(its.pairs for its in kept(tabled)))
-    assert code == -signal.SIGKILL, said
+    code, said = end(words, tabled, number, lambda: any(its.pairs for its in kept(tabled)))
+    assert code in (KILLS[number], -number), said  # between two runs, it dies of the signal
     (killed,) = kept(tabled)
     assert (killed.ended, killed.verdict) == ("interrupted", "open")
     code, said = end(
