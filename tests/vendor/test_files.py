@@ -175,6 +175,20 @@ def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: R
     assert [(its.ppn, its.inferred) for its in stated_in(text)] == [(4, False), (16, True)]
 
 
+@pytest.mark.parametrize("mpi", ["mpich4", "mpich5"], indirect=True)
+def test_mpich_gets_no_algorithm_for_calls_in_place(mpi: Mpi) -> None:
+    name = "pairwise_sendrecv_replace"
+    operations = ("alltoall", "alltoallv")
+    text = export(
+        table_for(mpi, [rule(each, f"vendor:algorithm={name}") for each in operations]), "mpich"
+    )
+    assert re.findall(r"left out: (.*)", text) == [
+        f"{each}, 4 processes: the library has {name} for calls in place only"
+        for each in operations
+    ]
+    assert stated_in(text) == []
+
+
 def test_what_mpich_does_not_compose_needs_no_second_file(require: Require) -> None:
     mpich = installed("mpich", require)
     other = rule("allgather", "vendor:algorithm=ring")

@@ -3,7 +3,8 @@
 Each replaces a whole built-in selection, so it is that selection with added branches for the tuned
 process counts. Each branch falls back to the library's own choice where the tuned algorithm was not
 measured, because the library does not check whether a selected algorithm is applicable. So inferred
-rules have none that it keeps for powers of two processes, except for these.
+rules have none that it keeps for powers of two processes, except for these, and no rule has one for
+calls in place.
 
 One file has algorithms. The device ch4 composes some operations of others on part of the ranks, or
 runs other code on a node; the other file makes it run the algorithms of the first in place of that.
@@ -48,19 +49,28 @@ class _Range(NamedTuple):
     sizes: list[tuple[int, str | None]]
 
 
+class _Names(NamedTuple):
+    """The library's names of algorithms, and those that it itself selects in some cases alone."""
+
+    every: set[str]
+    of_powers_of_two: set[str]
+    in_place: set[str]
+
+
 def _values(table: Table) -> dict[str, Any]:
     """Return the values of the template of both files. Raise VendorError."""
     version = version_for(table.provenance.mpi_library, "mpich")
     choices = choices_of(table)
     mpi = installation("mpich", version)
-    algorithms, compositions, names = mpich_selections(mpi)
-    special = _of_powers_of_two(algorithms)
+    algorithms, compositions, every = mpich_selections(mpi)
+    conditions = ("comm_size=pow2", "is_sendbuf_inplace=yes")
+    names = _Names(every, *(_only_below(each, algorithms) for each in conditions))
     composed = []
     for operation, counts in choices.counts.items():
         if _own(algorithms, operation) is None:
             raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
         obeyed = [each for each in counts if _is_distinct(choices, mpi, operation, each)]
-        ranges = [*_ranges(choices, operation, obeyed, names, special)]
+        ranges = [*_ranges(choices, operation, obeyed, names)]
         _change(algorithms, operation, ranges)
         if ranges and (whole := _uncomposed(compositions, operation)):
             composed.append(operation)
@@ -100,15 +110,15 @@ def _padded(text: str) -> str:
     return text if len(text.encode()) % PAGE_BYTES else text + "\n"
 
 
-def _of_powers_of_two(selection: Tree) -> set[str]:
-    """Return the algorithms that the library itself selects for powers of two processes alone."""
+def _only_below(condition: str, selection: Tree) -> set[str]:
+    """Return the algorithms that the library itself selects under a condition alone."""
     found: dict[bool, set[str]] = {True: set(), False: set()}
 
     def visit(tree: Tree, within: bool) -> None:
         for key, below in tree.items():
             if key.startswith("algorithm="):
                 found[within].add(key.partition("=")[2])
-            visit(below, within or key == "comm_size=pow2")
+            visit(below, within or key == condition)
 
     visit(selection, False)
     return found[True] - found[False]
@@ -125,15 +135,14 @@ def _is_distinct(choices: Choices, mpi: Mpi, operation: str, counts: Counts) -> 
 
 
 def _ranges(
-    choices: Choices, operation: str, counts: list[Counts], names: set[str], special: set[str]
+    choices: Choices, operation: str, counts: list[Counts], names: _Names
 ) -> Iterator[_Range]:
     for each in counts:
-        usable = names if each.procs.bit_count() == 1 or not each.inferred else names - special
         for first, last in each.apart(operation in TOTALS):
             scale = first if operation in TOTALS else 1
             sizes = []
             for interval in choices.fitting(operation, each, scale):
-                name = _known(choices, operation, each, interval.algorithm, usable)
+                name = _known(choices, operation, each, interval.algorithm, names)
                 algorithm = name and interval.algorithm
                 choices.keep(operation, each, interval._replace(algorithm=algorithm))
                 sizes.append((interval.low * scale, name))
@@ -141,7 +150,7 @@ def _ranges(
 
 
 def _known(
-    choices: Choices, operation: str, counts: Counts, name: str | None, names: set[str]
+    choices: Choices, operation: str, counts: Counts, name: str | None, names: _Names
 ) -> str | None:
     """Return the library's name of an algorithm; None leaves the choice to the library."""
     if name is None:
@@ -151,9 +160,14 @@ def _known(
         return None
     kind = operation.capitalize()
     known = [f"MPIR_{kind}_{scope}_{name}" for scope in ("intra", "allcomm")]
-    algorithm = next((candidate for candidate in known if candidate in names), None)
+    algorithm = next((candidate for candidate in known if candidate in names.every), None)
     if algorithm is None:
         choices.leave_out(operation, counts, f"the library has no algorithm {name}")
+    elif algorithm in names.in_place:
+        choices.leave_out(operation, counts, f"the library has {name} for calls in place only")
+        return None
+    elif algorithm in names.of_powers_of_two and counts.inferred and counts.procs.bit_count() > 1:
+        return None
     return algorithm
 
 
