@@ -1,15 +1,17 @@
 """Methods executed as often as in years of production, and commands that fail or end at any point.
 
-Every payload is checked. Parsers are given a hundred million inputs. Results are kept as those of
-`make nightly`, so a second start goes on. A share of the executions takes the same share of the
-time: all of them take half a day on two cores, and a day with the inputs.
+Every payload is checked. Methods by the node's memory are executed 10^7 times, past the largest
+number of their calls, near which these begin. Parsers are given a hundred million
+inputs. Results are kept as those of `make nightly`, so a second start goes on. A share of the
+executions takes the same share of the time: all of them take half a day on two cores, and a day
+with the inputs.
 Run from the checkout: python -m tests.endurance [--share 0.01] [PART...]
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests import kills
@@ -22,6 +24,15 @@ from tuner.machine.mpi import Mpi, find_mpis, launch
 EXECUTIONS = {"discovery": 20_000_000, "exchange": 1_000_000} | dict.fromkeys(
     COLLECTIVES, 1_000_000
 )
+BY_MEMORY_EXECUTIONS = 10_000_000
+BY_MEMORY = {
+    "exchange": ("shared lent", "nap:node=shared"),
+    "discovery": ("shared", "nap:find=dense,node=shared"),
+    **{each: ("shared", "twolevel:node=shared") for each in COLLECTIVES if each != "allgatherv"},
+    **dict.fromkeys(("alltoall", "alltoallv", "reduce_scatter_block"), ("shared", "")),
+}
+"""Methods for one node, and for nodes of two ranks, by operation."""
+
 PROCS = (2, 4)
 LIMIT_MIN = 24 * 60
 KILLS = 100
@@ -49,8 +60,21 @@ def find_parts(share: float) -> Iterator[NightPart]:
         yield replace(part, is_optional=bool(lacking(target)))
     for mpi in find_mpis():
         for procs in PROCS:
-            for operation in EXECUTIONS:
-                yield make_part(mpi, procs, operation, share)
+            for operation, executions in EXECUTIONS.items():
+                yield make_part(mpi, procs, operation, share * executions)
+        for operation in BY_MEMORY:
+            yield from by_memory(mpi, operation, share * BY_MEMORY_EXECUTIONS)
+
+
+def by_memory(mpi: Mpi, operation: str, executions: float) -> Iterator[NightPart]:
+    """Yield the soaks of an operation's methods that use the node's memory."""
+    on_one_node, on_nodes = BY_MEMORY[operation]
+    for procs in PROCS:
+        options = [f"--methods={on_one_node}"]
+        yield make_part(mpi, procs, operation, executions, "-memory", options)
+    if on_nodes:
+        options = [f"--methods={on_nodes}", "--ppn=2"]
+        yield make_part(mpi, max(PROCS), operation, executions, "-layers", options)
 
 
 def from_tests(name: str, module: str, *words: str) -> NightPart:
@@ -58,23 +82,28 @@ def from_tests(name: str, module: str, *words: str) -> NightPart:
     return NightPart(name, LIMIT_MIN, command=(sys.executable, "-m", f"tests.{module}", *words))
 
 
-def make_part(mpi: Mpi, procs: int, operation: str, share: float) -> NightPart:
-    """Return the soak of all methods of an operation, by messages of 8 bytes."""
+def make_part(
+    mpi: Mpi,
+    procs: int,
+    operation: str,
+    executions: float,
+    suffix: str = "",
+    options: Sequence[str] = ("--methods=all",),
+) -> NightPart:
+    """Return the soak of methods of an operation, by messages of 8 bytes."""
     build = build_kernels(mpi)
     start = launch(mpi, procs, build=build)
     pattern = "blocks" if operation in COLLECTIVES else "random:degree=1,seed=1"
-    soak = (build / "bench" / "swpbench", "soak", "--out=/dev/null", "--methods=all")
-    executions = f"--executions={max(1, round(share * EXECUTIONS[operation]))}"
     words = [
-        *soak,
+        *(build / "bench" / "swpbench", "soak", "--out=/dev/null", *options),
         f"--sizes={sized(operation, '8')}",
-        executions,
+        f"--executions={max(1, round(executions))}",
         f"--op={operation}",
         f"--pattern={pattern}",
     ]
     variables = [f"{name}={value}" for name, value in start.env.items()]
     command = ("env", *variables, *start.argv_prefix, *map(str, words))
-    return NightPart(f"{operation}-{mpi.name}-{procs}", LIMIT_MIN, command=command)
+    return NightPart(f"{operation}-{mpi.name}-{procs}{suffix}", LIMIT_MIN, command=command)
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ enum { POLLS_PER_PROGRESS = 64, POLLS_PER_YIELD = 16, PATIENT_POLLS = 1024 };
 
 enum { MOST_BYTES = 1 << 26 };
 
-uint64_t swp_calls_begin;
+uint64_t swp_calls_begin = UINT64_MAX - 1000;
 
 enum { NODE_MPI, NODE_SHARED };
 const char *const swp_node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};

@@ -14,7 +14,8 @@ enum { SHARING_BYTES = 8192 };
    any number, and past the largest from 0 again. */
 typedef _Atomic uint64_t call_number;
 
-/* For tests: the number of the call before a plan's first. */
+/* The number of the call before a plan's first: shortly before the largest, so that all long runs meet what
+   comes after that. Tests set it. */
 extern uint64_t swp_calls_begin;
 
 static inline bool swp_has_reached(const call_number *number, uint64_t call) {
