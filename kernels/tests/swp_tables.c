@@ -34,15 +34,20 @@ static void expect_choice(swp_plan *plan, const char *method, const char *words)
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
+static swp_table *read_rules(const char *rules) {
+  char text[2048];
+  swp_table *table;
+  snprintf(text, sizeof text, "switchpoint-table 1\n%s", rules);
+  table_file_write(text);
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  return table;
+}
+
 /* A plan by these rules, for an exchange or, where there is one, a collective. */
 static swp_plan *plan_by_rules(const char *rules, const struct swp_collective *collective) {
-  char table_text[2048];
   struct swp_hints hints = SWP_HINTS_DEFAULT;
-  swp_table *table;
+  swp_table *table = read_rules(rules);
   swp_plan *plan = NULL;
-  snprintf(table_text, sizeof table_text, "switchpoint-table 1\n%s", rules);
-  table_file_write(table_text);
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
   hints.table = table;
   EXPECT_ERROR(collective != NULL ? swp_collective_plan(MPI_COMM_WORLD, collective, "auto", &hints, &plan)
                                   : plan_exchange("auto", &hints, &plan),
@@ -155,13 +160,9 @@ static void all_conditions_must_hold(void) {
 }
 
 static void expect_discovery(int64_t degree, int64_t bytes, const char *rules, const char *method) {
-  char table_text[1024];
   struct swp_hints hints = SWP_HINTS_DEFAULT;
-  swp_table *table;
+  swp_table *table = read_rules(rules);
   swp_plan *plan = NULL;
-  snprintf(table_text, sizeof table_text, "switchpoint-table 1\n%s", rules);
-  table_file_write(table_text);
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
   hints.degree = degree;
   hints.bytes = bytes;
   hints.table = table;
@@ -187,21 +188,17 @@ static void discovery_is_chosen_by_hints(void) {
 
 #define ON_NODE                                                                                              \
   "model message pair=on_node up_to=* alpha_s=1e-06 step_s=1 receive_s=0 per_byte_s=0.1 beta_s=0.1\n"
+#define MODEL ON_NODE "model synchronous pair=on_node penalty_s=0\n"
 
 /* By this model pex takes at least 0.4 s per rank, nbx 0.1 s for lg P steps, and dense 1 s for each message
    after the first. */
 static void a_model_stands_in_where_no_rule_matches(void) {
-  static const char model[] = ON_NODE "model synchronous pair=on_node penalty_s=0\n";
   struct swp_hints hints = SWP_HINTS_DEFAULT;
   swp_table *table;
   swp_plan *plan = NULL;
-  char text[512];
   expect_discovery(-1, -1, "rule op=discovery method=pcx\n" ON_NODE, "pcx");
   test_case("a model");
-  snprintf(text, sizeof text, "switchpoint-table 1\n%srule op=exchange method=alltoallv bytes=*\n", model);
-  table_file_write(text);
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
-  hints.table = table;
+  hints.table = table = read_rules(MODEL "rule op=exchange method=alltoallv bytes=*\n");
   EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan), SWP_SUCCESS);
   expect_choice(plan, procs == 1 ? "pex" : procs == 2 ? "dense" : "shared", "estimated");
   EXPECT_ERROR(plan_exchange(NULL, &hints, &plan), SWP_SUCCESS);
@@ -212,10 +209,7 @@ static void a_model_stands_in_where_no_rule_matches(void) {
   expect_choice(plan, "pex", procs > 1 ? "default: no rule" : "estimated");
   swp_table_free(&table);
   test_case("a model of nodes with fewer cores");
-  snprintf(text, sizeof text, "switchpoint-table 1\n%smodel node cores=1\n", model);
-  table_file_write(text);
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
-  hints.table = table;
+  hints.table = table = read_rules(MODEL "model node cores=1\n");
   hints.ppn = 0;
   EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, NULL, &hints, &plan), SWP_SUCCESS);
   expect_choice(plan, "pex", procs > 1 ? "default: no rule" : "estimated");
