@@ -211,4 +211,10 @@ UNSIZED(waitsome, "Waitsome", OTHER, 6, MPI_COMM_NULL)
 UNSIZED(test, "Test", OTHER, 4, MPI_COMM_NULL)
 UNSIZED(testall, "Testall", OTHER, 5, MPI_COMM_NULL)
 
+#ifdef OPEN_MPI /* in mpi_f08, functions with a LOGICAL call those of the profiling names */
+EXPORTED void mpi_iprobe_f08_(P6) __attribute__((alias("mpi_iprobe_")));
+EXPORTED void mpi_test_f08_(P4) __attribute__((alias("mpi_test_")));
+EXPORTED void mpi_testall_f08_(P5) __attribute__((alias("mpi_testall_")));
+#endif
+
 #endif

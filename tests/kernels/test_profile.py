@@ -117,6 +117,18 @@ def test_fortran_programs_are_recorded(kernels: Kernels, require, tmp_path: Path
         assert {calls.shape.operation for calls in its.calls} >= set(DISPATCHED)
 
 
+def test_requests_of_fortran_programs_are_recorded(
+    kernels: Kernels, require, tmp_path: Path
+) -> None:
+    path = tmp_path / "requests.profile"
+    command = build_fortran(kernels, require, "swp_requests", tmp_path)
+    done = run_profiled(kernels, path, *command)
+    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
+    calls = {each.shape.call: each.count for each in recorded.read(path).calls}
+    once = ("Isend", "Probe", "Iprobe", "Irecv", "Waitall", "Ibarrier", "Wait", "Test", "Testall")
+    assert calls == dict.fromkeys(once, 1)
+
+
 def test_programs_in_turn_have_a_file_each_in_a_directory(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:
