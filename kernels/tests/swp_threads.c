@@ -1,6 +1,7 @@
 /*
  * Two threads of each rank at once. Each with a communicator of its own: plans are made, executed, overlapped
- * and freed in both, by methods that differ, and one thread may forward for the other's exchanges. Then both
+ * and freed in both, by methods that differ, and one thread may forward for the other's exchanges; also plans
+ * of an allreduce. Then both
  * with one communicator and its arena: one plans and frees, while the other executes a plan and frees it.
  */
 #include "oracle.h"
@@ -53,7 +54,34 @@ static void check_error(const struct worker *worker) {
   EXPECT(strstr(swp_error_message(), method) != NULL, "another thread's error: %s", swp_error_message());
 }
 
+/* Of an allreduce, by all methods but those that set variables of the whole process. */
+static void check_sums(const struct worker *worker) {
+  enum { CALLS = 20 };
+  const struct specs *specs = &worker->specs[SWP_ALLREDUCE];
+  const struct swp_collective problem = {
+      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  int procs;
+  MPI_Comm_size(worker->comm, &procs);
+  for (int i = 0; i < specs->count; i++) {
+    swp_plan *plan = NULL;
+    const char *method = spec(worker, SWP_ALLREDUCE, i);
+    test_case("allreduce %s in a thread", method);
+    if (strstr(method, "algorithm=") != NULL)
+      continue;
+    int error = test_agreed(worker->comm, swp_collective_plan(worker->comm, &problem, method, NULL, &plan));
+    EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE, "error %d: %s", error,
+           swp_error_message());
+    for (int call = 0; error == SWP_SUCCESS && call < CALLS; call++) {
+      int sum = -1;
+      EXPECT_ERROR(swp_collective_execute(plan, &call, &sum), SWP_SUCCESS);
+      EXPECT_EQUAL(sum, call * procs);
+    }
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+}
+
 static void check_round(const struct worker *worker) {
+  check_sums(worker);
   for (int i = 0; i < worker->specs[SWP_EXCHANGE].count; i++) {
     const char *three[3];
     for (int k = 0; k < 3; k++)
@@ -130,11 +158,12 @@ static void share_a_communicator(const struct specs *specs) {
 
 int main(int argc, char **argv) {
   int provided;
-  struct specs specs[2];
+  struct specs specs[SWP_ALLREDUCE + 1] = {{0}};
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   test_begin(&argc, &argv, "swp_threads");
   for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++)
     gather_specs(operation, &specs[operation]);
+  gather_specs(SWP_ALLREDUCE, &specs[SWP_ALLREDUCE]);
   EXPECT(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it");
   if (provided == MPI_THREAD_MULTIPLE) {
     run_threads(specs);
@@ -142,5 +171,6 @@ int main(int argc, char **argv) {
   }
   free(specs[SWP_EXCHANGE].words);
   free(specs[SWP_DISCOVERY].words);
+  free(specs[SWP_ALLREDUCE].words);
   return test_end();
 }
