@@ -40,7 +40,7 @@ BY_NODE = (
 )
 
 ORACLE_PROCS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16]
-UNUSUAL_PROCS = [9, 10, 11, 13, 14, 15, 24, 32]
+UNUSUAL_PROCS = [9, 10, 11, 13, 14, 15, 17, 24, 32]
 
 # By day under both: alone, a pair, powers of two. Others in turn.
 FEW = [*product(MPIS, (1, 2, 4)), *in_turn([5, 6, 3, 7])]
