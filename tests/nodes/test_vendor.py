@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,18 +351,47 @@ def test_named_algorithms_run_before_components_of_higher_priority(
     assert [named[key] for key in planned] == [wanted[key] for key in planned]
 
 
+@pytest.fixture
+def raced(
+    nodes: Nodes, mpi: Mpi, kernels_of: Callable[[str], Kernels], tmp_path: Path
+) -> Callable[..., list[dict[str, Any]]]:
+    """Return a function that races the library's algorithms of an operation at one size.
+
+    It returns the records of the raw file.
+    """
+
+    def race(
+        operation: str, size: str, ppn: int | tuple[int, ...], environment: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        kernels, out = kernels_of(mpi.name), tmp_path / "raw.jsonl"
+        start = launch(nodes, mpi, PROCS, ppn)
+        command = [str(kernels.build / SWPBENCH), "run", "--op", operation, "--pattern", "blocks"]
+        command += ["--methods", "vendor", "--sizes", size, "--max-samples", "2", "--out", str(out)]
+        settings = os.environ | start.env | environment
+        done = finish([*start.argv_prefix, *command], settings, TIMEOUT_S)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return [json.loads(line) for line in out.read_text().splitlines()]
+
+    return race
+
+
+@pytest.mark.parametrize(
+    ("mpi", "ppn"), by_day(BY_DAY, product(VERSIONS, LAYOUTS)), indirect=["mpi"]
+)
+def test_names_that_send_other_messages_are_raced(
+    raced: Callable[..., list[dict[str, Any]]], ppn: int | tuple[int, ...]
+) -> None:
+    records = raced("bcast", "64K", ppn, {})
+    found = {record["method"] for record in records if record["record"] == "case"}
+    names = ("basic_linear", "pipeline", "scatter_allgather_ring")
+    assert found >= {"vendor", *(f"vendor:algorithm={name}" for name in names)}
+
+
 @pytest.mark.parametrize("mpi", ["openmpi5"], indirect=True)
 def test_names_under_which_the_same_runs_are_not_raced(
-    nodes: Nodes, mpi: Mpi, kernels_of: Callable[[str], Kernels], tmp_path: Path
+    raced: Callable[..., list[dict[str, Any]]],
 ) -> None:
     """A two-level algorithm, where ranks wait in different places from call to call."""
-    kernels, out = kernels_of(mpi.name), tmp_path / "raw.jsonl"
-    start = launch(nodes, mpi, PROCS, 2)
-    command = [str(kernels.build / SWPBENCH), "run", "--op", "allreduce", "--pattern", "blocks"]
-    command += ["--methods", "vendor", "--sizes", "16K", "--max-samples", "2", "--out", str(out)]
-    before_all = {"OMPI_MCA_coll_han_priority": "100"}
-    done = finish([*start.argv_prefix, *command], os.environ | start.env | before_all, TIMEOUT_S)
-    assert done.returncode == 0, done.stderr[-2000:]
-    records = [json.loads(line) for line in out.read_text().splitlines()]
+    records = raced("allreduce", "16K", 2, {"OMPI_MCA_coll_han_priority": "100"})
     assert {record["method"] for record in records if record["record"] == "case"} == {"vendor"}
     assert all("not observed to change" in skip["reason"] for skip in records[-1]["skipped"])
