@@ -5,19 +5,22 @@ from collections.abc import Iterable
 
 from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import DegreeIntervals, degrees_of, join, same
-from tuner.selection.unmeasured import MeasuredLayouts, Span, unmeasured
+from tuner.selection.unmeasured import USUAL, MeasuredLayouts, Span, Variances, unmeasured
 
 ByLayout = dict[tuple[Span, Span], DegreeIntervals]
 """Choices by nodes and processes per node."""
 
 
-def compile_rules(points: Iterable[Point], cores: int | None = None) -> list[Rule]:
+def compile_rules(
+    points: Iterable[Point], cores: int | None = None, usual: Variances = USUAL
+) -> list[Rule]:
     """Return the rules of one system's points, by operation, layout, degree and size.
 
-    `cores` are those of a node; without them they are taken from the points.
+    `cores` are those of a node; without them they are taken from the points. `usual` is how layouts
+    of systems differ.
     """
     rules = []
-    of_operations, spread = MeasuredLayouts.of(points, cores)
+    of_operations, spread = MeasuredLayouts.of(points, cores, usual)
     for operation, measured in of_operations.items():
         chosen = {layout: degrees_of(classes) for layout, classes in measured.items()}
         between = dict(unmeasured(measured, spread))

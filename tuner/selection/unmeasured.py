@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, groupby, pairwise, product
 from statistics import NormalDist
 from typing import NamedTuple
@@ -43,23 +43,11 @@ Layouts = dict[Spans, Classes]
 RISK = 0.2
 """The most probability that a choice is slower than the default by over NEARLY: the guard."""
 
-_PER_OCTAVE = 0.025
-"""The usual variance for each octave between layouts; with it the guard keeps its promise."""
-
-_POWER_OF_TWO = 0.02
-"""The same where only one has a power of two processes, for which some algorithms are made."""
-
-_CROWDED = 0.02
-"""The same where only one has enough cores."""
-
-_SHARED_NODES = 0.02
-"""The same where only one has several processes on each node."""
-
 _PRIOR_PAIRS = 16.0
 """The pairs of layouts that the usual spread counts for, beside a system's own."""
 
 _TAIL = 3.0
-"""Degrees of freedom of the differences: a few methods differ far more than the others."""
+"""DegreeIntervals of freedom of the differences: a few methods differ far more than the others."""
 
 _SLOWEST = math.log(1.2)
 """Methods that are slower than the default by more matter to no choice."""
@@ -77,26 +65,48 @@ Regimes = Callable[[float, float], Regime]
 """Returns the regime of nodes and processes on each."""
 
 
+class Variances(NamedTuple):
+    """The variance of the difference of a log-ratio between layouts, by what they differ in.
+
+    For each octave between their nodes and processes per node, and where only one has a power of
+    two processes, for which some algorithms are made, enough cores, or several processes on each
+    node.
+    """
+
+    octave: float
+    power_of_two: float
+    crowded: float
+    shared_nodes: float
+
+
+USUAL = Variances(octave=0.025, power_of_two=0.02, crowded=0.02, shared_nodes=0.02)
+"""What systems have in common; with it the guard keeps its promise."""
+
+
 class Spread(NamedTuple):
     """The variance of the difference of a log-ratio between two layouts of one node or of several.
 
-    It grows with the octaves between their nodes and between their processes per node, where only
-    one has a power of two processes, and with what their regimes differ in. A system's is the usual
-    one times `scale`.
+    A system's is the usual one times `scale`.
     """
 
     regime: Regimes
+    usual: Variances = USUAL
     scale: float = 1.0
 
     def between(self, a: Middle, b: Middle) -> float:
-        """Return the variance between two layouts; only whole numbers are powers of two."""
-        octaves = math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True)))
+        """Return the variance between two layouts."""
+        differences = zip(self.usual, self.differences(a, b), strict=True)
+        return self.scale * sum(variance * often for variance, often in differences)
+
+    def differences(self, a: Middle, b: Middle) -> tuple[float, ...]:
+        """Return how often each of the variances counts; only whole numbers are powers of two."""
         here, there = self.regime(*a), self.regime(*b)
-        variance = _PER_OCTAVE * octaves
-        variance += _POWER_OF_TWO * (_has_power_of_two(*a) != _has_power_of_two(*b))
-        variance += _CROWDED * (here.crowded != there.crowded)
-        variance += _SHARED_NODES * (here.shared_nodes != there.shared_nodes)
-        return self.scale * variance
+        return (
+            math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True))),
+            _has_power_of_two(*a) != _has_power_of_two(*b),
+            here.crowded != there.crowded,
+            here.shared_nodes != there.shared_nodes,
+        )
 
 
 def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
@@ -116,19 +126,24 @@ def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
     return regime
 
 
-def spread_of(points: Iterable[Point], regime: Regimes) -> Spread:
+def spread_of(points: Iterable[Point], regime: Regimes, usual: Variances = USUAL) -> Spread:
     """Return the spread of a system: the usual one, scaled by what its own layouts show."""
+    spread = Spread(regime, usual)
+    scales = [variance / spread.between(a, b) for a, b, variance in compared(points)]
+    return spread._replace(scale=(_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales)))
+
+
+def compared(points: Iterable[Point]) -> Iterator[tuple[NodesPpn, NodesPpn, float]]:
+    """Yield pairs of neighbouring layouts, with the variance of what differs between them."""
     layouts: dict[tuple[str, bool], dict[NodesPpn, list[Point]]]
     layouts = defaultdict(lambda: defaultdict(list))
     for point in points:
         operation, nodes, ppn, *_ = point.case.place
         layouts[operation, nodes > 1][nodes, ppn].append(point)
-    usual, scales = Spread(regime), []
     for of_kind in layouts.values():
         for a, b in pairwise(sorted(of_kind)):
             if squares := _squares(of_kind[a], of_kind[b]):
-                scales.append(_variance(np.array(squares)) / usual.between(a, b))
-    return Spread(regime, (_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales)))
+                yield a, b, _variance(np.array(squares))
 
 
 def _variance(squares: Floats) -> float:
@@ -172,7 +187,9 @@ class MeasuredLayouts(NamedTuple):
     spread: Spread
 
     @classmethod
-    def of(cls, points: Iterable[Point], cores: int | None) -> MeasuredLayouts:
+    def of(
+        cls, points: Iterable[Point], cores: int | None, usual: Variances = USUAL
+    ) -> MeasuredLayouts:
         """Return those of a system's points; `cores` as for `regimes`."""
         ordered = sorted(points, key=lambda point: point.case.place)
         regime = regimes(ordered, cores)
@@ -180,7 +197,7 @@ class MeasuredLayouts(NamedTuple):
         for place, of_layout in groupby(ordered, lambda point: point.case.place):
             alone = _alone((place.nodes, place.ppn))
             of_operations[place.operation][alone] = classes_of(of_layout)
-        return cls(of_operations, spread_of(ordered, regime))
+        return cls(of_operations, spread_of(ordered, regime, usual))
 
 
 def unmeasured(measured: Layouts, spread: Spread) -> Iterator[tuple[Spans, DegreeIntervals]]:
@@ -212,10 +229,19 @@ def asked(
             own = {place for place in kind if regime(*place) == regime(*here)}
             if not own or spans in measured:
                 continue
-            near = sorted(
-                kind, key=lambda place: (place not in own, spread.between(here, place), place)
-            )
-            yield spans, here, {place: measured[_alone(place)] for place in near}
+            yield spans, here, _near(here, kind, measured, spread)
+
+
+def _near(
+    here: Middle, kind: Iterable[NodesPpn], measured: Layouts, spread: Spread
+) -> dict[NodesPpn, Classes]:
+    """Return measured layouts, those of the same regime first, the nearest before the others."""
+    regime = spread.regime(*here)
+    near = sorted(
+        kind,
+        key=lambda place: (spread.regime(*place) != regime, spread.between(here, place), place),
+    )
+    return {place: measured[_alone(place)] for place in near}
 
 
 def _alone(place: NodesPpn) -> Spans:
@@ -408,16 +434,22 @@ class Inference(NamedTuple):
 def estimate(here: Middle, known: Mapping[NodesPpn, Value], spread: Spread) -> Inference:
     """Return the estimate of a method's value on a layout by those on others."""
     count = len(known)
-    matrix = np.ones((count + 1, count + 1))
-    matrix[count, count] = 0.0  # the weights add up to 1
-    for row, a in enumerate(known):
-        matrix[row, :count] = [-spread.between(a, b) / 2 for b in known]
-        matrix[row, row] += known[a].error ** 2
-    target = np.array([*(-spread.between(here, place) / 2 for place in known), 1.0])
+    exact, target = _equations(here, tuple(known), spread)
+    matrix = exact + np.diag([*(value.error**2 for value in known.values()), 0.0])
     weights = np.linalg.solve(matrix, target)[:count]
     variance = weights @ matrix[:count, :count] @ weights - 2 * weights @ target[:count]
     mean = weights @ np.array([value.log for value in known.values()])
     return Inference(float(mean), max(float(variance), 1e-12))
+
+
+@lru_cache(1024)
+def _equations(here: Middle, places: Sequence[NodesPpn], spread: Spread) -> tuple[Floats, Floats]:
+    """Return both sides of the equations of the weights for exact values; methods share them."""
+    count = len(places)
+    matrix = np.ones((count + 1, count + 1))
+    matrix[count, count] = 0.0  # the weights add up to 1
+    matrix[:count, :count] = [[-spread.between(a, b) / 2 for b in places] for a in places]
+    return matrix, np.array([*(-spread.between(here, place) / 2 for place in places), 1.0])
 
 
 def risk(its: Inference) -> float:
