@@ -44,7 +44,7 @@ from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point
 from tuner.rawfile.ingest import ingest
 from tuner.selection import evidence
-from tuner.selection.decisions import select
+from tuner.selection.decisions import decide_apart, select
 from tuner.selection.intervals import NEARLY
 
 
@@ -108,9 +108,11 @@ def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
 
 
 def switches(cells: list[Cell], procs: int) -> list[tuple[Point, Point]]:
-    """Neighbouring sizes that choose different methods; the truth has three of them."""
-    _, points = select(cells)
-    of_layout = [point for point in points if point.case.layout.procs == procs]
+    """Neighbouring sizes that choose different methods; the truth has three of them.
+
+    Decided by the layout's own launches, as a race decides.
+    """
+    of_layout = [point for point in decide_apart(cells) if point.case.layout.procs == procs]
     found = [pair for pair in pairwise(of_layout) if pair[0].method != pair[1].method]
     assert len(found) == 3
     return found

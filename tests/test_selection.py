@@ -239,6 +239,34 @@ def test_layouts_are_decided_by_themselves() -> None:
     ]
 
 
+def beside_three(factor: float, elsewhere: float) -> Point:
+    """Return the decision on three ranks, whose launches differ much; on 2 and 4 they agree."""
+    truth = CONSTANT | {"neighbor": scaled(elsewhere)}
+    cells = make_cells(truth, (64,), layout=(1, 2)) + make_cells(truth, (64,), layout=(1, 4))
+    here = make_cells(CONSTANT | {"neighbor": scaled(factor)}, (64,), layout=(1, 3))
+    for cell in here:
+        if cell.key.method == "neighbor":
+            cell.samples_s[:] *= np.repeat(np.exp([0.3, -0.3, 0.3, -0.3, 0.0]), 40)
+    (point,) = (point for point in decide(cells + here) if point.case.layout.procs == 3)
+    return point
+
+
+def test_an_open_size_takes_what_other_layouts_choose_and_its_own_times_suggest() -> None:
+    point = beside_three(0.85, elsewhere=0.8)
+    assert (point.method, point.status, point.filled) == ("neighbor", "open", True)
+    assert point.ratio_low is not None
+    assert point.ratio_high is not None
+    assert point.ratio_low < 0.85 < 1 < point.ratio_high
+
+
+@pytest.mark.parametrize(("factor", "elsewhere"), [(1.2, 0.8), (0.85, 1.0)])
+def test_an_open_size_keeps_the_default_unless_both_speak_for_another(
+    factor: float, elsewhere: float
+) -> None:
+    point = beside_three(factor, elsewhere)
+    assert (point.method, point.status, point.filled) == ("direct", "open", False)
+
+
 @pytest.mark.parametrize(
     ("worse", "better"),
     [

@@ -16,7 +16,7 @@ FASTER, FASTER_TOGETHER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES 
 - "faster in this allocation": the same, but other allocations of nodes may differ;
 - "default": the default is shown to be faster than every other;
 - "equal": no other can gain more than a few per cent, so the default stays;
-- "open": the measurements do not decide, so the default stays, or the neighbours' method;
+- "open": the measurements do not decide, so the default stays, or a method of the neighbours;
 - "unsoaked": the challenger is shown to be faster, but was not executed often enough yet.
 """
 
@@ -63,8 +63,8 @@ class Point(NamedTuple):
 
     `may_lose` is the most that the default may lose, as a share of the best method's time, None
     where nothing bounds it. About `more_launches`, with samples of `more_s` seconds, would settle
-    the point. An open point that is `filled` takes the method of its neighbours. `staggered` is
-    whether the challenger is shown to be faster where ranks arrive apart, too.
+    the point. An open point that is `filled` takes a method of other sizes or layouts. `staggered`
+    is whether the challenger is shown to be faster where ranks arrive apart, too.
 
     `ratios` are those of all other methods that share launches with the default, by name: choices
     between measured layouts follow from them.

@@ -30,6 +30,7 @@ from tuner.selection.contrasts import Contrast, contrasts_of
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import Trust
+from tuner.selection.unmeasured import open_choices
 
 ERROR_LEVEL = 0.02
 """Probability of leaving the default at a size though nothing is faster; candidates share it."""
@@ -215,15 +216,27 @@ def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule
 def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
     """Return decisions at every size of every degree class at which the default was measured.
 
-    Without `trust`, the cells alone decide which launches are disturbed.
+    Open ones take what other sizes or layouts choose, where these are sure enough. Without `trust`,
+    the cells alone decide which launches are disturbed.
     """
+    apart = decide_apart(cells, trust)
+    chosen = dict(open_choices(apart))
+    return [
+        _followed(trial, chosen[point]) if point in chosen else point
+        for point, trial in apart.items()
+    ]
+
+
+def decide_apart(cells: Iterable[Cell], trust: Trust | None = None) -> dict[Point, Trial]:
+    """Return the decisions on each layout by itself, and of what each is made."""
     classes: dict[Place, dict[int, Trial]] = defaultdict(dict)
     for (place, size), trial in trials(list(cells), trust).items():
         classes[place][size] = trial
-    points = []
-    for _, of_class in sorted(classes.items()):
-        points += _filled(decide_class(of_class), of_class)
-    return points
+    return {
+        point: of_class[point.case.bytes]
+        for _, of_class in sorted(classes.items())
+        for point in _filled(decide_class(of_class), of_class)
+    }
 
 
 def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Place, int], Trial]:
@@ -329,11 +342,16 @@ def _filled(points: Sequence[Point], trials: Mapping[int, Trial]) -> list[Point]
         for index in range(before + 1, after):
             trial = trials[points[index].case.bytes]
             if points[after].method == method and not trial.excludes(method):
-                verdict = Verdict(method, OPEN, method, trial.faster_level)
-                if method == trial.default:
-                    verdict = trial.verdict()
-                found[index] = _point(trial, verdict)._replace(filled=True)
+                found[index] = _followed(trial, method)
     return found
+
+
+def _followed(trial: Trial, method: str) -> Point:
+    """Return the open point that takes the method of other sizes or layouts."""
+    verdict = Verdict(method, OPEN, method, trial.faster_level)
+    if method == trial.default:
+        verdict = trial.verdict()
+    return _point(trial, verdict)._replace(filled=True)
 
 
 def _point(trial: Trial, verdict: Verdict) -> Point:

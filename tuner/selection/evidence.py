@@ -38,7 +38,7 @@ def verdict(point: Point, times: str = "x") -> str:
     default = DEFAULT_METHODS[point.case.operation]
     if point.status == UNSOAKED:
         if point.filled:
-            return f"{default}; {point.challenger}, as at the sizes around, waits for its soak"
+            return f"{default}; {point.challenger}, as its neighbours, waits for its soak"
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
     if point.status in WON:
         said = f"{_is_faster(point, times)} than {default}{_by_size(point)}"
@@ -54,7 +54,7 @@ def verdict(point: Point, times: str = "x") -> str:
     if point.filled:
         here = f"here {speedup(point, times)} the speed of {default}"
         own = _open(point) if point.method == default else here
-        return f"{point.method}, as at the sizes around; {own}"
+        return f"{point.method}, as its neighbours; {own}"
     return f"{default}; {_open(point)}"
 
 

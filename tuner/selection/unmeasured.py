@@ -244,6 +244,20 @@ def _near(
     return {place: measured[_alone(place)] for place in near}
 
 
+def open_choices(points: Iterable[Point]) -> Iterator[tuple[Point, str]]:
+    """Yield the open points of a system at which all layouts together choose a method, and it."""
+    of_operations, spread = MeasuredLayouts.of(points, None)
+    for measured in of_operations.values():
+        for ((nodes, _), (ppn, _)), classes in measured.items():
+            kind = [(n, p) for (n, _), (p, _) in measured if (n > 1) == (nodes > 1)]
+            near = _near((nodes, ppn), kind, measured, spread)
+            for of_class in chain.from_iterable(means for _, means in classes):
+                for point, estimates in estimated((nodes, ppn), alike(near, of_class[1]), spread):
+                    method = choice(point, estimates)
+                    if point.status == OPEN and not point.filled and method != point.method:
+                        yield point, method
+
+
 def _alone(place: NodesPpn) -> Spans:
     return (place[0], place[0]), (place[1], place[1])
 
