@@ -1,7 +1,10 @@
 """Measure the times by which tests.bench.unmeasured judges, on an idle machine.
 
 Every launch of a layout measures all methods of six operations; layouts take turns, so that a drift
-of the machine is spread over them. What the data has of the same cases is replaced.
+of the machine is spread over them. What the data has of the same cases is replaced. On simulated
+machines, where all launches are equal, one sample is enough: --launches 1 --max-samples 1 --degrees
+6. From 48 ranks on the methods that fit few process counts are left out there, --without
+'grid=|dims=[4-9]', and from 128 on --sizes 8,8192 are enough.
 Run from the checkout: python -m tests.bench.held_out --system virtual-nodes:tcp-1gbit --mpi openmpi
 """
 
@@ -10,10 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,19 +34,19 @@ from tuner.rawfile.reading import BenchFile
 LAYOUTS = "1x2 1x3 1x4 2x1 2x2 2x3 2x4 3x1 3x2 3x3 3x4 4x1 4x2 4x3 4x4"
 OPERATIONS = "exchange,discovery,bcast,allreduce,allgather,alltoall"
 SIZES = "8,256,8192,65536"
-DEGREES = 2, 5
+DEGREES = "2,5"
 TIMEOUT_S = 3600.0
 
 Key = tuple[Any, ...]
 """The first fields of a row: what was measured."""
 
 
-def patterns(operation: str, procs: int) -> list[str]:
-    """Return what an operation sends: random messages of few and of more degrees, or blocks."""
+def patterns(operation: str, procs: int, degrees: Iterable[int]) -> list[str]:
+    """Return what an operation sends: random messages of these degrees at most, or blocks."""
     if operation in COLLECTIVES:
         return ["blocks"]
-    degrees = sorted({min(degree, procs - 1) for degree in DEGREES})
-    return [f"random:degree={degree},seed=1" for degree in degrees]
+    possible = sorted({min(degree, procs - 1) for degree in degrees})
+    return [f"random:degree={degree},seed=1" for degree in possible]
 
 
 def launch(
@@ -50,15 +54,21 @@ def launch(
 ) -> Iterator[tuple[tuple[str, str], BenchFile]]:
     """Yield the raw files of one launch of all operations, each with operation and pattern."""
     nodes, ppn = layout
-    start = launch_on(options.system, built.mpi, nodes * ppn, ppn, built.root)
+    procs = nodes * ppn
+    start = launch_on(options.system, built.mpi, procs, ppn, built.root)
+    specs = launches.specs(start, built.swpbench, [procs]) if options.without else {}
+    degrees = [int(degree) for degree in options.degrees.split(",")]
     with tempfile.TemporaryDirectory() as scratch:
         wanted: list[tuple[list[str], Path]] = []
         sent: list[tuple[str, str]] = []
         for operation in options.operations.split(","):
-            for pattern in patterns(operation, nodes * ppn):
+            its = specs.get((operation, procs), ["all"])
+            methods = [spec for spec in its if not specs or not re.search(options.without, spec)]
+            for pattern in patterns(operation, procs, degrees):
                 words = ["--op", operation, "--pattern", pattern, "--sizes", options.sizes]
                 words += ["--budget", str(options.budget), "--launch", str(number), "--quiet"]
-                words += ["--seed", str(number + 1)]
+                words += ["--seed", str(number + 1), "--methods", ";".join(methods)]
+                words += ["--max-samples", str(options.max_samples)]
                 wanted.append((words, Path(scratch) / f"{len(wanted)}.jsonl"))
                 sent.append((operation, pattern))
         yield from zip(
@@ -74,6 +84,9 @@ def main() -> int:
     parser.add_argument("--layouts", default=LAYOUTS, help="nodes x processes on each")
     parser.add_argument("--operations", default=OPERATIONS)
     parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--degrees", default=DEGREES, help="of exchanges and discoveries")
+    parser.add_argument("--without", default="", help="methods to leave out, a pattern")
+    parser.add_argument("--max-samples", type=int, default=200, help="1 where all are equal")
     parser.add_argument("--launches", type=int, default=4)
     parser.add_argument("--budget", type=float, default=1.5, help="seconds for an operation")
     parser.add_argument("--data", type=Path, default=DATA)

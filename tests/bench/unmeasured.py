@@ -5,10 +5,11 @@ machines (tests/data/held-out-layouts.json.xz: medians of launches): tables are 
 layouts, and asked for others, beside the default, what both neighbours choose or a straight line
 between them, the nearest layout of the same regime, and an oracle, which knows half of the layout's
 own launches and is judged by the others; beside these, tables in which each measured size takes its
-fastest method, as if the launches had settled it. Choices are also compared with the oracle's, in
-the launches that it did not see: the least of noisy times is below that of the best method. It
-prints how often choices with some risk of being slower were so; it exits with 1 when a bar is
-missed.
+fastest method, as if the launches had settled it, and tables whose usual variances are those of the
+other systems alone. Means have intervals, by a bootstrap over the layouts left out. Choices are
+also compared with the oracle's, in the launches that it did not see: the least of noisy times is
+below that of the best method. It prints how often choices with some risk of being slower were so;
+it exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.unmeasured
 """
 
@@ -20,7 +21,8 @@ import lzma
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,16 +37,16 @@ from tuner.selection import match, unmeasured
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import NEARLY, place_of
 from tuner.selection.rules import compile_rules
-from tuner.selection.unmeasured import NodesPpn
+from tuner.selection.unmeasured import USUAL, NodesPpn, Variances
 
 DATA = CHECKOUT / "tests" / "data" / "held-out-layouts.json.xz"
 FIVE = [(nodes, 4) for nodes in (1, 2, 4, 8, 16)]
 """The layouts of a simulated machine that was measured on few."""
 
 CORES = {"local:cpu": 2, "virtual-nodes:tcp-1gbit": 2}
-ROUNDS = 3  # of a launch; all are its median, so that errors are those between launches
+ROUNDS = 4  # of a launch; all are its median, so that errors are those between launches
 
-CHOOSERS = ("default", "line", "nearest", "table", "settled", "oracle")
+CHOOSERS = ("default", "line", "nearest", "table", "settled", "of others", "oracle")
 OF_FIVE = "one of five left out"
 OF_BEST, OF_ORACLE, OF_CASES = "over the best", "over the oracle", "of the cases"
 
@@ -114,24 +116,37 @@ class RegretTally(NamedTuple):
     """Regrets, and whether a choice was over NEARLY slower than the default, by chooser.
 
     `over_oracle` has the times over those of the oracle's choice, less 1; `rules` how many rules
-    the tables have for an operation.
+    the tables have for an operation. `layouts` has a system's layout for each of the table's
+    regrets.
     """
 
     regrets: dict[str, list[float]]
     slower: dict[str, list[bool]]
     over_oracle: dict[str, list[float]]
     rules: list[int]
+    layouts: list[tuple[str, NodesPpn]]
 
     @classmethod
     def empty(cls) -> RegretTally:
         """Return a tally of nothing."""
-        return cls(defaultdict(list), defaultdict(list), defaultdict(list), [])
+        return cls(defaultdict(list), defaultdict(list), defaultdict(list), [], [])
 
     def add(self, chooser: str, method: str, logs: dict[str, float]) -> None:
         """Add a choice; one that cannot be used leaves the default."""
         log = logs.get(method, 0.0)
         self.regrets[chooser].append(math.expm1(log - min(logs.values())))
         self.slower[chooser].append(log > NEARLY)
+
+    def interval(self) -> tuple[float, float]:
+        """Return the 95 % interval of the table's mean regret, by a bootstrap over layouts."""
+        of_layouts: dict[tuple[str, NodesPpn], list[float]] = defaultdict(list)
+        for layout, regret in zip(self.layouts, self.regrets["table"], strict=True):
+            of_layouts[layout].append(regret)
+        sums = np.array([(sum(each), len(each)) for each in of_layouts.values()])
+        draws = np.random.default_rng(1).integers(len(sums), size=(4000, len(sums)))
+        totals, counts = sums[draws].sum(axis=1).T
+        low, high = np.quantile(totals / counts, (0.025, 0.975))
+        return float(low), float(high)
 
     def figures(self, name: str, judged: bool) -> list[Figure]:
         """Return and print the figures of all choosers."""
@@ -158,6 +173,12 @@ class RegretTally(NamedTuple):
                     Figure(f"{name}: {chooser}: mean over the oracle", mean, OF_ORACLE),
                     Figure(f"{name}: {chooser}: p95 over the oracle", p95, OF_ORACLE),
                 ]
+        low, high = self.interval()
+        print(f"{name}: table: the mean is between {low:.1%} and {high:.1%}")
+        found += [
+            Figure(f"{name}: table: mean, {end} end", value, OF_BEST)
+            for end, value in (("low", low), ("high", high))
+        ]
         for other in ("line", "nearest"):
             ratio = means["table"] / means[other]
             found.append(
@@ -251,6 +272,11 @@ def patterns_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlac
             }
 
 
+def nothing_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
+    """Yield all that was measured, which is asked again."""
+    yield measured
+
+
 def only(*ppns: int) -> Split:
     """Return a split with these numbers of processes on one node."""
 
@@ -266,11 +292,10 @@ Judged = dict[str, RegretTally]
 """Tallies by what they are of: all operations, or collectives."""
 
 
-def judge(system: list[MeasuredSize], split: Split, judged: Judged) -> None:
-    """Add the choices of all choosers on the layouts left out."""
-    cores = CORES.get(system[0].system.split()[0], 16)
-    points = decide([cell for its in system for cell in its.cells()])
-    tables: dict[tuple[int, ...], tuple[list[Rule], list[Rule]]] = {}
+def judge(system: list[MeasuredSize], split: Split, usual: Variances, judged: Judged) -> None:
+    """Add the choices of all choosers on what is left out, or all; `usual` is that of others."""
+    cores = _cores(system)
+    learned: dict[tuple[int, ...], tuple[list[Point], list[list[Rule]]]] = {}
     operations: dict[str, list[MeasuredSize]] = defaultdict(list)
     for its in system:
         operations[its.case.operation].append(its)
@@ -278,22 +303,30 @@ def judge(system: list[MeasuredSize], split: Split, judged: Judged) -> None:
         tallies = [judged["all"], judged["collectives"]][: 1 + (operation in COLLECTIVES)]
         for kept in split({_measured(its.case) for its in measured}):
             places = {place for place, _ in kept}
-            learned = [  # of other operations the same layouts
-                point
-                for point in points
-                if _measured(point.case) in kept
-                or (point.case.operation != operation and _place(point.case) in places)
+            known = [  # of other operations the same layouts
+                its
+                for its in system
+                if _measured(its.case) in kept
+                or (its.case.operation != operation and its.place in places)
             ]
-            if (key := tuple(map(id, learned))) not in tables:
-                known = [settled(point) for point in learned]
-                tables[key] = compile_rules(learned, cores), compile_rules(known, cores)
-            of_kept = tables[key]
-            own = [point for point in learned if point.case.operation == operation]
-            regime = unmeasured.regimes(learned, cores)
+            if (key := tuple(map(id, known))) not in learned:
+                points = decide([cell for its in known for cell in its.cells()])
+                learned[key] = (
+                    points,
+                    [
+                        compile_rules(points, cores),
+                        compile_rules(map(settled, points), cores),
+                        compile_rules(points, cores, usual),
+                    ],
+                )
+            points, tables = learned[key]
+            own = [point for point in points if point.case.operation == operation]
+            regime = unmeasured.regimes(points, cores)
             for tally in tallies:
-                tally.rules.append(sum(rule.operation == operation for rule in of_kept[0]))
-            for its in (each for each in measured if _measured(each.case) not in kept):
-                _judge_one(its, own, of_kept, regime, tallies)
+                tally.rules.append(sum(rule.operation == operation for rule in tables[0]))
+            left_out = [its for its in measured if _measured(its.case) not in kept]
+            for its in left_out or measured:
+                _judge_one(its, own, tables, regime, tallies)
 
 
 def _judge_one(
@@ -307,7 +340,7 @@ def _judge_one(
     default = DEFAULT_METHODS[its.case.operation]
     place, size = place_of(its.case, its.mmax, its.mavg), its.case.bytes
     chosen = {"default": default}
-    for name, rules in zip(("table", "settled"), tables, strict=True):
+    for name, rules in zip(("table", "settled", "of others"), tables, strict=True):
         rule = match.first(rules, place, size)
         chosen[name] = rule.method if rule else default
     near = {_place(point.case): point for point in learned if point.case.bytes == size}
@@ -319,6 +352,7 @@ def _judge_one(
     slices = [slice(None)] * 2 if exact else [slice(0, None, 2), slice(1, None, 2)]
     logs, halves = its.logs(slice(None)), [its.logs(half) for half in slices]
     for tally in tallies:
+        tally.layouts.append((its.system, its.place))
         for chooser, method in (chosen | beside).items():
             tally.add(chooser, method, logs)
         for mine, other in (halves, halves[::-1]):
@@ -335,6 +369,29 @@ def _place(case: Case) -> NodesPpn:
 
 def _measured(case: Case) -> MeasuredPlace:
     return _place(case), case.pattern
+
+
+def usual_of(systems: Iterable[list[MeasuredSize]]) -> Variances:
+    """Return the usual variances that are likeliest by the neighbouring layouts of systems.
+
+    By multiplicative updates. One pair for each keeps what no system shows.
+    """
+    differences, variances = [*np.eye(len(USUAL))], [*USUAL]
+    for system in systems:
+        points = decide([cell for its in system for cell in its.cells()])
+        spread = unmeasured.Spread(unmeasured.regimes(points, _cores(system)))
+        for a, b, variance in unmeasured.compared(points):
+            differences.append(np.array(spread.differences(a, b)))
+            variances.append(variance)
+    shares, found, usual = np.array(differences), np.array(variances), np.array(USUAL)
+    for _ in range(200):
+        expected = shares @ usual
+        usual *= shares.T @ (found / expected**2) / (shares.T @ (1 / expected))
+    return Variances(*usual.tolist())
+
+
+def _cores(system: list[MeasuredSize]) -> int:
+    return CORES.get(system[0].system.split()[0], 16)
 
 
 def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure]:
@@ -356,7 +413,7 @@ def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure
 
 def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
     """Yield the risk of each gain that the guard lets pass elsewhere, and whether it was slower."""
-    cores = CORES.get(system[0].system.split()[0], 16)
+    cores = _cores(system)
     points = decide([cell for its in system for cell in its.cells()])
     regime = unmeasured.regimes(points, cores)
     spread = unmeasured.spread_of(points, regime)
@@ -387,20 +444,29 @@ def main() -> int:
         by_system[its.system].append(its)
     of_local: dict[str, Split] = {"2, 8": only(2, 8), "2, 3, 6, 8": only(2, 3, 6, 8)}
     left_out: dict[str, Split] = {"one left out": each_left_out}
-    pattern_left_out: dict[str, Split] = {"a pattern left out": patterns_left_out}
+    pattern_left_out: dict[str, Split] = {
+        "a pattern left out": patterns_left_out,
+        "nothing left out": nothing_left_out,
+    }
     splits_of = {
         "local": of_local if options.least else of_local | left_out | pattern_left_out,
         "virtual-nodes": left_out | pattern_left_out,
         "simulated": left_out | {OF_FIVE: each_left_out},
     }
+    of_kinds = {
+        kind: [its for name, its in by_system.items() if name.startswith(kind)]
+        for kind in options.systems
+    }
     figures: list[Figure] = []
-    for kind in options.systems:
-        systems = [its for name, its in by_system.items() if name.startswith(kind)]
+    for kind, systems in of_kinds.items():
+        usual = usual_of(chain(*(its for other, its in of_kinds.items() if other != kind)))
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in usual._asdict().items())
+        print(f"{kind}: usual variances of the others: {shown}")
         for name, split in splits_of[kind].items():
             judged = {what: RegretTally.empty() for what in ("all", "collectives")}
             for system in systems:
                 few = [its for its in system if its.place in FIVE]
-                judge(few if name == OF_FIVE else system, split, judged)
+                judge(few if name == OF_FIVE else system, split, usual, judged)
             for what, tally in judged.items():
                 if tally.regrets:
                     figures += tally.figures(f"{kind}, {name}, {what}", judged=what == "all")
