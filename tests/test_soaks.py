@@ -10,13 +10,15 @@ import pytest
 
 from tests import synthetic
 from tests.test_cli import fail, succeed
+from tests.test_rules import point
 from tuner.campaign.order import SoakLaunch
 from tuner.campaign.plans import Racing
 from tuner.campaign.soaking import SoakSite, affordable, jobs_of
+from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak
-from tuner.selection.soaks import Lack, waiting
+from tuner.selection.soaks import Lack, waiting, withhold
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -184,6 +186,16 @@ def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> 
     rules = [row for row in succeed("show").splitlines() if " up to 1.41 KiB " in row]
     waiting = {row.split("  ")[1].strip(): "unsoaked" in row for row in rules}
     assert waiting == {"1 x 2": False, "1 x 3 (o) (i)": True, "1 x 4 (o)": True}
+
+
+def test_filled_sizes_wait_for_no_soak_of_their_own_beside_others() -> None:
+    shown = point("nap", 64)
+    filled = point("nap", 8)._replace(status=OPEN, filled=True)
+    its = shown.case.layout
+    soak = Soaked("exchange", "nap", 10_000, "", [SoakedAt(its.nodes, its.ppn, 64, 10_000)])
+    assert withhold([filled, shown], [soak], 10_000) == [filled, shown]
+    (alone,) = withhold([filled], [soak], 10_000)
+    assert (alone.method, alone.status) == ("direct", UNSOAKED)
 
 
 def test_soaks_can_be_required(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,8 @@ def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) ->
     """Keep the default where a winning method failed, or passed fewer executions than required.
 
     Of the sizes at which it won on a layout, it has to pass all executions at the smallest, and a
-    tenth at the largest. No other method moves up: the winner was chosen among all.
+    tenth at the largest; filled ones count only where there are no others. No other method moves
+    up: the winner was chosen among all.
     """
     points = list(points)
     withheld = {point for won, _ in _lacking(points, soaks, required) for point in won}
@@ -122,7 +123,8 @@ def _lacking(
         its = known.get((operation, method), Soaked(operation, method, 0, ""))
         # Soaks send equal messages, of which larger ones do not go by memory.
         limit = SHARED_BYTES if operation == "exchange" and by_memory(method) else math.inf
-        least, most = (int(min(end.case.bytes, limit)) for end in (won[0], won[-1]))
+        shown = [point for point in won if not point.filled] or won
+        least, most = (int(min(end.case.bytes, limit)) for end in (shown[0], shown[-1]))
         counts: dict[int, int] = defaultdict(int)
         for at in its.places:
             if (at.nodes, at.ppn) == (nodes, ppn):

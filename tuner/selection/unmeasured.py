@@ -364,7 +364,10 @@ def estimated(
     own = [place for place in near if regime(*place) == regime(*here)]
     beside = _beside(here, own) if own else set()
     waiting = {
-        point.challenger for place in own for point in near[place] if point.status == UNSOAKED
+        point.challenger
+        for place in own
+        for point in near[place]
+        if point.status == UNSOAKED and not point.filled
     }
     unfit = {DEFAULT_METHODS[points[0].case.operation], *waiting}
     chosen = {point.method for its in near.values() for point in its} - unfit
