@@ -1,6 +1,8 @@
 """Commands that are ended at random: nothing is left running, and what was measured is kept.
 
-Run from the checkout: python -m tests.kills [--kills 100] [--seed 1] run|advise|serve
+Another process writes to the same store all the time. Most ends are by SIGKILL, others by SIGTERM
+or SIGINT. Run from the checkout:
+python -m tests.kills [--kills 100] [--seed 1] run|soak|advise|serve
 """
 
 from __future__ import annotations
@@ -15,20 +17,29 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from tests import synthetic
 from tests.faults import dump
 from tests.kernels.conftest import build_kernels
-from tuner.campaign.order import PLANS
+from tests.test_soaking import measured
+from tuner.campaign.order import PLANS, SOAKINGS
 from tuner.machine.mpi import find_mpis
 from tuner.rawfile import keeping
 from tuner.rawfile.ingest import ingest
+from tuner.store.database import StoreError
+from tuner.store.store import Store
 
-SIGNALS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
+SIGNALS = {signal.SIGKILL: 4, signal.SIGTERM: 1, signal.SIGINT: 1}
+"""How often each is sent, relative to the others."""
+
+FORK = get_context("fork")
 GRACE_S = 60.0
 """What the processes of a command have to end after it, on a busy machine too."""
 
@@ -96,17 +107,43 @@ def check_kept(results: Path, before: dict[Path, bytes]) -> dict[Path, bytes]:
 
 
 def lost(results: Path) -> list[Path]:
-    """Return the finished launches of races that are where they ran, and not among the results."""
+    """Return the finished launches that are where they ran, and not among the results."""
     kept = {content.splitlines()[0] for content in launches(results).values()}
     found = []
-    for name in PLANS.campaigns():
-        stage = Path(PLANS.load(PLANS.path_of(name)).stage)
-        found += [
-            path
-            for path in keeping.complete_of_campaign(stage, name)
-            if path.read_bytes().splitlines()[0] not in kept
-        ]
+    for orders in PLANS, SOAKINGS:
+        for name in orders.campaigns():
+            stage = orders.load(orders.path_of(name)).stage
+            paths = keeping.complete_of_campaign(Path(stage), name) if stage else []
+            found += [path for path in paths if path.read_bytes().splitlines()[0] not in kept]
     return found
+
+
+@contextmanager
+def second_writer(results: Path, place: Path) -> Iterator[None]:
+    """Let another process add launches to the store all the time; each is then there once."""
+    ends, written = FORK.Event(), FORK.Value("i", 0)
+    process = FORK.Process(target=_write, args=(results / "switchpoint.db", place, ends, written))
+    process.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        process.join()
+    assert process.exitcode == 0, "the second writer failed"
+    with Store.open(results / "switchpoint.db", readonly=True) as store:
+        campaigns = [its.campaign for its in store.launches().values()]
+    kept = [name for name in campaigns if name.startswith(f"{place.name}-")]
+    assert len({*kept}) == len(kept) == written.value
+
+
+def _write(database: Path, place: Path, ends: Event, written: Synchronized[int]) -> None:
+    while not ends.wait(0.2):
+        name = f"{place.name}-{written.value}"
+        its = synthetic.Campaign("elsewhere:cpu", "mpich", name, launches=1, sizes=(8,), samples=20)
+        files = synthetic.write(place, its)
+        with suppress(StoreError):  # locked, as it says: once more
+            assert not ingest(database, files).problems
+            written.value += 1
 
 
 def words_of_run(results: Path) -> list[str]:
@@ -117,6 +154,15 @@ def words_of_run(results: Path) -> list[str]:
     selection = ["--tag=smoke", "--name=exchange|discovery|allreduce", "--setvar=sizes=8,1K"]
     options = ["--minutes", "0.6", "--environment", find_mpis()[0].name]
     return ["run", *options, "--", *selection, f"--prefix={results}/reframe"]
+
+
+def words_of_soak(results: Path) -> list[str]:
+    """Return the words that soak what won a race, ever more often."""
+    if not (results / "switchpoint.db").exists():
+        (scratch := results.parent / "scratch").mkdir()
+        measured(results, scratch)
+    soaks = len([*results.glob("*/*Z/soak-*.jsonl")])
+    return ["soak", "--system", "local-cpu", "--require-soak", str(200_000 * (soaks + 1))]
 
 
 def words_of_advise(results: Path) -> list[str]:
@@ -135,6 +181,7 @@ def words_of_serve(results: Path) -> list[str]:
 
 COMMANDS = {
     "run": (words_of_run, 60.0, True),
+    "soak": (words_of_soak, 15.0, True),
     "advise": (words_of_advise, 60.0, False),
     "serve": (words_of_serve, 6.0, False),
 }
@@ -147,7 +194,7 @@ def is_past(due_s: float) -> bool:
 
 
 def main() -> None:
-    """End a command very often; print how often, and how many launches were kept."""
+    """Kill a command very often; print how often, and how many launches were kept."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=100, help="how often (default: 100)")
     parser.add_argument("--seed", type=int, default=1)
@@ -157,21 +204,28 @@ def main() -> None:
     words_of, most_s, is_resumed = COMMANDS[options.command]
     made: dict[Path, bytes] = {}
     ends: Counter[str] = Counter()
+    del os.environ["SWITCHPOINT_REQUIRE_SOAK"]  # by which tests choose without soaks
     with tempfile.TemporaryDirectory() as place:
-        for kill in range(options.kills):
-            results = Path(place) / ("results" if is_resumed else f"results-{kill}")
+        while ends["SIGKILL"] < options.kills:
+            turn = ends.total()
+            results = Path(place) / ("results" if is_resumed else f"results-{turn}")
             os.environ["SWITCHPOINT_RESULTS"] = str(results)
-            number, at_s = chance.choice(SIGNALS), chance.uniform(START_S, most_s)
-            due_s = time.monotonic() + at_s
+            (number,) = chance.choices([*SIGNALS], [*SIGNALS.values()])
             command = [sys.executable, "-m", "tuner.cli", *words_of(results)]
-            code, said = end(command, results, number, partial(is_past, due_s))
+            due_s = time.monotonic() + chance.uniform(START_S, most_s)
+            with second_writer(results, Path(place) / f"writer-{turn}"):
+                code, said = end(command, results, number, partial(is_past, due_s))
             assert code in (0, 1, -number, 128 + number), (code, said)
             assert "Traceback" not in said or LOADING in said, said
-            ends[number.name if is_past(due_s) else "by itself"] += 1
+            ends[number.name if is_past(due_s) else f"by itself, {code}"] += 1
             kept = check_kept(results, made if is_resumed else {})
             made = made | kept
             if not is_resumed:
                 assert lost(results) == []
+        if is_resumed:
+            subprocess.run([sys.executable, "-m", "tuner.cli", *words_of(results)], check=True)
+            assert lost(results) == []
+            made = check_kept(results, made)
     print(json.dumps({"command": options.command, "ends": ends, "launches": len(made)}))
 
 
