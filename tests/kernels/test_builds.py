@@ -13,9 +13,11 @@ from tests import abi
 from tests.conftest import Require, by_day
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 
-from .conftest import Kernels, build_kernels
+from .conftest import MPIS, Kernels, build_kernels
 from .test_library import BY_NODE, TESTS, VALGRIND, run
 
+# Hooks of UCX that crash under the thread sanitizer are off.
+THREADED = {"UCX_MEM_EVENTS": "no", "UCX_MEM_MMAP_HOOK_MODE": "none", "SWP_TEST_TIMEOUT": "240"}
 SQUARE = CHECKOUT / "tests" / "data" / "matrix" / "good" / "general-real.mtx"
 TABLES = str(TESTS / "tables" / "broken")
 STRICT = ("-DSWITCHPOINT_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
@@ -104,8 +106,20 @@ def test_sanitizers_find_nothing(sanitized: Kernels, require, program, arguments
 def test_threads_that_are_ranks_do_not_race_on_boards(any_kernels: Kernels) -> None:
     options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
     threaded = Kernels(any_kernels.mpi, build_kernels(any_kernels.mpi, "threaded", *options))
-    env = {"UCX_MEM_EVENTS": "no", "UCX_MEM_MMAP_HOOK_MODE": "none"}  # which crash under it
-    assert run(threaded, "swp_boards", 1, env=env) == 39
+    assert run(threaded, "swp_boards", 1, env=THREADED) == 39
+
+
+# Not the threads of Open MPI: it orders them where the sanitizer does not see it.
+BY_THREADS = [*product(MPIS, ["swp_oracle", "swp_collectives"]), ("mpich", "swp_threads")]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kernels", "program"), BY_THREADS, indirect=["kernels"])
+@pytest.mark.parametrize("procs", [1, 2])
+def test_the_thread_sanitizer_finds_nothing(kernels: Kernels, program: str, procs: int) -> None:
+    options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
+    threaded = Kernels(kernels.mpi, build_kernels(kernels.mpi, "threaded", *options))
+    run(threaded, program, procs, env=THREADED)
 
 
 @pytest.mark.check
