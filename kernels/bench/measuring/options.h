@@ -38,6 +38,7 @@ struct options {
   int max_samples;
   int64_t executions; /* of soak */
   double limit_s;     /* of run and soak: the longest time of a rank for a step */
+  bool prompt;        /* of soak: no rank is made late */
   bool proved;      /* of run: the library's algorithms, by an earlier launch on this layout at these sizes */
   bool staggered;   /* of run: ranks arrive later by up to arrival_s */
   double arrival_s; /* 0: the time of an execution */

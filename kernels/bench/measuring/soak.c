@@ -178,7 +178,8 @@ static enum failure execute_until(struct workload *workload, swp_plan *plan, int
   enum failure failure = NONE;
   for (; now.executions < until; now.executions++) {
     do_next("execution");
-    skew(workload->team, workload->payload.seed, now.executions);
+    if (!now.session->options->prompt)
+      skew(workload->team, workload->payload.seed, now.executions);
     workload->payload.repetition++;
     workload->operation->prepare(workload);
     if (workload->operation->execute(workload, plan)) {
