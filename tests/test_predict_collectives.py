@@ -8,6 +8,7 @@ from tests.round_machine import ALPHA, COPYING, GAP, OVERHEAD, PER_BYTE, REDUCIN
 from tuner.models import collectives, predict
 from tuner.models.algorithms import Group
 from tuner.models.costs import costs
+from tuner.models.parameter import ModelError
 
 M = 64.0
 SEND = ALPHA + M * PER_BYTE
@@ -188,6 +189,23 @@ def test_ranks_of_a_node_share_the_steps_of_a_bruck_of_two_levels() -> None:
     )
     found = predict.of_collective(model, "allgather", 14, 2).times(int(M))["bruck:levels=2"]
     assert found == pytest.approx(across + on_node + 14 * M * COPYING)
+
+
+@pytest.mark.parametrize(
+    ("operation", "spec", "procs", "ppn"),
+    [
+        ("allgather", "bruck:levels=2", 4, 1),  # a radix of one would never reach all nodes
+        ("allgather", "bruck:levels=2", 7, 2),
+        ("bcast", "twolevel:leaders=4", 4, 2),
+        ("bcast", "twolevel:leaders=2", 7, 2),
+    ],
+)
+def test_methods_for_even_nodes_have_no_formula_elsewhere(
+    operation: str, spec: str, procs: int, ppn: int
+) -> None:
+    model = machine(on_node=pair(), off_node=pair(10))
+    with pytest.raises(ModelError, match=spec):
+        predict.of_collective(model, operation, procs, ppn, [spec]).times(int(M))
 
 
 def test_a_dimension_within_nodes_costs_what_messages_cost_there() -> None:

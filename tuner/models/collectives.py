@@ -212,6 +212,8 @@ def _by_levels(group: Group, m: float) -> float:
     Bienz, Gautam, Kharel, EuroMPI'22: the rank with the first local number has most to send.
     """
     ppn, nodes = group.ppn, group.procs // group.ppn
+    if ppn == 1 or group.procs % ppn != 0:
+        raise ModelError("bruck:levels=2 needs as many ranks on each node, and several")
     node = group.part(ppn, ppn)
     total = _vendor("allgather", node, m) + group.procs * m * group.copy_s_per_byte
     known = 1
@@ -228,6 +230,8 @@ def _by_leaders(operation: str, leaders: int, group: Group, m: float) -> float:
 
     What they hand to all ranks of the node counts as an allgather of all of these.
     """
+    if group.procs % group.ppn != 0 or group.ppn % leaders != 0:
+        raise ModelError(f"twolevel:leaders={leaders} must divide the ranks of each node")
     size, p = group.ppn // leaders, group.procs
     node, own = group.part(group.ppn, group.ppn), group.part(size, size)
     others = group.part(leaders, group.ppn)

@@ -107,7 +107,7 @@ done:
 double swp_levels_s(const struct group *group, double m) {
   const int ppn = group->ppn, nodes = group->procs / ppn;
   const struct group node = swp_group_part(group, ppn, ppn);
-  if (group->procs % ppn != 0)
+  if (ppn == 1 || group->procs % ppn != 0)
     return -1;
   double seconds = swp_textbook_least_s(SWP_ALLGATHER, &node, m) + group->procs * m * group->copy_s_per_byte;
   for (int64_t have = 1; have < nodes; have *= ppn) {
