@@ -110,12 +110,16 @@ def test_threads_that_are_ranks_do_not_race_on_boards(any_kernels: Kernels) -> N
 
 
 # Not the threads of Open MPI: it orders them where the sanitizer does not see it.
-BY_THREADS = [*product(MPIS, ["swp_oracle", "swp_collectives"]), ("mpich", "swp_threads")]
+BY_THREADS = [
+    *product(MPIS, ["swp_oracle", "swp_collectives"], [1, 2]),
+    *product(["mpich"], ["swp_threads"], [1, 2]),
+]
+LEAST = pytest.param("mpich", "swp_threads", 2, marks=pytest.mark.check)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("kernels", "program"), BY_THREADS, indirect=["kernels"])
-@pytest.mark.parametrize("procs", [1, 2])
+@pytest.mark.parametrize(
+    ("kernels", "program", "procs"), by_day([LEAST], BY_THREADS), indirect=["kernels"]
+)
 def test_the_thread_sanitizer_finds_nothing(kernels: Kernels, program: str, procs: int) -> None:
     options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
     threaded = Kernels(kernels.mpi, build_kernels(kernels.mpi, "threaded", *options))
