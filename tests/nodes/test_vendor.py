@@ -87,8 +87,9 @@ MPICH_CHOSEN |= {"allreduce": "recursive_doubling", "allgather": "brucks", "allg
 MPICH_CHOSEN |= {"reduce_scatter_block": "recursive_doubling"}  # of others there is but one
 MPICH_CHOSEN |= {"barrier": "nb"}  # that versions 4 and 5 have, and that is not composed
 COMPOSED = ("bcast", "reduce", "allreduce", "barrier")  # of others, on several nodes
-# Presets below and from the bytes at which the rules change. Those of gather, scatter and alltoallv
-# let the cards of two nodes send the same, and a barrier sends too little.
+# Presets below and from the bytes at which the rules change, or the other way round where the
+# second is the library's own, which depends on the processor. Those of gather, scatter and
+# alltoallv let the cards of two nodes send the same, and a barrier sends too little.
 INTEL_CHOSEN = {"bcast": ("1", "3"), "reduce": ("1", "5"), "alltoall": ("2", "1")}
 INTEL_CHOSEN |= {"allreduce": ("1", "4"), "allgather": ("2", "3"), "allgatherv": ("2", "3")}
 INTEL_CHOSEN |= {"reduce_scatter_block": ("1", "3")}
@@ -204,32 +205,34 @@ def test_parts_of_what_mpich_composes_are_its_own(
 def test_exported_settings_make_intel_mpi_run_the_presets(
     mpi: Mpi, cards: Callable[..., Cards], tmp_path: Path, ppn: int | tuple[int, ...]
 ) -> None:
-    file = tmp_path / "settings.sh"
-    rules = []
-    for operation, (first, second) in INTEL_CHOSEN.items():
-        rules.append(rule(operation, f"vendor:environment={first}", None, FROM - 1, PROCS))
-        rules.append(rule(operation, f"vendor:environment={second}", FROM, None, PROCS))
-    file.write_text(export(table(INTEL.format(intel_version(mpi.mpiexec)), rules), "intelmpi"))
-    command = ["sh", "-c", f"SWITCHPOINT_PROCS={PROCS}; . {file}; env -0"]
-    settings = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    chosen = dict(each.split("=", 1) for each in settings.rstrip("\0").split("\0"))
-    default, tuned, first, second = (
+    default, *forced = (
         cards(ppn, INTEL_CHOSEN, environment)
         for environment in (
             {},
-            {name: value for name, value in chosen.items() if name.startswith("I_MPI_ADJUST_")},
             *(
                 {f"I_MPI_ADJUST_{each.upper()}": two[which] for each, two in INTEL_CHOSEN.items()}
                 for which in (0, 1)
             ),
         )
     )
-    for operation, size in default:
-        key = operation, size
-        assert tuned[key] == about((first if size < FROM else second)[key]), key
-        if size >= FROM:
-            assert second[key] != about(default[key]), key
-            assert second[key] != about(first[key]), key
+    rules, wanted = [], dict(default)
+    for operation, two in INTEL_CHOSEN.items():
+        keys = [key for key in default if key[0] == operation]
+        large = [key for key in keys if key[1] >= FROM]
+        other = next(n for n in (1, 0) if all(forced[n][k] != about(default[k]) for k in large))
+        assert all(forced[0][key] != about(forced[1][key]) for key in large), operation
+        rules.append(rule(operation, f"vendor:environment={two[1 - other]}", None, FROM - 1, PROCS))
+        rules.append(rule(operation, f"vendor:environment={two[other]}", FROM, None, PROCS))
+        wanted |= {key: forced[other if key in large else 1 - other][key] for key in keys}
+    file = tmp_path / "settings.sh"
+    file.write_text(export(table(INTEL.format(intel_version(mpi.mpiexec)), rules), "intelmpi"))
+    command = ["sh", "-c", f"SWITCHPOINT_PROCS={PROCS}; . {file}; env -0"]
+    settings = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    chosen = dict(each.split("=", 1) for each in settings.rstrip("\0").split("\0"))
+    chosen = {name: value for name, value in chosen.items() if name.startswith("I_MPI_ADJUST_")}
+    tuned = cards(ppn, INTEL_CHOSEN, chosen)
+    for key, sent in wanted.items():
+        assert tuned[key] == about(sent), key
 
 
 STARTED = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # version 4 has names only with it
