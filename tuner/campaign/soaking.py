@@ -186,20 +186,18 @@ def jobs_of(
 
 
 def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]:
-    """Yield a launch for each operation, and for each method that needs its own.
-
-    The methods of a size have the executions that one of them lacks at most.
-    """
-    together: dict[tuple[str, str], dict[int, list[Lack]]] = defaultdict(lambda: defaultdict(list))
+    """Yield a launch for each operation, and for each method that needs its own."""
+    together: dict[tuple[str, str], dict[tuple[int, int], list[Lack]]]
+    together = defaultdict(lambda: defaultdict(list))
     for lack in lacks:
         apart = lack.method if lack.method.startswith(APART) else ""
-        together[lack.operation, apart][lack.size_bytes].append(lack)
-    for (operation, _), by_size in together.items():
-        races, soaks_s = [], 0.0
-        for size, its in sorted(by_size.items()):
-            executions = max(lack.executions for lack in its)
-            races.append(Racing([size], [lack.method for lack in its], executions))
-            soaks_s += sum(expected(lack._replace(executions=executions)) for lack in its)
+        together[lack.operation, apart][lack.size_bytes, lack.executions].append(lack)
+    for (operation, _), alike in together.items():
+        races = [
+            Racing([size], [lack.method for lack in its], executions)
+            for (size, executions), its in sorted(alike.items())
+        ]
+        soaks_s = sum(expected(lack) for its in alike.values() for lack in its)
         yield SoakLaunch(round(LEAST_SOAK_S + ROOM * soaks_s, 2), races, operation)
 
 
