@@ -1,8 +1,9 @@
 /*
  * Which collectives of the MPI library the methods that are made of them call, on how many ranks and of how
  * many bytes, phase by phase, and where asked for which messages they send; and the layouts that are
- * proposed. Linked with --wrap for each of the functions.
+ * proposed.
  */
+#include "phases.h"
 #include "testing.h"
 
 #include <limits.h>
@@ -10,98 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PHASES = 16, MOST_LEVELS = 4, BYTES = 24 };
-
-/* A call of a collective on so many ranks; bytes as of a rule: of the vector, else of a rank's block; of
-   an allgatherv and gatherv, of all blocks. */
-struct phase {
-  char function[24];
-  int ranks;
-  int64_t bytes;
-};
-
-static struct phases {
-  int count;
-  struct phase list[MOST_PHASES];
-} made;
-
-static void note(const char *function, MPI_Comm comm, int64_t count, MPI_Datatype type) {
-  struct phase *phase = &made.list[made.count < MOST_PHASES - 1 ? made.count++ : made.count];
-  int size;
-  MPI_Comm_size(comm, &phase->ranks);
-  MPI_Type_size(type, &size);
-  snprintf(phase->function, sizeof phase->function, "%s", function);
-  phase->bytes = count * size;
-}
-
-static int is_root(int root, MPI_Comm comm) {
-  int here;
-  MPI_Comm_rank(comm, &here);
-  return here == root;
-}
-
-static int64_t sum_of(const int *counts, MPI_Comm comm) {
-  int64_t sum = 0;
-  int size;
-  MPI_Comm_size(comm, &size);
-  for (int i = 0; i < size; i++)
-    sum += counts[i];
-  return sum;
-}
-
-static bool with_messages;
-
-/* A phase, too: of the two ranks. */
-int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int destination, int tag, MPI_Comm comm,
-              MPI_Request *request) {
-  if (with_messages) {
-    note("Isend", comm, count, MPI_BYTE);
-    made.list[made.count - 1].ranks = 2;
-  }
-  return PMPI_Isend(buffer, count, type, destination, tag, comm, request);
-}
-
-#define WRAP(name, parameters, arguments, comm, count, type)                                                 \
-  int __real_PMPI_##name parameters;                                                                         \
-  int __wrap_PMPI_##name parameters;                                                                         \
-  int __wrap_PMPI_##name parameters {                                                                        \
-    note(#name, comm, count, type);                                                                          \
-    return __real_PMPI_##name arguments;                                                                     \
-  }
-
-WRAP(Bcast, (void *b, int n, MPI_Datatype t, int r, MPI_Comm c), (b, n, t, r, c), c, n, t)
-WRAP(Reduce, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, int r, MPI_Comm c),
-     (s, d, n, t, o, r, c), c, n, t)
-WRAP(Allreduce, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (s, d, n, t, o, c), c,
-     n, t)
-WRAP(Reduce_scatter_block, (const void *s, void *d, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
-     (s, d, n, t, o, c), c, n, t)
-WRAP(Gather, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r, MPI_Comm c),
-     (s, n, t, d, m, u, r, c), c, is_root(r, c) ? m : n, is_root(r, c) ? u : t)
-WRAP(Scatter, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r, MPI_Comm c),
-     (s, n, t, d, m, u, r, c), c, is_root(r, c) ? n : m, is_root(r, c) ? t : u)
-WRAP(Allgather, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c),
-     (s, n, t, d, m, u, c), c, m, u)
-WRAP(Alltoall, (const void *s, int n, MPI_Datatype t, void *d, int m, MPI_Datatype u, MPI_Comm c),
-     (s, n, t, d, m, u, c), c, m, u)
-WRAP(Allgatherv,
-     (const void *s, int n, MPI_Datatype t, void *d, const int *m, const int *p, MPI_Datatype u, MPI_Comm c),
-     (s, n, t, d, m, p, u, c), c, sum_of(m, c), u)
-WRAP(Gatherv,
-     (const void *s, int n, MPI_Datatype t, void *d, const int *m, const int *p, MPI_Datatype u, int r,
-      MPI_Comm c),
-     (s, n, t, d, m, p, u, r, c), c, is_root(r, c) ? sum_of(m, c) : n, is_root(r, c) ? u : t)
-
-WRAP(Scatterv,
-     (const void *s, const int *n, const int *p, MPI_Datatype t, void *d, int m, MPI_Datatype u, int r,
-      MPI_Comm c),
-     (s, n, p, t, d, m, u, r, c), c, is_root(r, c) ? sum_of(n, c) : m, is_root(r, c) ? t : u)
-WRAP(Reduce_scatter, (const void *s, void *d, const int *n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
-     (s, d, n, t, o, c), c, sum_of(n, c), t)
-WRAP(Alltoallv,
-     (const void *s, const int *n, const int *p, MPI_Datatype t, void *d, const int *m, const int *q,
-      MPI_Datatype u, MPI_Comm c),
-     (s, n, p, t, d, m, q, u, c), c, sum_of(m, c), u)
+enum { MOST_LEVELS = 4, BYTES = 24 };
 
 /* ---- Executing ---- */
 
@@ -155,29 +65,8 @@ static swp_plan *open_plan(enum swp_operation operation, const char *method, con
 static void execute(swp_plan *plan, enum swp_operation operation, int root) {
   struct swp_collective problem = problem_of(operation, root);
   EXPECT_ERROR(swp_collective_set(plan, &problem), SWP_SUCCESS);
-  made.count = 0;
+  phases_made.count = 0;
   EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
-}
-
-/* Of no ranks: not by a call of MPI. */
-static void expect(struct phases *expected, const char *function, int ranks, int64_t bytes) {
-  if (ranks == 0)
-    return;
-  struct phase *phase = &expected->list[expected->count++];
-  snprintf(phase->function, sizeof phase->function, "%s", function);
-  phase->ranks = ranks;
-  phase->bytes = bytes;
-}
-
-static void compare(const struct phases *expected) {
-  EXPECT_EQUAL(made.count, expected->count);
-  for (int i = 0; i < made.count && i < expected->count; i++) {
-    const struct phase *here = &made.list[i], *there = &expected->list[i];
-    EXPECT(strcmp(here->function, there->function) == 0 && here->ranks == there->ranks &&
-               here->bytes == there->bytes,
-           "phase %d: %s of %d ranks and %lld bytes, expected %s of %d and %lld", i, here->function,
-           here->ranks, (long long)here->bytes, there->function, there->ranks, (long long)there->bytes);
-  }
 }
 
 /* ---- Grids ---- */
@@ -220,7 +109,7 @@ static struct phases expected_phases(enum swp_operation operation, int nsizes, c
     else if (operation != SWP_BCAST && operation != SWP_REDUCE && operation != SWP_ALLREDUCE)
       bytes = (int64_t)stride * BYTES;
     if (!has_root(operation) || rank % stride == root % stride) /* the lower coordinates are the root's */
-      expect(&result, functions[operation], sizes[d], bytes);
+      phases_expect(&result, functions[operation], sizes[d], bytes);
   }
   return result;
 }
@@ -264,7 +153,7 @@ static void check_grid(const char *method) {
       test_case("%s %s, root %d", swp_operation_name(operation), method, root);
       execute(plan, operation, root);
       struct phases expected = expected_phases(operation, nsizes, sizes, root);
-      compare(&expected);
+      phases_compare(&expected);
     }
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   }
@@ -355,44 +244,45 @@ static struct phases expected_by_node(enum swp_operation operation, const struct
   switch (operation) {
   case SWP_BCAST:
     if (node_first)
-      expect(&result, "Bcast", on_node, BYTES);
+      phases_expect(&result, "Bcast", on_node, BYTES);
     if (leads)
-      expect(&result, "Bcast", nodes, BYTES);
+      phases_expect(&result, "Bcast", nodes, BYTES);
     if (!node_first)
-      expect(&result, "Bcast", on_node, BYTES);
+      phases_expect(&result, "Bcast", on_node, BYTES);
     break;
   case SWP_GATHER:
-    expect(&result, "Gather", on_node, BYTES);
+    phases_expect(&result, "Gather", on_node, BYTES);
     if (leads)
-      expect(&result, "Gather", nodes, (int64_t)ppn * BYTES);
+      phases_expect(&result, "Gather", nodes, (int64_t)ppn * BYTES);
     break;
   case SWP_SCATTER:
     if (leads)
-      expect(&result, "Scatter", nodes, (int64_t)ppn * BYTES);
-    expect(&result, "Scatter", on_node, BYTES);
+      phases_expect(&result, "Scatter", nodes, (int64_t)ppn * BYTES);
+    phases_expect(&result, "Scatter", on_node, BYTES);
     break;
   case SWP_REDUCE:
-    expect(&result, "Reduce", on_node, BYTES);
+    phases_expect(&result, "Reduce", on_node, BYTES);
     if (leads)
-      expect(&result, "Reduce", nodes, BYTES);
+      phases_expect(&result, "Reduce", nodes, BYTES);
     break;
   case SWP_ALLREDUCE:
-    expect(&result, "Reduce", on_node, BYTES);
+    phases_expect(&result, "Reduce", on_node, BYTES);
     if (leads_any)
-      expect(&result, "Allreduce", nodes, BYTES);
-    expect(&result, "Bcast", on_node, BYTES);
+      phases_expect(&result, "Allreduce", nodes, BYTES);
+    phases_expect(&result, "Bcast", on_node, BYTES);
     break;
   case SWP_ALLGATHER:
-    expect(&result, "Gather", on_node, BYTES);
+    phases_expect(&result, "Gather", on_node, BYTES);
     if (leads_any)
-      expect(&result, "Allgather", nodes, (int64_t)ppn * BYTES);
-    expect(&result, "Bcast", on_node, (int64_t)nodes * ppn * BYTES);
+      phases_expect(&result, "Allgather", nodes, (int64_t)ppn * BYTES);
+    phases_expect(&result, "Bcast", on_node, (int64_t)nodes * ppn * BYTES);
     break;
   default: /* allgatherv */
-    expect(&result, "Gatherv", on_node, leads_any ? ours : (int64_t)(rank + 1) * (int64_t)sizeof(double));
+    phases_expect(&result, "Gatherv", on_node,
+                  leads_any ? ours : (int64_t)(rank + 1) * (int64_t)sizeof(double));
     if (leads_any)
-      expect(&result, "Allgatherv", nodes, all);
-    expect(&result, "Bcast", on_node, all);
+      phases_expect(&result, "Allgatherv", nodes, all);
+    phases_expect(&result, "Bcast", on_node, all);
   }
   return result;
 }
@@ -413,7 +303,7 @@ static void check_nodes(const char *method, int ppn, int placement) {
                 placement);
       execute(plan, operation, root);
       struct phases expected = expected_by_node(operation, &hints, root, by_memory);
-      compare(&expected);
+      phases_compare(&expected);
     }
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   }
@@ -431,28 +321,28 @@ static struct phases expected_by_leaders(enum swp_operation operation, const str
   switch (operation) {
   case SWP_BCAST:
     if (node == node_of(hints, nodes, root))
-      expect(&result, "Scatterv", ppn, rank == root ? BYTES : leads ? slice : 0);
+      phases_expect(&result, "Scatterv", ppn, rank == root ? BYTES : leads ? slice : 0);
     if (leads)
-      expect(&result, "Bcast", nodes, slice);
-    expect(&result, "Allgatherv", ppn, BYTES);
+      phases_expect(&result, "Bcast", nodes, slice);
+    phases_expect(&result, "Allgatherv", ppn, BYTES);
     break;
   case SWP_ALLREDUCE:
-    expect(&result, "Reduce_scatter", ppn, BYTES);
+    phases_expect(&result, "Reduce_scatter", ppn, BYTES);
     if (leads)
-      expect(&result, "Allreduce", nodes, slice);
-    expect(&result, "Allgatherv", ppn, BYTES);
+      phases_expect(&result, "Allreduce", nodes, slice);
+    phases_expect(&result, "Allgatherv", ppn, BYTES);
     break;
   case SWP_ALLGATHER:
-    expect(&result, "Gather", group, BYTES);
+    phases_expect(&result, "Gather", group, BYTES);
     if (leads)
-      expect(&result, "Allgather", nodes, (int64_t)group * BYTES);
-    expect(&result, "Allgatherv", ppn, (int64_t)procs * BYTES);
+      phases_expect(&result, "Allgather", nodes, (int64_t)group * BYTES);
+    phases_expect(&result, "Allgatherv", ppn, (int64_t)procs * BYTES);
     break;
   default: /* alltoall */
-    expect(&result, "Gather", group, (int64_t)procs * BYTES);
+    phases_expect(&result, "Gather", group, (int64_t)procs * BYTES);
     if (leads)
-      expect(&result, "Alltoall", nodes, (int64_t)group * ppn * BYTES);
-    expect(&result, "Alltoallv", ppn, (int64_t)procs * BYTES);
+      phases_expect(&result, "Alltoall", nodes, (int64_t)group * ppn * BYTES);
+    phases_expect(&result, "Alltoallv", ppn, (int64_t)procs * BYTES);
   }
   return result;
 }
@@ -478,7 +368,7 @@ static void check_leaders(int ppn, int placement, int leaders) {
                 placement);
       execute(plan, operation, root);
       struct phases expected = expected_by_leaders(operation, &hints, root, leaders);
-      compare(&expected);
+      phases_compare(&expected);
     }
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   }
@@ -494,13 +384,13 @@ static void check_leaders(int ppn, int placement, int leaders) {
    with those that are new on the node which wants them. */
 static struct phases expected_by_levels(int nodes, int ppn, int local) {
   struct phases result = {0};
-  expect(&result, "Allgather", ppn, BYTES);
+  phases_expect(&result, "Allgather", ppn, BYTES);
   for (int known = 1; known < nodes; known *= ppn) {
     const int missing = nodes - local * known, got = missing < known ? missing : known;
     const int next = known * ppn < nodes ? known * ppn : nodes;
     if (local > 0 && got > 0)
-      expect(&result, "Isend", 2, (int64_t)got * ppn * BYTES);
-    expect(&result, "Allgatherv", ppn, (int64_t)(next - known) * ppn * BYTES);
+      phases_expect(&result, "Isend", 2, (int64_t)got * ppn * BYTES);
+    phases_expect(&result, "Allgatherv", ppn, (int64_t)(next - known) * ppn * BYTES);
   }
   return result;
 }
@@ -516,11 +406,11 @@ static void check_levels(int ppn, int placement) {
     return;
   swp_plan *plan = open_plan(SWP_ALLGATHER, method, &hints);
   test_case("allgather %s, ppn %d, placement %d", method, ppn, placement);
-  with_messages = true;
+  phases_with_messages = true;
   execute(plan, SWP_ALLGATHER, 0);
-  with_messages = false;
+  phases_with_messages = false;
   const struct phases expected = expected_by_levels(procs / ppn, ppn, local_of(&hints, procs / ppn, rank));
-  compare(&expected);
+  phases_compare(&expected);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   expect_refused_of(SWP_ALLTOALL, method, &hints, "is for allgather", SWP_ERR_NOT_APPLICABLE);
   expect_refused_of(SWP_ALLGATHER, "bruck:radix=2,levels=2", &hints, "either radix", SWP_ERR_NOT_APPLICABLE);
