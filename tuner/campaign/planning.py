@@ -19,7 +19,7 @@ import numpy as np
 from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
 from tuner.campaign.races import Measured, Times, races
 from tuner.campaign.standings import (
-    Standing,
+    CaseStanding,
     is_fresh,
     is_new,
     known_methods,
@@ -180,7 +180,7 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(place)] for place in places]
 
 
-def _wanted(plan: RacePlan, number: int, standing: Standing) -> _Wanted | None:
+def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | None:
     """Return the next launches of a case, None when it is settled."""
     tried = _tried(plan, number, staggered=False)
 
@@ -232,7 +232,7 @@ def _tried(plan: RacePlan, number: int, *, staggered: bool) -> Counter[int]:
     return Counter(size for task in tasks for size in task.sizes)
 
 
-def _wanted_staggered(plan: RacePlan, number: int, standing: Standing) -> _Wanted | None:
+def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | None:
     """Return the launches in which a case's winners meet the default by ranks that arrive apart.
 
     Ranks without cores of their own arrive apart anyway.
@@ -261,7 +261,7 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: Standing) -> _Wante
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain=1.0, proved=True, staggered=True)
 
 
-def _wanted_check(plan: RacePlan, number: int, standing: Standing) -> _Wanted | None:
+def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | None:
     """Return the launches in which sizes that other campaigns settled are measured again.
 
     The default meets the method on which the verdict rests.
@@ -288,7 +288,7 @@ def _wanted_check(plan: RacePlan, number: int, standing: Standing) -> _Wanted | 
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain, proved=True)
 
 
-def _rivals(size: int, standing: Standing, plan: RacePlan) -> list[str]:
+def _rivals(size: int, standing: CaseStanding, plan: RacePlan) -> list[str]:
     """Return the methods that race the default at a size.
 
     There are none where it is settled, or where it would take too many launches of this campaign.
@@ -320,7 +320,7 @@ def _is_short(seconds: float) -> bool:
     return OVERHEAD * seconds < SAMPLE_S
 
 
-def _rounds(size: int, rivals: Sequence[str], standing: Standing, longest_s: float) -> int:
+def _rounds(size: int, rivals: Sequence[str], standing: CaseStanding, longest_s: float) -> int:
     """Return the rounds that leave ERROR_WITHIN: samples are best spent on further launches.
 
     Those of the shortest executions cost next to nothing.
@@ -341,7 +341,7 @@ def _rounds(size: int, rivals: Sequence[str], standing: Standing, longest_s: flo
     return math.ceil(min(max(float(np.median(ratios)) / ERROR_WITHIN, least), most))
 
 
-def _between(standing: Standing) -> Iterator[int]:
+def _between(standing: CaseStanding) -> Iterator[int]:
     """Yield sizes in the middle between neighbours that lose by each other's method."""
     sizes = sorted(standing.trials)
     logs = {size: standing.at(size) for size in sizes}

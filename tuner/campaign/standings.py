@@ -19,7 +19,7 @@ from tuner.selection.trust import Trust
 
 
 @dataclass(slots=True)
-class Standing:
+class CaseStanding:
     """What is known of a case: the race and the trial of each measured size, predicted times.
 
     Newcomers are methods that no earlier campaign knew, though it measured the case.
@@ -47,7 +47,7 @@ def settled_before(plan: RacePlan, measured: Measured) -> PlannedBatch:
     return PlannedBatch("known", [], *settled(standings_of(plan, measured)))
 
 
-def settled(standings: Mapping[int, Standing]) -> tuple[int, int, int]:
+def settled(standings: Mapping[int, CaseStanding]) -> tuple[int, int, int]:
     """Return the numbers of all sizes, of settled ones, and of those by one allocation alone."""
     found = [trial for its in standings.values() for trial in its.trials.values()]
     verdicts = [(trial, trial.verdict()) for trial in found]
@@ -74,7 +74,7 @@ def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
     return found
 
 
-def standings_of(plan: RacePlan, measured: Measured) -> dict[int, Standing]:
+def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
     """Return what is known of the cases whose default was measured."""
     of_cases = measured.of_cases(plan)
     systems: dict[str, list[Cell]] = defaultdict(list)
@@ -82,7 +82,7 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, Standing]:
         systems[cell.key.system].append(cell)
     tried = {its: trials(cells, Trust(cells, measured.headers)) for its, cells in systems.items()}
     known = known_methods(plan, measured)
-    standings: dict[int, Standing] = {}
+    standings: dict[int, CaseStanding] = {}
     for number, raced in races(plan, of_cases).items():
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
@@ -90,7 +90,7 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, Standing]:
             times = Times(case, raced, measured.baseline)
             absent = _absent(plan, number, raced, times.methods)
             newcomers = {*times.methods} - known.get(number, {*times.methods})
-            standings[number] = Standing(default, times, raced, absent, newcomers)
+            standings[number] = CaseStanding(default, times, raced, absent, newcomers)
     for cell, numbers in of_cases:
         its = cell.key.case
         place = place_of(its, cell.features.mmax, cell.features.mavg)
