@@ -14,13 +14,14 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.context import ForkProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests import synthetic
 from tests.faults import dump, in_memory
@@ -71,20 +72,21 @@ def kill_after(seconds: float, process: ForkProcess) -> bool:
 
 
 @contextmanager
-def reader(database: Path) -> Iterator[None]:
-    """Let another process read the store all the time; it may find it locked, missing or old."""
+def alongside(function: Callable[..., None], *arguments: Any) -> Iterator[None]:
+    """Let another process do something meanwhile: it gets an event that ends it first."""
     ends = FORK.Event()
-    process = FORK.Process(target=_read, args=(database, ends))
+    process = FORK.Process(target=function, args=(ends, *arguments))
     process.start()
     try:
         yield
     finally:
         ends.set()
         process.join()
-    assert process.exitcode == 0, "the reader failed"
+    assert process.exitcode == 0, f"{function.__name__} failed"
 
 
-def _read(database: Path, ends: Event) -> None:
+def read(ends: Event, database: Path) -> None:
+    """Read the store all the time; it may be locked, missing or old."""
     most = 0
     while not ends.is_set():
         try:
@@ -160,7 +162,7 @@ def kill_often(place: Path, command: str, kills: int, seed: int) -> dict[str, in
             shutil.rmtree(results)
         expected, takes_s = whole[version]
         shutil.copytree(before, results)
-        with reader(results / STORE):
+        with alongside(read, results / STORE):
             is_killed = kill_after(chance.uniform(0, takes_s), start(results, words))
             ends["killed" if is_killed else "ended"] += 1
             check_left(content(before), content(results), expected)

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -28,6 +27,7 @@ from pathlib import Path
 from tests import synthetic
 from tests.faults import dump
 from tests.kernels.conftest import build_kernels
+from tests.killed import FORK, alongside
 from tests.test_soaking import measured
 from tuner.campaign.order import PLANS, SOAKINGS
 from tuner.machine.mpi import find_mpis
@@ -39,7 +39,6 @@ from tuner.store.store import Store
 SIGNALS = {signal.SIGKILL: 4, signal.SIGTERM: 1, signal.SIGINT: 1}
 """How often each is sent, relative to the others."""
 
-FORK = get_context("fork")
 GRACE_S = 60.0
 """What the processes of a command have to end after it, on a busy machine too."""
 
@@ -121,22 +120,17 @@ def lost(results: Path) -> list[Path]:
 @contextmanager
 def second_writer(results: Path, place: Path) -> Iterator[None]:
     """Let another process add launches to the store all the time; each is then there once."""
-    ends, written = FORK.Event(), FORK.Value("i", 0)
-    process = FORK.Process(target=_write, args=(results / "switchpoint.db", place, ends, written))
-    process.start()
-    try:
+    written = FORK.Value("i", 0)
+    with alongside(write, results / "switchpoint.db", place, written):
         yield
-    finally:
-        ends.set()
-        process.join()
-    assert process.exitcode == 0, "the second writer failed"
     with Store.open(results / "switchpoint.db", readonly=True) as store:
         campaigns = [its.campaign for its in store.launches().values()]
     kept = [name for name in campaigns if name.startswith(f"{place.name}-")]
     assert len({*kept}) == len(kept) == written.value
 
 
-def _write(database: Path, place: Path, ends: Event, written: Synchronized[int]) -> None:
+def write(ends: Event, database: Path, place: Path, written: Synchronized[int]) -> None:
+    """Add launches to the store all the time, and count them."""
     while not ends.wait(0.2):
         name = f"{place.name}-{written.value}"
         its = synthetic.Campaign("elsewhere:cpu", "mpich", name, launches=1, sizes=(8,), samples=20)
