@@ -23,7 +23,7 @@ from tuner.inputs.structure.patterns import pattern
 from tuner.machine.simulation.machines import machine
 from tuner.models import predict
 from tuner.models.networks import as_model
-from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables
+from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables, uneven
 from tuner.studies.nap import NodeExchange
 
 TABLE2 = stfw_tables.published("table2")
@@ -183,6 +183,16 @@ def test_layouts_are_held_against_the_library_at_every_size():
     assert row.most_lost == pytest.approx(-1.0)
 
 
+def test_radices_are_held_against_the_papers_conclusions():
+    small = uneven.UnevenRow(8, 50.0, 60.0, {2: 1.0, 8: 2.0}, {2: 0.5})
+    large = uneven.UnevenRow(4096, 50.0, 60.0, {2: 40.0, 8: 30.0}, {2: 45.0})
+    assert (small.best_radix, small.gain, large.best_radix) == (2, 100.0, 8)
+    assert all(finding.reproduced for finding in uneven.findings([small, large]))
+    assert not any(
+        finding.reproduced for finding in uneven.findings([replace(large, flat_s={8: 1.3})])
+    )
+
+
 @pytest.mark.parametrize("spec", ["direct", "stfw:dims=3"])
 def test_the_model_of_a_network_predicts_its_simulation(simulating, spec):
     """Small messages between 64 ranks, which contend for little."""
@@ -264,6 +274,8 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
         (["nap", "--procs", "513"], "has no room for 513 processes"),
         (["grids", "--procs", "64,513"], "has no room for 513 processes"),
         (["grids", "--procs", "7,64"], "7 ranks form no grid"),
+        (["uneven", "--procs", "513"], "has no room for 513 processes"),
+        (["uneven", "--procs", "8", "--radix", "2,16"], "at most the number of ranks, 8"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_built(
@@ -289,3 +301,9 @@ def test_the_other_studies_end(simulating, procs):
     rows = json.loads(succeed("study", "grids", "--procs", "12", "--sizes", "1K", "--json"))["rows"]
     assert {row["operation"] for row in rows} >= {"bcast", "gather", "allgather"}
     assert {row["layouts"] for row in rows} == {7}
+    command = ["study", "uneven", "--procs", procs, "--ppn", "4", "--sizes", "8,4K"]
+    text = succeed(*command, "--radix", "2,4")
+    assert "reproduced: the best radix grows with the blocks (" in text
+    first, last = json.loads(succeed(*command, "--radix", "2,4,16", "--json"))["rows"]
+    assert [first["size_bytes"], last["size_bytes"]] == [8, 4096]
+    assert {*first["flat_s"]} == {"2", "4", "16"} and {*first["layered_s"]} == {"2", "4"}

@@ -241,6 +241,44 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 
 
 @click.command()
+@machine_option("dragonfly-4x1x4x2-aries")
+@click.option("--procs", type=whole_number(2), default=512, help="Ranks.")
+@click.option("--sizes", default="8,64,512,4K", metavar="LIST", help="Mean blocks, as 8,4K.")
+@numbers_option("--radix", "2,4,8,16,32,64", "Radices.")
+@ppn_option
+@json_option
+def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_json: bool) -> None:
+    """Simulate an all-to-all of uneven blocks by each radix, within and between nodes too."""
+    from tuner.studies import uneven as studying
+    from tuner.units import significant
+
+    simulator = simulator_of(machine, ppn, "uneven")
+    found = list(studying.study(simulator, procs, sizes.split(","), radix))
+    findings = list(studying.findings(found))
+    if as_json:
+        show_json(simulator, found, findings)
+        return
+    layered = [f"{each}+{each} us" for each in found[0].layered_s]
+    show_rows(
+        ["bytes", "library us", "pairwise us", *(f"{each} us" for each in radix), *layered],
+        (
+            [
+                str(row.size_bytes),
+                *(
+                    significant(1e6 * time_s)
+                    for time_s in (
+                        *(row.library_s, row.linear_s),
+                        *(*row.flat_s.values(), *row.layered_s.values()),
+                    )
+                ),
+            ]
+            for row in found
+        ),
+    )
+    show_findings(findings, simulator.campaign)
+
+
+@click.command()
 @machine_option("torus-2x2x2x2x2-bluegeneq")
 @click.option(
     "--table",

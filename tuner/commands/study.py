@@ -19,7 +19,7 @@ from tuner.commands.options import (
     whole_number,
 )
 from tuner.commands.printing.lines import say, say_json
-from tuner.commands.scale import dsde, grids, nap, stfw
+from tuner.commands.scale import dsde, grids, nap, stfw, uneven
 
 if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
@@ -34,6 +34,7 @@ study.add_command(dsde)
 study.add_command(grids)
 study.add_command(nap)
 study.add_command(stfw)
+study.add_command(uneven)
 
 
 @study.command()
