@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,20 @@ def test_who_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> Non
         aside.write_text("new")
         raise KeyboardInterrupt
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_threads_write_the_same_file(tmp_path: Path) -> None:
+    path, both = tmp_path / "file", threading.Barrier(2)
+
+    def write(text: str) -> None:
+        with atomic.replacing(path) as aside:
+            aside.write_text(text)
+            both.wait(60)
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(write, ["whole", "other"]))
+    assert path.read_text() in ("whole", "other")
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
+from threading import get_native_id
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def replacing(path: Path) -> Iterator[Path]:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         _delete_left(target)
-        aside = target.with_name(f"{_stem(target)}.{os.getpid()}.partial")
+        aside = target.with_name(f"{_stem(target)}.{get_native_id()}.{os.getpid()}.partial")
         try:
             yield aside
             _sync(aside)
