@@ -82,6 +82,7 @@ PARTS = {
     "clang-tidy",
     "atheris",
     "valgrind",
+    "strace",
     "spin",
     "objcopy",
     "chromium",

@@ -1,5 +1,5 @@
-/* Preloaded: the n-th change of a file below a prefix ends the process, or fails with an error; or all
-   changes are recorded. */
+/* Preloaded: the n-th change of a file below a prefix ends the process, or fails with an error; or the n-th
+   allocation fails; or all changes are recorded. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,13 @@
 
 enum kind { OPEN = 1, WRITE = 2, CHANGE = 4 };
 
+/* glibc's own. */
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+
 static const char *prefix;
-static long left;
+static long left, allocations_left;
 static bool torn, fired;
 static int number, kinds, record = -1;
 
@@ -28,7 +33,15 @@ void fault_at(const char *path, long nth, int error, bool half) {
   left = nth;
   number = error;
   torn = half;
-  kinds = error == EMFILE ? OPEN : error == ENOSPC ? WRITE : WRITE | CHANGE;
+  kinds = error == EMFILE   ? OPEN
+          : error == ENOSPC ? WRITE
+          : error == ENOMEM ? OPEN | WRITE | CHANGE
+                            : WRITE | CHANGE;
+}
+
+/* No more than one allocation fails: the error has to be printed. */
+void allocation_fault_at(long nth) {
+  allocations_left = nth;
 }
 
 /* Append each change to a file from now on. */
@@ -161,4 +174,23 @@ int fsync(int fd) {
 
 int fdatasync(int fd) {
   return fsync(fd);
+}
+
+static bool has_no_memory(void) {
+  if (allocations_left == 0 || --allocations_left > 0)
+    return false;
+  errno = ENOMEM;
+  return fired = true;
+}
+
+void *malloc(size_t bytes) {
+  return has_no_memory() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+  return has_no_memory() ? NULL : __libc_calloc(count, bytes);
+}
+
+void *realloc(void *old, size_t bytes) {
+  return has_no_memory() ? NULL : __libc_realloc(old, bytes);
 }

@@ -1,9 +1,10 @@
-"""Commands whose n-th change of a file fails or kills them (faults.c, preloaded)."""
+"""Commands whose n-th change of a file or allocation fails, or kills them (faults.c, preloaded)."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests import synthetic
 from tuner.machine.mpi import CHECKOUT
 
 KILLED = 9  # as faults.c exits
@@ -39,12 +41,15 @@ for line in sys.stdin:
         if not child:
             kept = os.dup(1), os.dup(2)
             os.dup2(output.fileno(), 1), os.dup2(output.fileno(), 2)
-            if job["nth"]:
+            if job["nth"] and not job["memory"]:
                 fault = ctypes.c_long(job["nth"]), job["error"], ctypes.c_bool(job["torn"])
                 ctypes.CDLL(None).fault_at(os.fsencode(job["results"]), *fault)
             if job["record"]:
                 record = os.open(job["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 ctypes.CDLL(None).record_changes(os.fsencode(job["results"]), record)
+            fired = ctypes.CDLL(None).fault_fired
+            if job["nth"] and job["memory"]:
+                ctypes.CDLL(None).allocation_fault_at(ctypes.c_long(job["nth"]))
             try:
                 main(job["words"], "switchpoint")
             except SystemExit as ended:
@@ -54,7 +59,7 @@ for line in sys.stdin:
                 code = 70
             sys.stdout.flush(), sys.stderr.flush()
             if not job["here"]:
-                print(ctypes.CDLL(None).fault_fired(), flush=True)
+                print(fired(), flush=True)
                 os._exit(code or 0)
             os.dup2(kept[0], 1), os.dup2(kept[1], 2)
         else:
@@ -95,13 +100,17 @@ class Driver:
         """Run a command whose n-th change below the results fails, or with error 0 kills it."""
         return self._ask(results, words, nth=nth, error=error, torn=torn)
 
+    def run_without_memory(self, results: Path, *words: str, nth: int) -> DriverAnswer:
+        """Run a command whose n-th allocation fails."""
+        return self._ask(results, words, nth=nth, memory=True)
+
     def record(self, results: Path, record: Path, *words: str) -> DriverAnswer:
         """Run a command; append each change below the results to a file."""
         return self._ask(results, words, record=str(record))
 
     def _ask(self, results: Path, words: tuple[str, ...], **more: Any) -> DriverAnswer:
         job: dict[str, Any] = {"results": str(results), "words": words, "here": False, "nth": 0}
-        job |= {"error": 0, "torn": False, "record": ""} | more
+        job |= {"error": 0, "torn": False, "memory": False, "record": ""} | more
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         code, said = json.loads(self._process.stdout.readline())
@@ -136,3 +145,59 @@ def dump(database: Path) -> list[str]:
         return list(connection.iterdump())
     finally:
         connection.close()
+
+
+def campaign(number: int) -> synthetic.Campaign:
+    """Return a small campaign."""
+    name = f"2026010{number}T000000Z"
+    return synthetic.Campaign(name=name, launches=3, sizes=(8,), samples=20, seed=number)
+
+
+def words_of(command: str, place: Path) -> list[str]:
+    """Return the words of a command, whose results are in `results`."""
+    if command in ("ingest", "keep"):
+        return [command, *map(str, synthetic.write(place / "raw", campaign(2)))]
+    if command == "tune":
+        return ["tune", "--require-soak", "0"]
+    return ["export", "--output", str(place / "results" / "own.table")]
+
+
+def files(results: Path) -> dict[Path, set[object]]:
+    """Return all that the results hold: of each store its rows, of other files the content."""
+    return {
+        path.relative_to(results): {*dump(path)} if path.suffix == ".db" else {path.read_bytes()}
+        for path in results.rglob("*")
+        if path.is_file() and not path.name.endswith(("-wal", "-shm"))
+    }
+
+
+class Repeated:
+    """A command that goes wrong on results of an earlier campaign, again and again."""
+
+    def __init__(self, driver: Driver, place: Path, command: str) -> None:
+        self._driver, self._before = driver, place / "before"
+        self.results, self.words = place / "results", words_of(command, place)
+        first = map(str, synthetic.write(place / "first", campaign(1)))
+        driver.warm_up(self._before, "ingest", *first)
+        if command == "export":
+            driver.warm_up(self._before, "tune", "--require-soak", "0")
+            (self._before / "own.table").write_text("an earlier table\n")
+        shutil.copytree(self._before, self.results)
+        ended = driver.warm_up(self.results, *self.words)
+        assert ended.code == 0, ended.said
+        self.whole, self.old = files(self.results), files(self._before)
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Give the results what they had before the command."""
+        shutil.rmtree(self.results)
+        shutil.copytree(self._before, self.results)
+
+    def check(self, *earlier: dict[Path, set[object]]) -> None:
+        """Check that nothing was lost, and that the command, repeated, leaves what it should."""
+        left = files(self.results)
+        for kept in self.old, *earlier:
+            assert all(content & self.whole[path] <= left[path] for path, content in kept.items())
+        again = self._driver.run(self.results, *self.words)
+        assert again.code == 0, again.said
+        assert files(self.results) == self.whole

@@ -1,4 +1,4 @@
-"""Full disks, errors of devices, no free descriptors, kills and losses of power, at each change."""
+"""Full disks, errors, no memory, kills and losses of power, at each change of a file."""
 
 import errno
 import shutil
@@ -9,13 +9,16 @@ from random import Random
 
 import pytest
 
-from tests import powerless, synthetic
+from tests import powerless, starved
 from tests.conftest import by_day
-from tests.faults import KILLED, Driver, build_library, dump, in_memory
+from tests.faults import KILLED, Driver, Repeated, build_library, files, in_memory
 
-FAULTS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EMFILE": errno.EMFILE, "kill": 0}
+ERRORS = ("ENOSPC", "EIO", "EMFILE", "ENOMEM")
+FAULTS = {name: getattr(errno, name) for name in ERRORS} | {"kill": 0}
 BY_DAY = 25
 """By day, one change in so many fails."""
+
+ALLOCATIONS_BY_DAY, ALLOCATIONS_BY_NIGHT = 311, 10
 
 POWER_LOSSES = 200
 
@@ -33,40 +36,6 @@ def place(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def campaign(number: int) -> synthetic.Campaign:
-    name = f"2026010{number}T000000Z"
-    return synthetic.Campaign(name=name, launches=3, sizes=(8,), samples=20, seed=number)
-
-
-def words_of(command: str, place: Path) -> list[str]:
-    """Return the words of a command, whose results are in `results`."""
-    if command in ("ingest", "keep"):
-        return [command, *map(str, synthetic.write(place / "raw", campaign(2)))]
-    if command == "tune":
-        return ["tune", "--require-soak", "0"]
-    return ["export", "--output", str(place / "results" / "own.table")]
-
-
-def prepare(driver: Driver, place: Path, command: str) -> tuple[Path, Path, list[str]]:
-    """Return results of an earlier campaign, a copy of them, and the words of a command."""
-    before, results, words = place / "before", place / "results", words_of(command, place)
-    driver.warm_up(before, "ingest", *map(str, synthetic.write(place / "first", campaign(1))))
-    if command == "export":
-        driver.warm_up(before, "tune", "--require-soak", "0")
-        (before / "own.table").write_text("an earlier table\n")
-    shutil.copytree(before, results)
-    return before, results, words
-
-
-def files(results: Path) -> dict[Path, set[object]]:
-    """Return all that the results hold: of each store its rows, of other files the content."""
-    return {
-        path.relative_to(results): {*dump(path)} if path.suffix == ".db" else {path.read_bytes()}
-        for path in results.rglob("*")
-        if path.is_file() and not path.name.endswith(("-wal", "-shm"))
-    }
-
-
 @pytest.mark.parametrize("command", ["ingest", "keep", "tune", "export"])
 @pytest.mark.parametrize(
     ("fault", "every"),
@@ -80,24 +49,26 @@ def test_a_fault_at_any_change_is_one_line_and_loses_nothing(
     fault: str,
     every: int,
 ) -> None:
-    before, results, words = prepare(driver, place, command)
-    ended = driver.warm_up(results, *words)
-    assert ended.code == 0, ended.said
-    whole, old = files(results), files(before)
+    tried = Repeated(driver, place, command)
     for nth in count(1, every):
-        shutil.rmtree(results)
-        shutil.copytree(before, results)
-        ended = driver.run(results, *words, nth=nth, error=FAULTS[fault], torn=nth % 2 == 0)
+        tried.begin_again()
+        ended = driver.run(
+            tried.results, *tried.words, nth=nth, error=FAULTS[fault], torn=nth % 2 == 0
+        )
         check_end(ended.code, ended.said, fault)
-        left = files(results)
-        assert all(content & whole[path] <= left[path] for path, content in old.items())
-        again = driver.run(results, *words)
-        assert again.code == 0, again.said
-        assert files(results) == whole
+        tried.check()
         if not ended.met:
             break
     assert nth > every, "no change is asked for"
     record_property("faults", nth // every)
+
+
+@pytest.mark.parametrize("command", starved.COMMANDS)
+@pytest.mark.parametrize("every", by_day([ALLOCATIONS_BY_DAY], [ALLOCATIONS_BY_NIGHT]))
+def test_an_allocation_that_fails_loses_nothing(
+    driver: Driver, place: Path, command: str, every: int
+) -> None:
+    assert starved.starve(driver, place, command, every) > 1
 
 
 @pytest.mark.parametrize("command", ["ingest", "keep", "tune", "export"])
@@ -110,13 +81,11 @@ def test_a_loss_of_power_takes_the_last_transaction_at_most(
     losses: int,
     seed: int,
 ) -> None:
-    before, results, words = prepare(driver, place, command)
-    old = files(before)
-    ended = driver.record(results, place / "record", *words)
+    tried = Repeated(driver, place, command)
+    results, old, whole = tried.results, tried.old, tried.whole
+    ended = driver.record(results, place / "record", *tried.words)
     assert ended.code == 0, ended.said
-    whole = files(results)
-    shutil.rmtree(results)
-    shutil.copytree(before, results)
+    tried.begin_again()
     changes, random = powerless.changes(place / "record"), Random(seed)
     points = sorted(random.choices(range(1, len(changes) + 1), k=losses))
     disk, earlier, last = powerless.Disk(results), old, old
@@ -127,13 +96,9 @@ def test_a_loss_of_power_takes_the_last_transaction_at_most(
         while points and points[0] == number:
             points.pop(0)
             left = files(put(results, disk.lose_power(random)))
-            for kept in old, earlier:
-                assert all(its & whole[path] <= left[path] for path, its in kept.items())
             for path in left.keys() & whole.keys():
                 assert path.suffix == ".db" or left[path] in (old.get(path), whole[path]), path
-            again = driver.run(results, *words)
-            assert again.code == 0, again.said
-            assert files(results) == whole
+            tried.check(earlier)
     record_property("losses", losses)
 
 

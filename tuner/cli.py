@@ -37,6 +37,14 @@ from tuner.files import printable
 class _Commands(NamedCommands):
     """The commands, whose expected errors are one line and exit with 1."""
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **extra)
+        except MemoryError as error:  # click itself needs memory, too
+            why = f": {error}" if str(error) else ""
+            say(f"Error: not enough memory{why}", err=True)
+            sys.exit(1)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -47,8 +55,6 @@ class _Commands(NamedCommands):
             raise
         except SwitchpointError as error:
             raise click.ClickException(printable(str(error))) from error
-        except MemoryError as error:
-            raise click.ClickException(f"not enough memory: {error}") from error
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(printable(f"{where}{error.strerror or error}")) from error

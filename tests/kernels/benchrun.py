@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ def bench(
     procs: int = 2,
     program: str = SWPBENCH,
     env: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
     **options: str | int | bool,
 ) -> Result:
     """Run `swpbench run`; options are those of the command line; four have defaults here."""
@@ -60,7 +61,7 @@ def bench(
     arguments = ["run"]
     for name, value in options.items():
         arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    done = kernels.run(program, arguments, procs, env)
+    done = kernels.run(program, arguments, procs, env, under)
     records = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
     return Result(done.returncode, done.stdout, done.stderr, records)
 

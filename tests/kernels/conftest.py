@@ -63,10 +63,14 @@ class Kernels:
         arguments: Sequence[str],
         procs: int,
         env: Mapping[str, str] | None = None,
+        under: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the build on `procs` ranks; `program` is its path in the build."""
+        """Run a program of the build on `procs` ranks; `program` is its path in the build.
+
+        Each rank is started by the command `under`.
+        """
         start = launch(self.mpi, procs, build=self.build)
-        command = [*start.argv_prefix, str(self.build / program), *arguments]
+        command = [*start.argv_prefix, *under, str(self.build / program), *arguments]
         return finish(command, os.environ | start.env | (env or {}), TIMEOUT_S)
 
     def run_alone(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

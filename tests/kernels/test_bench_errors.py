@@ -1,5 +1,6 @@
 """Whatever is wrong, swpbench says it in one line and ends with an error on all ranks."""
 
+import errno
 import gzip
 import json
 import os
@@ -9,6 +10,8 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import count
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -241,6 +244,35 @@ def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, cha
 def test_bad_option(any_kernels: Kernels, tmp_path: Path, option: str, value: str) -> None:
     text = complaint(bench(any_kernels, tmp_path / "o", **{option: value}))
     assert value in text or f"--{option}" in text
+
+
+@cache
+def can_trace() -> bool:
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", os.devnull, "true"], stderr=DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize("error", by_day(["EIO"], ["ENOSPC", "EIO", "EMFILE", "ENOMEM"]))
+@pytest.mark.parametrize("call", ["newfstatat", "openat", "fcntl", "write", "close"])
+def test_a_call_on_the_output_that_fails(
+    any_kernels: Kernels, tmp_path: Path, require: Require, call: str, error: str
+) -> None:
+    require("strace", can_trace(), "no strace, or no right to it")
+    for nth in count(1):
+        out, trace = tmp_path / f"{nth}.jsonl", tmp_path / f"{nth}.strace"
+        fault = f"inject={call}:error={error}:when={nth}"
+        under = ["strace", "-f", "-o", str(trace), "-P", str(out), "-e", fault]
+        result = bench(any_kernels, out, 1, under=under, op="allreduce", pattern="blocks")
+        if "INJECTED" not in trace.read_text():
+            break
+        if result.status == 0:
+            assert result.records[-1]["record"] == "end"
+        else:
+            reason = os.strerror(getattr(errno, error))
+            assert result.complaints == [f"swpbench: cannot write {out}: {reason}"]
+            assert "complete" not in result.stdout
+    assert result.status == 0 and nth > 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from io import BytesIO
 from multiprocessing import parent_process
@@ -99,21 +99,20 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
     """Return the files whose content the store does not have, each content once."""
     known = {launch.content: launch for launch in store.launches().values()}
     new: dict[str, _Source] = {}
-    with ThreadPoolExecutor() as threads:
-        for source in threads.map(_source, paths):
-            if isinstance(source, Problem):
-                report.problems.append(source)
-                continue
-            if source.content in known:
-                launch = known[source.content]
-                report.problems += [
-                    Problem(shown(source.path), line, message)
-                    for line, message in json.loads(launch.problems)
-                ]
-            elif source.content not in new:
-                new[source.content] = source
-                continue
-            report.unchanged += 1
+    for source in map(_source, paths):
+        if isinstance(source, Problem):
+            report.problems.append(source)
+            continue
+        if source.content in known:
+            launch = known[source.content]
+            report.problems += [
+                Problem(shown(source.path), line, message)
+                for line, message in json.loads(launch.problems)
+            ]
+        elif source.content not in new:
+            new[source.content] = source
+            continue
+        report.unchanged += 1
     return list(new.values())
 
 
