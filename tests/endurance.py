@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tests import killed, kills
+from tests import killed, kills, starved
 from tests.fuzzing.__main__ import TARGETS, lacking
 from tests.kernels.conftest import build_kernels
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
@@ -46,11 +46,12 @@ FAULTS = NightPart(
 
 
 def find_parts(share: float) -> Iterator[NightPart]:
-    """Yield faults, a crowd, kills of each command, parsers, and soaks by MPI, ranks and operation.
+    """Yield faults, lack of memory, a crowd, kills, parsers, and soaks by MPI, ranks and operation.
 
     Parsers for which this machine has no compiler or library are optional.
     """
     yield FAULTS
+    yield from_tests("starved", "starved", f"--every={round(1 / share)}", *starved.COMMANDS)
     yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")
     for name, kill_count in KILLS.items():
         module = "kills" if name in kills.COMMANDS else "killed"
