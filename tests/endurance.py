@@ -25,11 +25,15 @@ PROMPT_EXECUTIONS = 20_000_000
 """Of discoveries among which no rank is made late: some hung after 2^24."""
 
 BY_MEMORY_EXECUTIONS = 10_000_000
+ON_NODES = "twolevel:node=shared"
+BY_LEADERS = f"{ON_NODES},leaders=2"
 BY_MEMORY = {
     "exchange": ("shared lent", "nap:node=shared"),
     "discovery": ("shared", "nap:find=dense,node=shared"),
-    **{each: ("shared", "twolevel:node=shared") for each in COLLECTIVES if each != "allgatherv"},
-    **dict.fromkeys(("alltoall", "alltoallv", "reduce_scatter_block"), ("shared", "")),
+    **{each: ("shared", ON_NODES) for each in COLLECTIVES if each != "allgatherv"},
+    **dict.fromkeys(("bcast", "allreduce", "allgather"), ("shared", f"{ON_NODES} {BY_LEADERS}")),
+    **dict.fromkeys(("alltoallv", "reduce_scatter_block"), ("shared", "")),
+    "alltoall": ("shared", BY_LEADERS),
 }
 """Methods for one node, and for nodes of two ranks, by operation."""
 

@@ -174,6 +174,14 @@ def test_leaders_have_shares(operation: str, parts: list[tuple[str, int, float]]
     )
     times = predict.of_collective(model, operation, 12, 4).times(int(M))
     assert times["twolevel:leaders=2"] == pytest.approx(expected + copied)
+    by_memory = [("bcast", 4, M), *parts[1:]] if operation == "bcast" else parts
+    expected = sum(
+        collectives.time_s(
+            part, "shared" if procs else "vendor", ranks(procs) if procs else peers, size
+        )
+        for part, procs, size in by_memory
+    )
+    assert times["twolevel:node=shared,leaders=2"] == pytest.approx(expected + copied)
     assert "twolevel:leaders=4" in times
     others = predict.of_collective(model, operation, 10, 4).times(int(M))
     assert not any("leaders" in spec for spec in others)

@@ -311,48 +311,49 @@ static void check_nodes(const char *method, int ppn, int placement) {
 
 /* A leader exchanges with its peers its share of the bytes, and no other rank crosses nodes. */
 static struct phases expected_by_leaders(enum swp_operation operation, const struct swp_hints *hints,
-                                         int root, int leaders) {
+                                         int root, int leaders, bool by_memory) {
   struct phases result = {0};
   const int ppn = hints->ppn, nodes = procs / ppn, group = ppn / leaders;
   const int node = node_of(hints, nodes, rank), local = local_of(hints, nodes, rank), share = local / group;
   const bool leads = local % group == 0;
+  const int on_node = by_memory ? 0 : ppn, own = by_memory ? 0 : group; /* without a message */
   const int unit = operation == SWP_ALLREDUCE ? (int)sizeof(double) : 1, units = BYTES / unit;
   const int slice = (units * (share + 1) / leaders - units * share / leaders) * unit;
   switch (operation) {
   case SWP_BCAST:
     if (node == node_of(hints, nodes, root))
-      phases_expect(&result, "Scatterv", ppn, rank == root ? BYTES : leads ? slice : 0);
+      phases_expect(&result, "Scatterv", on_node, rank == root ? BYTES : leads ? slice : 0);
     if (leads)
       phases_expect(&result, "Bcast", nodes, slice);
-    phases_expect(&result, "Allgatherv", ppn, BYTES);
+    phases_expect(&result, "Allgatherv", on_node, BYTES);
     break;
   case SWP_ALLREDUCE:
-    phases_expect(&result, "Reduce_scatter", ppn, BYTES);
+    phases_expect(&result, "Reduce_scatter", on_node, BYTES);
     if (leads)
       phases_expect(&result, "Allreduce", nodes, slice);
-    phases_expect(&result, "Allgatherv", ppn, BYTES);
+    phases_expect(&result, "Allgatherv", on_node, BYTES);
     break;
   case SWP_ALLGATHER:
-    phases_expect(&result, "Gather", group, BYTES);
+    phases_expect(&result, "Gather", own, BYTES);
     if (leads)
       phases_expect(&result, "Allgather", nodes, (int64_t)group * BYTES);
-    phases_expect(&result, "Allgatherv", ppn, (int64_t)procs * BYTES);
+    phases_expect(&result, "Allgatherv", on_node, (int64_t)procs * BYTES);
     break;
   default: /* alltoall */
-    phases_expect(&result, "Gather", group, (int64_t)procs * BYTES);
+    phases_expect(&result, "Gather", own, (int64_t)procs * BYTES);
     if (leads)
       phases_expect(&result, "Alltoall", nodes, (int64_t)group * ppn * BYTES);
-    phases_expect(&result, "Alltoallv", ppn, (int64_t)procs * BYTES);
+    phases_expect(&result, "Alltoallv", on_node, (int64_t)procs * BYTES);
   }
   return result;
 }
 
 static const enum swp_operation shared_out[] = {SWP_BCAST, SWP_ALLREDUCE, SWP_ALLGATHER, SWP_ALLTOALL};
 
-static void check_leaders(int ppn, int placement, int leaders) {
+static void check_leaders(int ppn, int placement, int leaders, bool by_memory) {
   struct swp_hints hints = SWP_HINTS_DEFAULT;
-  char method[32];
-  snprintf(method, sizeof method, "twolevel:leaders=%d", leaders);
+  char method[64];
+  snprintf(method, sizeof method, "twolevel:%sleaders=%d", by_memory ? "node=shared," : "", leaders);
   hints.ppn = ppn;
   hints.placement = procs % ppn == 0 ? placement : SWP_PLACEMENT_BLOCK; /* cyclic nodes may be even */
   for (size_t i = 0; i < sizeof shared_out / sizeof *shared_out; i++) {
@@ -367,7 +368,7 @@ static void check_leaders(int ppn, int placement, int leaders) {
       test_case("%s %s, root %d, ppn %d, placement %d", swp_operation_name(operation), method, root, ppn,
                 placement);
       execute(plan, operation, root);
-      struct phases expected = expected_by_leaders(operation, &hints, root, leaders);
+      struct phases expected = expected_by_leaders(operation, &hints, root, leaders, by_memory);
       phases_compare(&expected);
     }
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
@@ -444,7 +445,8 @@ int main(int argc, char **argv) {
   }
   for (int ppn = 2; ppn <= 4; ppn++)
     for (int leaders = 1; leaders <= ppn; leaders++)
-      check_leaders(ppn, leaders % 2 == 0 ? SWP_PLACEMENT_BLOCK : SWP_PLACEMENT_CYCLIC, leaders);
+      for (int shared = 0; shared < 2; shared++)
+        check_leaders(ppn, leaders % 2 == 0 ? SWP_PLACEMENT_BLOCK : SWP_PLACEMENT_CYCLIC, leaders, shared);
   for (int ppn = 2; ppn <= 4; ppn++) {
     check_levels(ppn, SWP_PLACEMENT_BLOCK);
     check_levels(ppn, SWP_PLACEMENT_CYCLIC);

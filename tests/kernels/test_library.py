@@ -191,7 +191,8 @@ def test_methods_for_even_nodes_do_what_mpi_does(kernels: Kernels, layout: str) 
     procs, *nodes = layout.split()
     leaders = [k for k in (1, 2, 3, 4) if int(nodes[1]) % k == 0]
     operations = ("bcast", "allreduce", "allgather", "alltoall")
-    named = [f"{each}:twolevel:leaders={k}" for each, k in product(operations, leaders)]
+    kinds = [f"{node}leaders={k}" for node, k in product(("", "node=shared,"), leaders)]
+    named = [f"{each}:twolevel:{kind}" for each, kind in product(operations, kinds)]
     named.append("allgather:bruck:levels=2")
     assert run(kernels, "swp_collectives", int(procs), *nodes, "--only", *named) == len(named)
 

@@ -225,10 +225,11 @@ def _by_levels(group: Group, m: float) -> float:
     return total
 
 
-def _by_leaders(operation: str, leaders: int, group: Group, m: float) -> float:
+def _by_leaders(on_node: OnNode, operation: str, leaders: int, group: Group, m: float) -> float:
     """Return the time of shares that several leaders of each node exchange with their peers.
 
-    What they hand to all ranks of the node counts as an allgather of all of these.
+    What they hand to all ranks of the node counts as an allgather of all of these; by memory, the
+    root's node has all of a bcast at once.
     """
     if group.procs % group.ppn != 0 or group.ppn % leaders != 0:
         raise ModelError(f"twolevel:leaders={leaders} must divide the ranks of each node")
@@ -239,21 +240,24 @@ def _by_leaders(operation: str, leaders: int, group: Group, m: float) -> float:
     slice_bytes, piece = m / leaders, m / group.ppn
     match operation:
         case "bcast":
-            first = _vendor("scatter", others, slice_bytes)
+            by_memory = on_node is _shared
+            first = (
+                _shared("bcast", node, m) if by_memory else _vendor("scatter", others, slice_bytes)
+            )
             between = _vendor("bcast", peers, slice_bytes)
-            return first + between + _vendor("allgather", node, piece)
+            return first + between + on_node("allgather", node, piece)
         case "allreduce":
-            first = _vendor("reduce_scatter_block", node, piece)
+            first = on_node("reduce_scatter_block", node, piece)
             between = _vendor("allreduce", peers, slice_bytes)
-            return first + between + _vendor("allgather", node, piece)
+            return first + between + on_node("allgather", node, piece)
         case "allgather":
             between = _vendor("allgather", peers, size * m)
-            last = _vendor("allgather", node, peers.procs * m) + p * m * group.copy_s_per_byte
-            return _vendor("gather", own, m) + between + last
+            last = on_node("allgather", node, peers.procs * m) + p * m * group.copy_s_per_byte
+            return on_node("gather", own, m) + between + last
     between = _vendor("alltoall", peers, size * group.ppn * m)
-    last = _vendor("alltoall", node, peers.procs * size * m)
+    last = on_node("alltoall", node, peers.procs * size * m)
     copied = 2 * (1 + size) * p * m
-    return _vendor("gather", own, p * m) + between + last + copied * group.copy_s_per_byte
+    return on_node("gather", own, p * m) + between + last + copied * group.copy_s_per_byte
 
 
 _SENDS_ALL = ("scatter", "alltoall", "alltoallv", "reduce_scatter_block")
@@ -312,7 +316,11 @@ def formula(operation: str, spec: str, procs: int) -> Formula | None:
         case "twolevel", "node" if value == "shared" and operation in _BY_MEMORY:
             return partial(_twolevel, _shared, operation)
         case "twolevel", "leaders" if operation in _BY_LEADERS and re.fullmatch(_NUMBER, value):
-            return partial(_by_leaders, operation, int(value))
+            return partial(_by_leaders, _vendor, operation, int(value))
+        case "twolevel", "node" if operation in _BY_LEADERS and (
+            both := re.fullmatch(rf"shared,leaders=({_NUMBER})", value)
+        ):
+            return partial(_by_leaders, _shared, operation, int(both[1]))
         case "orthogonal", "dims" | "grid" if sizes := grid_of(spec, procs):
             return partial(_orthogonal, operation, sizes)
         case _, "":
@@ -403,12 +411,17 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
         if operation in _BY_MEMORY:
             found.append("twolevel:node=shared")
     if operation in _BY_LEADERS and procs > ppn and procs % ppn == 0:
-        found += (f"twolevel:leaders={k}" for k in LEADERS if ppn % k == 0)
+        found += (f"twolevel:{each}" for each in _leaders(ppn))
     if operation == "allgather" and procs > ppn > 1 and procs % ppn == 0:
         found.append("bruck:levels=2")
     if operation != "allgatherv" and procs <= ppn:
         found.append("shared")
     return found
+
+
+def _leaders(ppn: int) -> list[str]:
+    named = [f"leaders={k}" for k in LEADERS if ppn % k == 0]
+    return [*named, *(f"node=shared,{each}" for each in named)]
 
 
 def _brucks(procs: int, by_nodes: bool) -> list[str]:

@@ -21,8 +21,9 @@ static bool has_leaders(const struct spec *spec) {
 }
 
 /* The proposed specs of an operation are some of these, from one up to another. */
-static const char *const specs[] = {"twolevel", "twolevel:node=shared", "twolevel:leaders=2",
-                                    "twolevel:leaders=4"};
+static const char *const specs[] = {
+    "twolevel",           "twolevel:node=shared",           "twolevel:leaders=2",
+    "twolevel:leaders=4", "twolevel:node=shared,leaders=2", "twolevel:node=shared,leaders=4"};
 enum { WITH_MEMORY = 1, WITH_LEADERS, SPECS = sizeof specs / sizeof specs[0] };
 
 static bool can_have_leaders(enum swp_operation operation) {
@@ -44,8 +45,8 @@ static const char *twolevel_applicable(const struct spec *spec, const struct fea
       is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : swp_nodes_applicable(features);
   if (why != NULL || !has_leaders(spec))
     return why;
-  if (is_by_memory(spec) || !can_have_leaders(features->operation))
-    return "leaders=N is for bcast, allreduce, allgather and alltoall, without node=shared";
+  if (!can_have_leaders(features->operation))
+    return "leaders=N is for bcast, allreduce, allgather and alltoall";
   return swp_leaders_applicable(spec, features);
 }
 
@@ -339,7 +340,10 @@ done:
 /* ---- Alltoall: by the leaders of twolevel_leaders.c only ---- */
 
 static const char *alltoall_applicable(const struct spec *spec, const struct features *features) {
-  return has_leaders(spec) ? swp_leaders_alltoall_applicable(spec, features) : "an alltoall needs leaders=N";
+  if (!has_leaders(spec))
+    return "an alltoall needs leaders=N";
+  const char *why = swp_leaders_alltoall_applicable(spec, features);
+  return why != NULL ? why : node_applicable(spec, features, false);
 }
 
 /* ---- Reductions: in the order of nodes ---- */
@@ -368,7 +372,7 @@ static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) 
     partial = swp_side_place(side, side->count, scratch_of(plan));
   if (place.leads_root && !place.is_root)
     sum = swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
-  TRY(swp_node_reduce(plan, place.leader, send == MPI_IN_PLACE ? recv : send, partial));
+  TRY(swp_node_reduce(plan, place.leader, side, send == MPI_IN_PLACE ? recv : send, partial));
   if (place.leads)
     MPI_TRY(PMPI_Reduce(partial, sum, side->count, side->type, call->op, place.root_node, state->peers));
   if (place.leads_root && !place.is_root)
@@ -391,7 +395,7 @@ static int twolevel_allreduce(struct swp_plan *plan, const void *send, void *rec
   int error = SWP_SUCCESS;
   if (state->leaders > 0)
     return swp_leaders_allreduce(plan, send, recv);
-  TRY(swp_node_reduce(plan, 0, send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL));
+  TRY(swp_node_reduce(plan, 0, side, send == MPI_IN_PLACE && !leads ? recv : send, leads ? recv : NULL));
   if (leads)
     MPI_TRY(PMPI_Allreduce(MPI_IN_PLACE, recv, side->count, side->type, op, state->peers));
   if (state->by_memory && side->dense)
@@ -425,14 +429,6 @@ done:
   return error;
 }
 
-/* Of the node's ranks. */
-static double node_s(const struct spec *spec, enum swp_operation operation, const struct group *node,
-                     double m) {
-  if (!is_by_memory(spec))
-    return swp_textbook_least_s(operation, node, m);
-  return node->procs > 1 ? swp_textbook_shared_s(operation, node, m) : 0;
-}
-
 static int twolevel_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
   const struct group node = swp_group_part(&group, group.ppn, group.ppn);
@@ -441,26 +437,26 @@ static int twolevel_estimate(const struct swp_plan *plan, const struct estimate 
   struct group leaders = group;
   leaders.procs = plan->features.nodes;
   if (has_leaders(estimate->spec)) {
-    *seconds = swp_leaders_s(operation, &group, (int)estimate->spec->arguments[LEADERS].value, m);
+    *seconds = swp_leaders_s(estimate->spec, operation, &group, m);
     return SWP_SUCCESS;
   }
   switch (operation) {
   case SWP_ALLGATHER:
   case SWP_ALLGATHERV:
-    *seconds = node_s(estimate->spec, SWP_GATHER, &node, m) +
+    *seconds = swp_node_s(estimate->spec, SWP_GATHER, &node, m) +
                swp_textbook_least_s(operation, &leaders, group.ppn * m) +
-               node_s(estimate->spec, SWP_BCAST, &node, group.procs * m);
+               swp_node_s(estimate->spec, SWP_BCAST, &node, group.procs * m);
     break;
   case SWP_BARRIER:
-    *seconds = node_s(estimate->spec, SWP_GATHER, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
-               node_s(estimate->spec, SWP_BCAST, &node, m);
+    *seconds = swp_node_s(estimate->spec, SWP_GATHER, &node, m) +
+               swp_textbook_least_s(operation, &leaders, m) + swp_node_s(estimate->spec, SWP_BCAST, &node, m);
     break;
   case SWP_ALLREDUCE:
-    *seconds = node_s(estimate->spec, SWP_REDUCE, &node, m) + swp_textbook_least_s(operation, &leaders, m) +
-               node_s(estimate->spec, SWP_BCAST, &node, m);
+    *seconds = swp_node_s(estimate->spec, SWP_REDUCE, &node, m) +
+               swp_textbook_least_s(operation, &leaders, m) + swp_node_s(estimate->spec, SWP_BCAST, &node, m);
     break;
   default:
-    *seconds = node_s(estimate->spec, operation, &node, m) +
+    *seconds = swp_node_s(estimate->spec, operation, &node, m) +
                swp_textbook_least_s(operation, &leaders,
                                     operation == SWP_GATHER || operation == SWP_SCATTER ? group.ppn * m : m);
   }
@@ -471,7 +467,7 @@ const struct method swp_collective_twolevel = {
     .name = "twolevel",
     .summary = "by the MPI library or memory within nodes, and between their leaders",
     .source = "Karonis et al., Exploiting hierarchy in parallel computer networks, IPDPS 2000",
-    .usage = NODE_USAGE " (mpi when not given) or leaders=N (1 to 1024; one, and no shares, when not given)",
+    .usage = NODE_USAGE ", leaders=N (1 to 1024; mpi, and one leader without shares, when not given)",
     .parameters = {[NODE] = NODE_PARAMETER,
                    [LEADERS] = {.name = "leaders", .type = PARAMETER_INTEGER, .low = 1, .high = 1024}},
     .variant = twolevel_variant,

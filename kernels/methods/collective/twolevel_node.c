@@ -1,6 +1,8 @@
 /* twolevel on a node: by the MPI library, or by boards in the node's memory. */
 #include "twolevel.h"
 
+#include "textbook.h"
+
 /* Blocks of the leader to the others. */
 static struct roles from_leader(const struct twolevel *state, int leader, int out_blocks) {
   const bool leads = state->local == leader;
@@ -66,14 +68,15 @@ done:
   return error;
 }
 
-int swp_node_reduce(struct swp_plan *plan, int leader, const void *send, void *recv) {
+int swp_node_reduce(struct swp_plan *plan, int leader, const struct side *side, const void *send,
+                    void *recv) {
   struct twolevel *state = plan->method_state;
-  const struct call *call = call_of(plan);
+  const MPI_Op op = call_of(plan)->op;
   const struct roles roles = to_leader(state, leader, 1);
   int error = SWP_SUCCESS;
   if (state->by_memory)
-    return swp_boards_reduce(plan, &state->boards, &roles, &call->recv, call->op, send, recv);
-  MPI_TRY(PMPI_Reduce(send, recv, call->recv.count, call->recv.type, call->op, leader, state->node));
+    return swp_boards_reduce(plan, &state->boards, &roles, side, op, send, recv);
+  MPI_TRY(PMPI_Reduce(send, recv, side->count, side->type, op, leader, state->node));
 done:
   return error;
 }
@@ -81,7 +84,9 @@ done:
 int swp_node_plan(struct swp_plan *plan) {
   struct twolevel *state = plan->method_state;
   state->finished = swp_plan_allocate(plan, state->size, sizeof *state->finished);
-  int error = state->finished != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
+  state->spans = swp_plan_allocate(plan, SPANS * state->size, sizeof *state->spans);
+  const bool allocated = state->finished != NULL && state->spans != NULL;
+  int error = allocated ? SWP_SUCCESS : swp_plan_no_memory(plan);
   error = swp_sharing_take(plan, plan->topology->node_arena, state->node, error, BOARDS_PART_BYTES,
                            &state->boards.share);
   if (error != SWP_SUCCESS)
@@ -94,5 +99,12 @@ int swp_node_plan(struct swp_plan *plan) {
 void swp_node_free(struct swp_plan *plan) {
   struct twolevel *state = plan->method_state;
   swp_release(state->finished);
+  swp_release(state->spans);
   swp_arena_give(plan->topology->node_arena, &state->boards.share);
+}
+
+double swp_node_s(const struct spec *spec, enum swp_operation operation, const struct group *node, double m) {
+  if (!swp_is_by_memory(&spec->arguments[NODE]))
+    return swp_textbook_least_s(operation, node, m);
+  return node->procs > 1 ? swp_textbook_shared_s(operation, node, m) : 0;
 }
