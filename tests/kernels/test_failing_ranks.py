@@ -126,4 +126,7 @@ def test_a_rank_that_fails_ends_a_program_with_a_table_as_without(
         TIMEOUT_S,
     )
     ended = run_shimmed(kernels, "swp_mix", 3, *words, table=table, ahead=[library], env=env)
-    assert plain.returncode == ended.returncode != 0, ended.stderr
+    # MPICH's launcher answers for the rank that exits, or for one that it kills then.
+    either = {3, 9} if kernels.mpi.family == "mpich" and fault == "exit" else set()
+    assert plain.returncode != 0 and ended.returncode != 0, ended.stderr
+    assert ended.returncode in {plain.returncode, *either}, ended.stderr
