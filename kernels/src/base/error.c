@@ -11,7 +11,7 @@
 static _Thread_local char message[ERROR_TEXT_BYTES];
 static _Thread_local int mpi_code; /* of the failed MPI call that the message describes */
 
-int swp_fail(int error, const char *format, ...) {
+void swp_explain(const char *format, ...) {
   char text[ERROR_TEXT_BYTES];
   va_list arguments;
   va_start(arguments, format);
@@ -19,19 +19,17 @@ int swp_fail(int error, const char *format, ...) {
   va_end(arguments);
   swp_printable(text, message, sizeof message);
   mpi_code = MPI_SUCCESS;
-  return error;
 }
 
-int swp_fail_mpi(int mpi_error, const char *call) {
+void swp_explain_mpi(int mpi_error, const char *call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(mpi_error, text, &length);
   for (char *c = text; *c != '\0'; c++)
     if (*c == '\n' || *c == '\r')
       *c = ' '; /* a message is one line */
-  int error = swp_fail(SWP_ERR_MPI, "%.*s failed: %s", (int)strcspn(call, "("), call, text);
+  swp_explain("%.*s failed: %s", (int)strcspn(call, "("), call, text);
   mpi_code = mpi_error;
-  return error;
 }
 
 const char *swp_error_message(void) {
@@ -70,7 +68,7 @@ const char *swp_strerror(int error) {
   return "unknown error code";
 }
 
-int swp_agree(MPI_Comm comm, int error) {
+int swp_worst(MPI_Comm comm, int error) {
   int rank, procs;
   if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &procs) != MPI_SUCCESS)
     return swp_fail(SWP_ERR_MPI, "not a usable communicator");

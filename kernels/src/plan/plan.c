@@ -4,10 +4,6 @@ void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes) {
   return swp_allocate((size_t)count, bytes, &plan->account);
 }
 
-int swp_plan_no_memory(const struct swp_plan *plan) {
-  return swp_fail(SWP_ERR_MEMORY, "no memory to plan %s", plan->spec.text);
-}
-
 int swp_plan_stages(struct swp_plan *plan, int nstages) {
   struct exchange_plan *exchange = exchange_plan_of(plan);
   exchange->stages = swp_plan_allocate(plan, nstages, sizeof *exchange->stages);

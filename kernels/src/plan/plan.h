@@ -48,7 +48,9 @@ struct swp_plan {
 void *swp_plan_allocate(struct swp_plan *plan, int64_t count, size_t bytes);
 
 /* Returns SWP_ERR_MEMORY with a text that names the method. */
-int swp_plan_no_memory(const struct swp_plan *plan);
+static inline int swp_plan_no_memory(const struct swp_plan *plan) {
+  return swp_fail(SWP_ERR_MEMORY, "no memory to plan %s", plan->spec.text);
+}
 
 /* Calls `plan` of the method of plan->spec; swp_plan_unprepare must be called in any case. Collective.
    Errors, agreed: the method's. */

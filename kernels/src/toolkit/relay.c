@@ -141,8 +141,9 @@ void swp_relay_open(struct swp_plan *plan, struct relay *relay, int from, const 
   struct header header;
   if (bytes == FAILURE_BYTES) {
     if (relay->failure == SWP_SUCCESS)
-      relay->failure = swp_fail(*at, "%s: rank %d, which forwards messages to this one, failed: %s",
-                                plan->spec.text, from, swp_strerror(*at));
+      relay->failure =
+          swp_fail((unsigned char)*at, "%s: rank %d, which forwards messages to this one, failed: %s",
+                   plan->spec.text, from, swp_strerror(*at));
     return;
   }
   for (const char *end = at + bytes; at < end; at += packed_bytes(header.bytes)) {

@@ -61,17 +61,6 @@ int swp_sharer_rank(const struct swp_plan *plan, const struct sharers *sharers, 
   return sharers->on_node ? swp_topology_rank(plan->topology, sharers->node, number) : number;
 }
 
-int swp_sharing_take(struct swp_plan *plan, struct arena *arena, MPI_Comm comm, int error, int64_t bytes,
-                     struct share *share) {
-  struct share taken;
-  error = swp_arena_take(arena, comm, error, bytes, &taken);
-  if (error == SWP_SUCCESS) {
-    *share = taken;
-    plan->account += taken.bytes;
-  }
-  return error;
-}
-
 int swp_sharing_progress(struct swp_plan *plan) {
   int error = SWP_SUCCESS, found;
   swp_plan_relax(plan);

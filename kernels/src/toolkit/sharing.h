@@ -63,9 +63,16 @@ struct sharers swp_sharers(const struct swp_plan *plan, bool on_node);
 int swp_sharer_of(const struct swp_plan *plan, const struct sharers *sharers, int rank);
 int swp_sharer_rank(const struct swp_plan *plan, const struct sharers *sharers, int number);
 
-/* Takes memory of an arena for a plan, as swp_arena_take. With an earlier error `share` may be NULL. */
-int swp_sharing_take(struct swp_plan *plan, struct arena *arena, MPI_Comm comm, int error, int64_t bytes,
-                     struct share *share);
+/* Takes memory of an arena for a plan, as swp_arena_take. `error` is an earlier error of this rank, with
+   which `share` may be NULL; it is agreed on. */
+static inline int swp_sharing_take(struct swp_plan *plan, struct arena *arena, MPI_Comm comm, int error,
+                                   int64_t bytes, struct share *share) {
+  TRY(swp_agree(comm, error));
+  TRY(swp_arena_take(arena, comm, bytes, share));
+  plan->account += share->bytes;
+done:
+  return error;
+}
 
 /* For a rank that has found nothing yet: lets MPI and other exchanges progress. Errors: SWP_ERR_MPI. */
 int swp_sharing_progress(struct swp_plan *plan);

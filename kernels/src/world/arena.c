@@ -294,12 +294,11 @@ done:
  * That all ranks find the same place free shows that none uses it any more. They do not where a rank has yet
  * to free a plan.
  */
-int swp_arena_take(struct arena *arena, MPI_Comm comm, int error, int64_t bytes, struct share *share) {
+int swp_arena_take(struct arena *arena, MPI_Comm comm, int64_t bytes, struct share *share) {
   int64_t most = 0, place[2] = {0, 0};
-  int rank;
+  int rank, error = SWP_SUCCESS;
   bool same = false;
   *share = (struct share){0};
-  TRY(swp_agree(comm, error));
   MPI_TRY(MPI_Allreduce(&bytes, &most, 1, MPI_INT64_T, MPI_MAX, comm));
   most = swp_round_up(most, GRANULE_BYTES);
   TRY(swp_agree(comm, take_here(arena, most, share, place)));

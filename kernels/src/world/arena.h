@@ -31,12 +31,11 @@ void swp_arena_release(struct arena *arena);
 
 /*
  * Takes a zeroed part for each rank, of the most bytes that one asks for. Collective on a communicator of the
- * arena's ranks, which are all on one node. `error` is an earlier error of this rank, which is agreed on. A
- * rank may use another's part after a further agreement, as that of the method's plan. Errors, agreed:
- * SWP_ERR_NOT_APPLICABLE, with why such memory cannot be had here; SWP_ERR_MEMORY; SWP_ERR_MPI; the earlier
- * one.
+ * arena's ranks, which are all on one node. A rank may use another's part after a further agreement, as that
+ * of the method's plan. Errors, agreed: SWP_ERR_NOT_APPLICABLE, with why such memory cannot be had here;
+ * SWP_ERR_MEMORY; SWP_ERR_MPI.
  */
-int swp_arena_take(struct arena *arena, MPI_Comm comm, int error, int64_t bytes, struct share *share);
+int swp_arena_take(struct arena *arena, MPI_Comm comm, int64_t bytes, struct share *share);
 
 /* Gives it back when no rank uses it any more. Local; a share of none is allowed. */
 void swp_arena_give(struct arena *arena, struct share *share);
