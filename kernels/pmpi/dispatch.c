@@ -2,7 +2,6 @@
 #include "dispatch.h"
 
 #include "guard.h"
-#include "report.h"
 #include "startup.h"
 #include "types.h"
 
@@ -42,12 +41,6 @@ bool dispatch_chosen(struct place *place, enum swp_operation operation, const st
   if (choice->method == NULL)
     report(operation, place->bytes, NULL, choice->passed, choice->why);
   return choice->method != NULL;
-}
-
-bool dispatch_invalid(enum swp_operation operation) {
-  if (report_on)
-    report_passed(operation, "a rule", "an argument that MPI does not allow, or blocks over 2 GiB", 0);
-  return false;
 }
 
 bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,

@@ -3,6 +3,7 @@
 #define SWP_DISPATCH_H
 
 #include "place.h"
+#include "report.h"
 
 /* MPI's code for an error of the library. */
 int dispatch_mpi_error(int error);
@@ -16,7 +17,11 @@ static inline MPI_Datatype dispatch_type(const void *buffer, MPI_Datatype type) 
 }
 
 /* Counts a call that is left to the MPI library because of its arguments; false. */
-bool dispatch_invalid(enum swp_operation operation);
+static inline bool dispatch_invalid(enum swp_operation operation) {
+  if (report_on)
+    report_passed(operation, "a rule", "an argument that MPI does not allow, or blocks over 2 GiB", 0);
+  return false;
+}
 
 /* Whether the table has a method other than the MPI library's own for a call of `most` items in the largest
    block (or the vector) and `total` in all, and the call is valid: invalid ones are left to the MPI library.

@@ -67,7 +67,7 @@ static bool count_nodes(const int *world_ranks, struct swp_layout *layout, bool 
 
 static bool find_in_world(MPI_Comm comm, struct swp_layout *layout, bool *unknown) {
   MPI_Group group;
-  int *ranks = malloc(2 * (size_t)layout->procs * sizeof *ranks);
+  int *ranks = calloc(2 * (size_t)layout->procs, sizeof *ranks);
   bool found = false;
   if (ranks != NULL && PMPI_Comm_group(comm, &group) == MPI_SUCCESS) {
     found = translate(group, layout->procs, ranks) && count_nodes(ranks + layout->procs, layout, unknown);

@@ -130,7 +130,7 @@ static int forget(MPI_Comm comm, int deleted, void *attribute, void *extra) {
 static uint64_t hash_members(MPI_Comm comm, int procs) {
   uint64_t hash = (uint64_t)procs;
   MPI_Group mine, world;
-  int *ranks = malloc(2 * (size_t)procs * sizeof *ranks);
+  int *ranks = calloc(2 * (size_t)procs, sizeof *ranks);
   if (ranks == NULL || PMPI_Comm_group(comm, &mine) != MPI_SUCCESS) {
     free(ranks);
     return 0;
@@ -226,7 +226,7 @@ static int find_type(MPI_Datatype type, int *unused) {
 
 /* The index of a predefined type, 0 for others, and the bytes of an item. */
 static int type_of(MPI_Datatype type, MPI_Count *size) {
-  int length, unused;
+  int length, unused = 0;
   bool named;
   int at = find_type(type, &unused);
   if (at > 0) {

@@ -296,13 +296,14 @@ static int check_methods(struct options *options) {
 static int set_option(const struct bench_option *option, struct command_line *line, const char *value) {
   if (option->set)
     return option->set(line, value);
+  char *place = (char *)line + option->place;
+  if (!value) {
+    *(bool *)place = true;
+    return 0;
+  }
   if (option->wants && *value == '\0')
     return failure_set("%s needs %s", option->name, option->wants);
-  char *place = (char *)line + option->place;
-  if (option->argument)
-    *(const char **)(void *)place = value;
-  else
-    *(bool *)place = true;
+  *(const char **)(void *)place = value;
   return 0;
 }
 

@@ -32,7 +32,7 @@ static int split(char *line, char **tokens) {
 /* The next line that is not blank, cut into tokens: their number, 0 at the end of the file, -1. */
 static int next_tokens(struct matrix_market *matrix, char **tokens) {
   int status;
-  while ((status = lines_next(&matrix->lines)) == 1) {
+  while ((status = lines_next(&matrix->lines)) > 0) {
     const int count = split(matrix->lines.line, tokens);
     if (count > 0)
       return count;
@@ -118,9 +118,10 @@ static bool parse_value(enum matrix_field field, const char *token, double *valu
   char *end;
   int64_t integer;
   if (field == MATRIX_INTEGER) {
-    const bool good = parse_integer(token, INT64_MIN, INT64_MAX, &integer);
+    if (!parse_integer(token, INT64_MIN, INT64_MAX, &integer))
+      return false;
     *value = (double)integer;
-    return good;
+    return true;
   }
   if (token[strspn(token, "+-.0123456789eE")] != '\0') /* strtod would take hexadecimal numbers and names */
     return false;
@@ -133,7 +134,7 @@ static int parse_entry(struct matrix_market *matrix, int count, char **tokens, s
       [MATRIX_REAL] = 1, [MATRIX_INTEGER] = 1, [MATRIX_COMPLEX] = 2, [MATRIX_PATTERN] = 0};
   if (tokens[0][0] == '%')
     return refuse(matrix, "a comment among the entries");
-  if (count != 2 + VALUES[matrix->field])
+  if (count < 2 || count != 2 + VALUES[matrix->field])
     return refuse(matrix, "an entry of this field does not have this many numbers");
   if (!parse_integer(tokens[0], 1, matrix->rows, &entry->row))
     return refuse(matrix, "the row is not an integer from 1 to the number of rows");

@@ -288,7 +288,7 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
 /* The rank whose block is the index-th of those that have come here after all steps. */
 static int origin_of(const struct butterfly *butterfly, int index) {
   int position = butterfly->fold.position;
-  for (int i = butterfly->nsteps - 1; i >= 0; i--)
+  for (int i = butterfly->nsteps; i-- > 0;)
     if ((index >> i & 1) != 0)
       position = peer_of(&butterfly->steps[i], position);
   return position;

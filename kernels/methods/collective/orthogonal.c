@@ -95,7 +95,7 @@ static void orthogonal_free(struct swp_plan *plan) {
 }
 
 static int orthogonal_plan(struct swp_plan *plan) {
-  struct grid grid;
+  struct grid grid = {0};
   (void)choose_grid(&plan->spec, plan->procs, &grid); /* as it is applicable */
   size_t bytes = sizeof(struct state) + (size_t)grid.ndims * sizeof(struct level);
   struct state *state = plan->method_state = swp_plan_allocate(plan, 1, bytes);
@@ -396,7 +396,7 @@ done:
 static int orthogonal_estimate(const struct swp_plan *plan, const struct estimate *estimate,
                                double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  struct grid grid;
+  struct grid grid = {0};
   (void)choose_grid(estimate->spec, plan->procs, &grid); /* as it is applicable */
   const enum swp_operation operation = plan->operation;
   const bool is_vector = swp_shapes[operation].reduces || operation == SWP_BCAST;

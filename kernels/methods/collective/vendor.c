@@ -178,6 +178,7 @@ static int bytes_end(struct swp_plan *plan, const struct items *items, const voi
     return error;
   *call = items->call;
   bool is_source = plan->operation == SWP_BCAST && plan->rank == plan->features.root;
+  /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): bytes_begin set it */
   if (error != SWP_SUCCESS || items->recv == MPI_IN_PLACE || !is_recv_packed(plan) || is_source)
     return error;
   if (!swp_is_listed(plan->operation))

@@ -248,7 +248,7 @@ static const struct runner *next_best(const struct race *race, const struct runn
     if (runner->out || runner->median_s >= now->median_s)
       continue;
     double executions = (runner->plan_s - now->plan_s) / (now->median_s - runner->median_s);
-    if (executions < least || (executions == least && runner->median_s < next->median_s)) {
+    if (executions < least || (executions == least && next != NULL && runner->median_s < next->median_s)) {
       least = executions;
       next = runner;
     }

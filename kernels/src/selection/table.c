@@ -357,14 +357,12 @@ int swp_table_named(MPI_Comm comm, int rank, const char *variable, bool optional
   const char *value = getenv(variable);
   *table = NULL;
   if (rank == 0 && value != NULL && !(optional && access(value, F_OK) != 0 && errno == ENOENT))
-    length = (int)(strlen(value) < sizeof path ? strlen(value) : sizeof path);
+    length = snprintf(path, sizeof path, "%s", value);
   MPI_TRY(MPI_Bcast(&length, 1, MPI_INT, 0, comm));
   if (length == 0)
     return SWP_SUCCESS;
-  if (length == (int)sizeof path)
+  if (length >= (int)sizeof path)
     return swp_fail(SWP_ERR_TABLE, "%s is over %zu characters", variable, sizeof path - 1);
-  if (rank == 0)
-    memcpy(path, value, (size_t)length);
   MPI_TRY(MPI_Bcast(path, length, MPI_CHAR, 0, comm));
   TRY(share(comm, path, table));
 done:

@@ -151,18 +151,20 @@ static int keep_rate(struct reader *reader, const double *v, struct pair_model *
 
 static int keep(struct reader *reader, int kind, const struct said *said) {
   struct model *model = &reader->table->model;
-  struct pair_model *pair = kinds[kind].of_pair ? &model->pairs[said->pair] : NULL;
+  const bool of_pair = kinds[kind].of_pair;
+  const int index = of_pair ? said->pair : 0;
+  struct pair_model *pair = &model->pairs[index];
   if (kind == MESSAGE)
     return keep_message(reader, said->values, pair);
   if (kind == RATE)
     return keep_rate(reader, said->values, pair);
-  unsigned *given = &reader->model_lines[pair ? said->pair : 0];
+  unsigned *given = &reader->model_lines[index];
   if (*given & 1u << kind)
     return BROKEN(reader, "model %s is given twice", kinds[kind].name);
   *given |= 1u << kind;
   if (kind == SYNCHRONOUS)
     pair->has_penalty = true;
-  memcpy((char *)(pair ? (void *)pair : model) + kinds[kind].at, said->values, sizeof said->values[0]);
+  memcpy((char *)(of_pair ? (void *)pair : model) + kinds[kind].at, said->values, sizeof said->values[0]);
   return SWP_SUCCESS;
 }
 

@@ -31,8 +31,10 @@ static int steps_of(const struct group *g) {
 
 /* ⌊lg P⌋. */
 static int dims_of(const struct group *g) {
-  int steps = steps_of(g);
-  return 1LL << steps == g->procs ? steps : steps - 1;
+  int dims = 0;
+  while (2LL << dims <= g->procs)
+    dims++;
+  return dims;
 }
 
 static double cube_of(const struct group *g) {

@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
   b.send = aligned_alloc(PAGE_BYTES, room);
   b.recv = aligned_alloc(PAGE_BYTES, room);
   if (b.block <= 0 || b.send == NULL || b.recv == NULL)
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    return MPI_Abort(MPI_COMM_WORLD, 1);
   memset(b.send, 0, room);
   memset(b.recv, 0, room);
   if (rank == 0)

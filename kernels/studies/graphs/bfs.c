@@ -151,7 +151,7 @@ static void report(const struct team *team, struct searcher *searchers, int coun
 }
 
 int bfs_command(const struct team *team, int argc, char **argv) {
-  struct graph_spec spec;
+  struct graph_spec spec = {0};
   struct graph graph = {0};
   struct method *methods = NULL;
   struct searcher *searchers = NULL;
