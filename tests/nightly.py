@@ -70,7 +70,7 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
     ),
     NightPart(
         "valgrind",
-        20,
+        17,
         tests=(
             "tests/kernels/test_builds.py::test_valgrind_finds_nothing_in_the_whole",
             "tests/kernels/test_neighborhoods.py::test_valgrind_finds_nothing_in_neighborhoods",
@@ -78,7 +78,7 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
         ),
     ),
     NightPart("oracle", 30, tests=("tests/kernels/test_library.py",)),
-    NightPart("kernels", 18, tests=("tests/kernels/",)),
+    NightPart("kernels", 21, tests=("tests/kernels/",)),
     NightPart("fuzzing", 5, tests=("tests/fuzzing/",)),
     NightPart("foreign", 20, tests=("tests/foreign/",)),
     NightPart("simulated", 10, tests=("tests/simulated/",), dist="loadfile"),
