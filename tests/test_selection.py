@@ -259,6 +259,19 @@ def test_an_open_size_takes_what_other_layouts_choose_and_its_own_times_suggest(
     assert point.ratio_low < 0.85 < 1 < point.ratio_high
 
 
+def test_an_open_size_takes_no_method_that_was_not_measured_there() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.6), "alltoallv": scaled(0.97)}
+    cells = [
+        cell
+        for procs in (2, 3, 4)
+        for cell in make_cells(truth, (8, 64), layout=(1, procs), launch_noise=0.05)
+        if (procs, cell.key.method, cell.key.case.bytes) != (3, "neighbor", 64)
+    ]
+    found = {(point.case.layout.procs, point.case.bytes): point for point in decide(cells)}
+    assert (found[3, 8].method, found[4, 64].method) == ("neighbor", "neighbor")
+    assert (found[3, 64].method, found[3, 64].status) == ("direct", "open")
+
+
 @pytest.mark.parametrize(("factor", "elsewhere"), [(1.2, 0.8), (0.85, 1.0)])
 def test_an_open_size_keeps_the_default_unless_both_speak_for_another(
     factor: float, elsewhere: float

@@ -216,11 +216,13 @@ def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule
 def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
     """Return decisions at every size of every degree class at which the default was measured.
 
-    Open ones take what other sizes or layouts choose, where these are sure enough. Without `trust`,
-    the cells alone decide which launches are disturbed.
+    Open ones take what other sizes or layouts choose, where these are sure enough and the method
+    was measured here, too. Without `trust`, the cells alone decide which launches are disturbed.
     """
     apart = decide_apart(cells, trust)
-    chosen = dict(open_choices(apart))
+    chosen = {
+        point: method for point, method in open_choices(apart) if not apart[point].excludes(method)
+    }
     return [
         _followed(trial, chosen[point]) if point in chosen else point
         for point, trial in apart.items()
