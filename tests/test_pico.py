@@ -93,7 +93,9 @@ def test_every_iteration_of_the_sample_arrives(results: Path) -> None:
     shown = succeed("show")
     assert "pico-local-openmpi" in shown
     assert "Open MPI v4.1.4" in shown
-    assert "pico:" not in succeed("tune", "--require-soak", "0")
+    tuned = succeed("tune", "--require-soak", "0")
+    assert "pico:" not in tuned
+    assert "`switchpoint ingest pico/results/local_metadata.csv`" in tuned
     assert "2 of them already present" in succeed("ingest", SAMPLE / "local_metadata.csv")
 
 

@@ -51,7 +51,7 @@ APART = "vendor:environment="
 """Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""
 
 FOREIGN = "pico:"
-"""Prefix of the algorithms of PICO itself, which are imported; no rule can name them."""
+"""Prefix of the systems that PICO measured, and of its own algorithms, which no rule can name."""
 
 
 def by_memory(exchange: str) -> bool:

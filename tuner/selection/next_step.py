@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from tuner.domain.effort import RUN_MINUTES, SOAKS_SHARE
+from tuner.domain.operations import FOREIGN
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
@@ -40,13 +41,16 @@ def measuring(
     more_s: float = 0.0,
     config: Path | None = None,
 ) -> list[str]:
-    """Return the lines for a shell that measure a system again.
+    """Return the lines for a shell that measure a system again, or take what PICO measured.
 
     name: ReFrame's. environment: by default the first that is found. more_s: the seconds to
     measure, if known. config: ReFrame's configuration of a site, if known.
     """
     kind = unreal(name, cpu_model)
     site, of_partition, partition = name.partition(":")
+    if name.startswith(FOREIGN):
+        results = quote(f"pico/results/{partition}_metadata.csv")
+        return ["# run PICO again", f"switchpoint ingest {results}"]
     options = f" --environment {quote(environment)}" if environment else ""
     if kind == SIMULATED:
         options = " --config checks/config/simulated.py"
