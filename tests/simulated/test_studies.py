@@ -307,3 +307,6 @@ def test_the_other_studies_end(simulating, procs):
     first, last = json.loads(succeed(*command, "--radix", "2,4,16", "--json"))["rows"]
     assert [first["size_bytes"], last["size_bytes"]] == [8, 4096]
     assert {*first["flat_s"]} == {"2", "4", "16"} and {*first["layered_s"]} == {"2", "4"}
+    command = ["study", "uneven", "--procs", "6", "--ppn", "4", "--sizes", "8", "--radix", "2"]
+    (row,) = json.loads(succeed(*command, "--json"))["rows"]
+    assert not row["layered_s"]  # nodes of four ranks and of two

@@ -243,7 +243,13 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 @click.command()
 @machine_option("dragonfly-4x1x4x2-aries")
 @click.option("--procs", type=whole_number(2), default=512, help="Ranks.")
-@click.option("--sizes", default="8,64,512,4K", metavar="LIST", help="Mean blocks, as 8,4K.")
+@click.option(
+    "--sizes",
+    default="8:4K:x8",
+    metavar="SIZES",
+    callback=sizes,
+    help="Mean blocks, as for swpbench.",
+)
 @numbers_option("--radix", "2,4,8,16,32,64", "Radices.")
 @ppn_option
 @json_option
@@ -253,7 +259,7 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
     from tuner.units import significant
 
     simulator = simulator_of(machine, ppn, "uneven")
-    found = list(studying.study(simulator, procs, sizes.split(","), radix))
+    found = list(studying.study(simulator, procs, sizes, radix))
     findings = list(studying.findings(found))
     if as_json:
         show_json(simulator, found, findings)

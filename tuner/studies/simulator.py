@@ -96,8 +96,7 @@ class Simulator:
         options = ["--op", operation, "--pattern", pattern, "--sizes", sizes, "--quiet"]
         options += ["--methods", methods, "--campaign", self.campaign]
         options += ["--system", self.machine.system, "--environment", self.mpi.name]
-        case = f"{operation}-{Path(pattern).name}-{procs}-{sizes}-{methods}"
-        words = re.sub(r"[^A-Za-z0-9]+", "-", case)
+        words = re.sub(r"[^A-Za-z0-9]+", "-", f"{operation}-{Path(pattern).name}-{procs}-{methods}")
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch) / f"{words[:150].strip('-')}.jsonl"
             file = run(start, swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))

@@ -4,8 +4,10 @@ The paper shows its times on Polaris and Fugaku as curves. The library is SMPI h
 alltoallv sends each block by a message.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator, StudyError
@@ -33,32 +35,37 @@ class UnevenRow:
     @property
     def gain(self) -> float:
         """Return how many times as long as the fastest radix, of any kind, the library takes."""
-        return self.library_s / min(*self.flat_s.values(), *self.layered_s.values())
+        return self.library_s / min([*self.flat_s.values(), *self.layered_s.values()])
 
 
 def study(
-    simulator: Simulator, procs: int, sizes: Sequence[str], radices: Sequence[int]
+    simulator: Simulator, procs: int, sizes: str, radices: Sequence[int]
 ) -> Iterator[UnevenRow]:
-    """Yield a row for each size; a radix larger than a node, or than the nodes, has no layers.
+    """Yield a row for each size, the smallest first.
+
+    Layers are for nodes of as many ranks each, and radices up to these and to the nodes.
 
     Raises StudyError, NetworkError, LaunchError, RawFileError.
     """
     simulator.require_room(procs)
     if max(radices) > procs or min(radices) < 2:
         raise StudyError(f"a radix is at least 2 and at most the number of ranks, {procs}")
-    most = min(simulator.ppn, -(-procs // simulator.ppn))
+    nodes, odd = divmod(procs, simulator.ppn)
+    most = 1 if odd else min(simulator.ppn, nodes)
     flat = {f"bruck:radix={radix}": radix for radix in radices}
     layered = {f"bruck:radix={radix},global={radix}": radix for radix in radices if radix <= most}
-    methods = ";".join((LIBRARY, LINEAR, *flat, *layered))
-    cases = [("alltoallv", "blocks", procs, methods, size) for size in sizes]
-    for found in simulator.run_all(cases):
-        times = {each.method: each.time_s for each in found}
+    methods = (f"{LIBRARY}:", f"{LINEAR}:", *flat, *layered)
+    cases = [("alltoallv", "blocks", procs, method, sizes) for method in methods]
+    times: dict[int, dict[str, float]] = defaultdict(dict)
+    for each in chain.from_iterable(simulator.run_all(cases)):
+        times[each.size_bytes][each.method] = each.time_s
+    for size, its in sorted(times.items()):
         yield UnevenRow(
-            found[0].size_bytes,
-            times[LIBRARY],
-            times[LINEAR],
-            {radix: times[method] for method, radix in flat.items()},
-            {radix: times[method] for method, radix in layered.items()},
+            size,
+            its[LIBRARY],
+            its[LINEAR],
+            {radix: its[method] for method, radix in flat.items()},
+            {radix: its[method] for method, radix in layered.items()},
         )
 
 
