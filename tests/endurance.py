@@ -55,7 +55,8 @@ def find_parts(share: float) -> Iterator[NightPart]:
     Parsers for which this machine has no compiler or library are optional.
     """
     yield FAULTS
-    yield from_tests("starved", "starved", f"--every={round(1 / share)}", *starved.COMMANDS)
+    every = max(1, round(1 / share))
+    yield from_tests("starved", "starved", f"--every={every}", *starved.COMMANDS)
     yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")
     for name, kill_count in KILLS.items():
         module = "kills" if name in kills.COMMANDS else "killed"

@@ -41,15 +41,15 @@ for line in sys.stdin:
         if not child:
             kept = os.dup(1), os.dup(2)
             os.dup2(output.fileno(), 1), os.dup2(output.fileno(), 2)
-            if job["nth"] and not job["memory"]:
+            if job["nth"]:
                 fault = ctypes.c_long(job["nth"]), job["error"], ctypes.c_bool(job["torn"])
                 ctypes.CDLL(None).fault_at(os.fsencode(job["results"]), *fault)
             if job["record"]:
                 record = os.open(job["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 ctypes.CDLL(None).record_changes(os.fsencode(job["results"]), record)
             fired = ctypes.CDLL(None).fault_fired
-            if job["nth"] and job["memory"]:
-                ctypes.CDLL(None).allocation_fault_at(ctypes.c_long(job["nth"]))
+            if job["allocation"]:
+                ctypes.CDLL(None).allocation_fault_at(ctypes.c_long(job["allocation"]))
             try:
                 main(job["words"], "switchpoint")
             except SystemExit as ended:
@@ -102,7 +102,7 @@ class Driver:
 
     def run_without_memory(self, results: Path, *words: str, nth: int) -> DriverAnswer:
         """Run a command whose n-th allocation fails."""
-        return self._ask(results, words, nth=nth, memory=True)
+        return self._ask(results, words, allocation=nth)
 
     def record(self, results: Path, record: Path, *words: str) -> DriverAnswer:
         """Run a command; append each change below the results to a file."""
@@ -110,7 +110,7 @@ class Driver:
 
     def _ask(self, results: Path, words: tuple[str, ...], **more: Any) -> DriverAnswer:
         job: dict[str, Any] = {"results": str(results), "words": words, "here": False, "nth": 0}
-        job |= {"error": 0, "torn": False, "memory": False, "record": ""} | more
+        job |= {"error": 0, "torn": False, "allocation": 0, "record": ""} | more
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         code, said = json.loads(self._process.stdout.readline())
