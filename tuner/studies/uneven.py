@@ -72,11 +72,12 @@ def study(
 def findings(rows: Sequence[UnevenRow]) -> Iterator[Finding]:
     """Yield the paper's conclusions, and whether they hold here."""
     best = [row.best_radix for row in rows]
-    yield Finding(
-        "the best radix grows with the blocks",
-        best == sorted(best) and best[0] < best[-1],
-        ", ".join(f"{row.best_radix} at {row.size_bytes} B" for row in rows),
-    )
+    if len(rows) > 1:
+        yield Finding(
+            "the best radix grows with the blocks",
+            best == sorted(best) and best[0] < best[-1],
+            ", ".join(f"{row.best_radix} at {row.size_bytes} B" for row in rows),
+        )
     most = max(rows, key=lambda row: row.gain)
     theirs = " and ".join(f"{times} on {name}" for name, times in PAPER.items())
     yield Finding(
