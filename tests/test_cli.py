@@ -25,7 +25,8 @@ from tuner.commands import browse
 from tuner.commands.naming import RENAMED, SECTIONS
 from tuner.commands.plan import BUDGET
 from tuner.export.verify import find_swpbench
-from tuner.machine.mpi import find_mpis
+from tuner.machine import systems
+from tuner.machine.mpi import Mpi, find_mpis
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
 
@@ -434,6 +435,22 @@ def test_the_library_is_that_of_a_campaign_not_of_the_newest_test(
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "swpbench").touch(mode=0o700)
     assert find_swpbench() == tmp_path / "install" / "local-cpu-mpich" / "bin" / "swpbench"
+
+
+def test_virtual_nodes_have_their_own_kernels_or_those_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
+    monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
+    monkeypatch.setattr(systems, "find_mpis", lambda: [mpi])
+    monkeypatch.setattr(systems, "installation_directory", lambda system, _: tmp_path / system)
+    for built in (systems.LOCAL, "virtual-nodes:tcp-1gbit"):
+        with pytest.raises(systems.KernelsError, match="no built swpbench for mpich"):
+            systems.kernels(built, "mpich")
+        (tmp_path / built / "bin").mkdir(parents=True)
+        (tmp_path / built / "bin" / "swpbench").touch(mode=0o700)
+        assert systems.kernels("virtual-nodes:tcp-1gbit", "mpich").root == tmp_path / built
+        (tmp_path / built / "bin" / "swpbench").unlink()
 
 
 def test_the_library_reads_what_is_exported(

@@ -40,14 +40,11 @@ class Site:
 
         Raises NodesError: the virtual nodes that the launcher is for are not up.
         """
-        if not app.launcher:
-            return cls(app, kernels, LOCAL)
         if (nodes := _nodes_of(app.launcher)) is not None:
             crowded = app.procs > available_cores()
             its = needed(app.mpi, app.build, oversubscribed=crowded, over_tcp=True)
             app = replace(app, preloads=its)
-            return cls(app, kernels, f"{virtual.SYSTEM}:tcp-{nodes.rate}", nodes)
-        return cls(app, kernels, name or _here(app.launcher))
+        return cls(app, kernels, system_at(app.launcher, name), nodes)
 
     def is_crowded(self, shape: Shape) -> bool:
         """Return whether a communicator alone, as it is measured, has more processes than cores."""
@@ -77,6 +74,17 @@ class Site:
         else:
             return None
         return LaunchCommand([*self.app.launcher, *layout, "-n", str(procs)])
+
+
+def system_at(launcher: Sequence[str], name: str = "") -> str:
+    """Return ReFrame's name of the system that a launcher reaches; `name` where that was chosen.
+
+    Raises NodesError: the virtual nodes that the launcher is for are not up.
+    """
+    if not launcher:
+        return LOCAL
+    nodes = _nodes_of(launcher)
+    return f"{virtual.SYSTEM}:tcp-{nodes.rate}" if nodes else name or _here(launcher)
 
 
 def _nodes_of(launcher: Sequence[str]) -> Nodes | None:

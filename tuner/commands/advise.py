@@ -91,7 +91,7 @@ def advise(
 
     from tuner.advice import recorded
     from tuner.advice.mix import mix
-    from tuner.advice.site import Site
+    from tuner.advice.site import Site, system_at
     from tuner.commands.printing.results import console
 
     if (profile_file is None) == (not command):
@@ -106,9 +106,10 @@ def advise(
         its = recorded.read(profile_file)
         document = _say(mix(its, table_of(system_of(system, environment))), out)
     else:
-        words = _words(launcher)
-        app, kernels = _application(command, procs or 1, words, environment)
-        site = Site.of(app, kernels, _described(system)[0])
+        words, name = _words(launcher), _described(system)[0]
+        here = system_at(words, name)
+        app, kernels = _application(command, procs or 1, words, here, environment)
+        site = Site.of(app, kernels, name)
         advice = _Advice(site, system, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
@@ -181,15 +182,15 @@ def _words(launcher: str) -> list[str]:
 
 
 def _application(
-    command: Sequence[str], procs: int, launcher: Sequence[str], environment: str
+    command: Sequence[str], procs: int, launcher: Sequence[str], system: str, environment: str
 ) -> tuple[Application, BuiltKernels]:
-    """Return the application, and the kernels of its MPI."""
+    """Return the application, and the kernels of its MPI on a system."""
     from tuner.advice.running import Application, mpi_of
     from tuner.machine.mpi import find_mpis
-    from tuner.machine.systems import LOCAL, kernels
+    from tuner.machine.systems import kernels
 
     linked = None if environment else mpi_of(command[0], find_mpis())
-    built = kernels(LOCAL, environment or (linked.name if linked else ""))
+    built = kernels(system, environment or (linked.name if linked else ""))
     variables = {}
     if built.mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
         variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"

@@ -52,15 +52,18 @@ class BuiltKernels:
 def kernels(system: str, environment: str) -> BuiltKernels:
     """Return the kernels that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
 
-    An empty `environment` stands for any. Raises KernelsError.
+    Those of this machine serve its virtual nodes too. An empty `environment` stands for any. Raises
+    KernelsError.
     """
     kind = system.partition(":")[0]
-    if kind not in (virtual.SYSTEM, machines.SYSTEM):
-        system = LOCAL  # also where results have another name
+    known = {machines.SYSTEM: [system], virtual.SYSTEM: [system, LOCAL]}
+    systems = known.get(kind, [LOCAL])  # also where results have another name
     named = os.environ.get("SWITCHPOINT_KERNELS")
     for mpi in [identify("smpicc", "smpirun")] if kind == machines.SYSTEM else find_mpis():
-        if mpi is not None and environment in ("", mpi.name):
-            root = Path(named).absolute() if named else installation_directory(system, mpi.name)
+        if mpi is None or environment not in ("", mpi.name):
+            continue
+        built = [installation_directory(each, mpi.name) for each in systems]
+        for root in [Path(named).absolute()] if named else built:
             for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
                 if os.access(program, os.X_OK):
                     return BuiltKernels(mpi, root, program)
