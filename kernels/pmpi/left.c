@@ -17,13 +17,6 @@
 #define PLANNED_NONBLOCKING "nonblocking; only plain calls are dispatched"
 #define PLANNED_PERSISTENT "persistent; only plain calls are dispatched"
 
-/*
- * Methods of collectives wait for other ranks while they execute. In MPI_Start that would be wrong where
- * another rank needs a message of this one before it starts, and in MPI_Wait where it needs one before it
- * waits.
- */
-#define PERSISTENT "persistent; starting it must not wait for other ranks, as methods do"
-
 /* The forms of a function. Parameters and arguments are those before the communicator, with a comma. */
 #define PLAIN(name, why, parameters, arguments)                                                              \
   LEFT(name, why, (LIST parameters MPI_Comm comm), (LIST arguments comm))
@@ -39,8 +32,7 @@
 
 /* By group. */
 #define TABLED(name, nonblocking, suffix, parameters, arguments)                                             \
-  BEGUN(nonblocking##suffix, NONBLOCKING, parameters, arguments)                                             \
-  MADE(name##_init##suffix, PERSISTENT, parameters, arguments)
+  BEGUN(nonblocking##suffix, NONBLOCKING, parameters, arguments)
 #define UNTABLED(name, nonblocking, suffix, parameters, arguments)                                           \
   PLAIN(name##suffix, NO_TABLE, parameters, arguments)                                                       \
   BEGUN(nonblocking##suffix, NO_TABLE, parameters, arguments)                                                \
@@ -58,4 +50,4 @@ FUNCTIONS(EACH, , int, int, )
 #ifdef SWP_HAVE_LARGE_COUNTS
 FUNCTIONS(EACH, _c, MPI_Count, MPI_Aint, )
 #endif
-TABLED(Barrier, Ibarrier, , (), ())
+BEGUN(Ibarrier, NONBLOCKING, (), ())

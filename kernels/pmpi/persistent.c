@@ -1,12 +1,16 @@
-/* Persistent neighbourhood collectives. */
+/* Persistent collectives. */
+#define _GNU_SOURCE
 #include "persistent.h"
 
 #include "report.h"
 #include "self.h"
 #include "startup.h"
+#include "types.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MASK_BITS = 64 };
 
@@ -15,6 +19,7 @@ struct persistent {
   struct place *place;     /* NULL: the communicator was freed */
   MPI_Request request;
   int tag;
+  struct repeated_call call; /* its `make` is NULL: an exchange, by the members below */
   struct planned *planned;
   const void *send;
   void *recv;
@@ -45,14 +50,14 @@ static int next_tag(void) {
   startup_abort("too many persistent requests at the same time: over 32767");
 }
 
-int persistent_make(struct place *place, struct planned *planned, const void *send, void *recv,
-                    MPI_Request *request) {
+/* Copies what is given. */
+static int make(const struct persistent *given, MPI_Request *request) {
   struct persistent *new = malloc(sizeof *new), **end = &all;
   if (new == NULL)
     startup_abort("no memory for a persistent request");
   pthread_mutex_lock(&lock);
-  *new =
-      (struct persistent){.place = place, .tag = next_tag(), .planned = planned, .send = send, .recv = recv};
+  *new = *given;
+  new->tag = next_tag();
   int error = self_find(&self);
   if (error == MPI_SUCCESS)
     error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);
@@ -66,12 +71,44 @@ int persistent_make(struct place *place, struct planned *planned, const void *se
   return error;
 }
 
-/* With the lock held. */
-static struct persistent *find(MPI_Request request) {
-  struct persistent *known = all;
-  while (known != NULL && (known->freed || known->request != request))
-    known = known->next;
-  return known;
+int persistent_make(struct place *place, struct planned *planned, const void *send, void *recv,
+                    MPI_Request *request) {
+  const struct persistent given = {.place = place, .planned = planned, .send = send, .recv = recv};
+  return make(&given, request);
+}
+
+/* MPI_DATATYPE_NULL has nothing to keep. */
+static bool is_kept(MPI_Datatype type) {
+  bool named;
+  return type != MPI_DATATYPE_NULL && types_named(type, &named) && !named;
+}
+
+int persistent_repeat(struct place *place, const struct repeated_call *call, MPI_Request *request) {
+  struct persistent given = {.place = place, .call = *call};
+  int error = MPI_SUCCESS;
+  if (is_kept(call->send_type))
+    error = PMPI_Type_dup(call->send_type, &given.call.send_type);
+  if (error == MPI_SUCCESS && is_kept(call->recv_type))
+    error = PMPI_Type_dup(call->recv_type, &given.call.recv_type);
+  if (error != MPI_SUCCESS) /* the other ranks have their requests */
+    startup_abort("no memory for the types of a persistent request");
+  return make(&given, request);
+}
+
+bool persistent_unseen(const void *caller) {
+  Dl_info info;
+  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
+    return false;
+  const char *slash = strrchr(info.dli_fname, '/');
+  return strstr(slash != NULL ? slash : info.dli_fname, "fort") != NULL;
+}
+
+/* Where the pointer to the request's is. With the lock held. */
+static struct persistent **find(MPI_Request request) {
+  struct persistent **at = &all;
+  while (*at != NULL && ((*at)->freed || (*at)->request != request))
+    at = &(*at)->next;
+  return at;
 }
 
 /* Through the handler of the communicator. */
@@ -81,30 +118,65 @@ static int hand_over(const struct persistent *persistent, int error) {
   return error;
 }
 
+/* With the lock held. */
+static int start_exchange(struct persistent *its) {
+  int error = planned_start(its->planned, its->send, its->recv);
+  if (error == MPI_SUCCESS)
+    error = PMPI_Start(&its->request);
+  its->active = error == MPI_SUCCESS;
+  if (report_on)
+    report_count(SWP_EXCHANGE, planned_method(its->planned), planned_bytes(its->planned));
+  atomic_fetch_add(&persistent_active, its->active);
+  return error;
+}
+
+/* Without the lock, as the call waits for other ranks. */
+static int repeat(struct persistent *its) {
+  if (its->place == NULL)
+    startup_abort("a persistent collective is started after its communicator was freed: free its request "
+                  "first, or omit swp_started_together");
+  int error = its->call.make(&its->call);
+  if (error == MPI_SUCCESS)
+    error = PMPI_Start(&its->request);
+  if (error == MPI_SUCCESS)
+    error = PMPI_Send(NULL, 0, MPI_BYTE, 0, its->tag, self);
+  return error;
+}
+
 bool persistent_start(MPI_Request request, int *result) {
   pthread_mutex_lock(&lock);
-  struct persistent *known = find(request);
-  if (known != NULL) {
-    *result = planned_start(known->planned, known->send, known->recv);
-    if (*result == MPI_SUCCESS)
-      *result = PMPI_Start(&known->request);
-    known->active = *result == MPI_SUCCESS;
-    if (report_on)
-      report_count(SWP_EXCHANGE, planned_method(known->planned), planned_bytes(known->planned));
-    atomic_fetch_add(&persistent_active, known->active);
-  }
+  struct persistent *known = *find(request);
+  const bool repeats = known != NULL && known->call.make != NULL;
+  if (known != NULL && !repeats)
+    *result = start_exchange(known);
   pthread_mutex_unlock(&lock);
-  if (known != NULL && *result != MPI_SUCCESS)
+  if (repeats)
+    *result = repeat(known);
+  else if (known != NULL && *result != MPI_SUCCESS)
     hand_over(known, *result);
   return known != NULL;
 }
 
+static void free_repeated(struct persistent *its) {
+  if (is_kept(its->call.send_type))
+    PMPI_Type_free(&its->call.send_type);
+  if (is_kept(its->call.recv_type))
+    PMPI_Type_free(&its->call.recv_type);
+  free(its);
+}
+
+/* An exchange is freed when all ranks have freed its request. */
 void persistent_forget(MPI_Request request) {
   pthread_mutex_lock(&lock);
-  struct persistent *known = find(request);
-  if (known != NULL)
+  struct persistent **at = find(request), *known = *at;
+  const bool repeats = known != NULL && known->call.make != NULL;
+  if (repeats)
+    *at = known->next;
+  else if (known != NULL)
     known->freed = true;
   pthread_mutex_unlock(&lock);
+  if (repeats)
+    free_repeated(known);
 }
 
 /* A thread that finds another one doing this leaves it to that one. */
@@ -130,14 +202,18 @@ int persistent_progress(void) {
   return failed != NULL ? hand_over(failed, error) : MPI_SUCCESS;
 }
 
-/* Sets bits for the requests of the place, after the first `skip`, that this rank has freed. Returns how
+static bool is_exchange_on(const struct persistent *its, const struct place *place) {
+  return its->place == place && its->call.make == NULL;
+}
+
+/* Sets bits for the exchanges on the place, after the first `skip`, that this rank has freed. Returns how
    many. */
 static int read_mask(const struct place *place, int skip, uint64_t *mask) {
   int count = 0;
   *mask = 0;
   pthread_mutex_lock(&lock);
   for (const struct persistent *next = all; next != NULL && count < MASK_BITS; next = next->next)
-    if (next->place == place && skip-- <= 0)
+    if (is_exchange_on(next, place) && skip-- <= 0)
       *mask |= (uint64_t)(next->freed && !next->active) << count++;
   pthread_mutex_unlock(&lock);
   return count;
@@ -150,7 +226,7 @@ static struct persistent *take(const struct place *place, int skip, uint64_t mas
   for (struct persistent **at = &all; *at != NULL && mask != 0;) {
     struct persistent *next = *at;
     bool goes = false;
-    if (next->place == place && skip-- <= 0) {
+    if (is_exchange_on(next, place) && skip-- <= 0) {
       goes = (mask & 1) != 0;
       mask >>= 1;
     }

@@ -1,8 +1,8 @@
 /*
- * Persistent neighbourhood collectives. The application's request is one of MPI's own, to receive a message
- * of no bytes from this process; the call's data are sent and received by an exchange that progresses inside
- * the calls that wait, and sends that message when it completes. So requests of all kinds may be waited for
- * together.
+ * Persistent collectives. The application's request is one of MPI's own, to receive a message of no bytes
+ * from this process. A neighbourhood's data are sent and received by an exchange that progresses inside the
+ * calls that wait, and sends that message when it completes; other collectives are complete when the call
+ * that starts them sends it. So requests of all kinds may be waited for together.
  */
 #ifndef SWP_PERSISTENT_H
 #define SWP_PERSISTENT_H
@@ -21,6 +21,28 @@ static inline bool persistent_any(void) {
 int persistent_make(struct place *place, struct planned *planned, const void *send, void *recv,
                     MPI_Request *request);
 
+/* A plain call, with all that it was given: what the starts of a request repeat. */
+struct repeated_call {
+  int (*make)(const struct repeated_call *call); /* returns the application's return code */
+  const void *send;
+  void *recv;
+  MPI_Count send_count, recv_count;
+  const void *send_counts, *send_displs, *recv_counts, *recv_displs; /* the application's lists */
+  MPI_Datatype send_type, recv_type; /* MPI_DATATYPE_NULL where the call ignores it */
+  MPI_Op op;
+  int root;
+  MPI_Comm comm;
+};
+
+/* Makes a request that repeats a call on the place's communicator. Local. The request keeps the types.
+   Returns an MPI error code. */
+int persistent_repeat(struct place *place, const struct repeated_call *call, MPI_Request *request);
+
+/* Whether the caller of a function is a Fortran interface of the MPI library: those start and wait without
+   calling the functions defined here. */
+bool persistent_unseen(const void *caller);
+#define PERSISTENT_UNSEEN "made in Fortran, which starts and waits without being seen"
+
 /* False: the request is the MPI library's. *result is the application's return code. */
 bool persistent_start(MPI_Request request, int *result);
 
@@ -31,7 +53,8 @@ void persistent_forget(MPI_Request request);
 int persistent_progress(void);
 
 /* Frees the exchanges of requests that all ranks have freed; with `leave`, the communicator is about to be
-   freed, and what is left lives until MPI ends. Collective on the place's private communicator. */
+   freed, and what is left lives until MPI ends. Collective on the place's private communicator, if it has
+   one. */
 void persistent_collect(struct place *place, bool leave);
 
 #endif

@@ -71,8 +71,7 @@ static void release(struct place *place) {
   }
   planned_forget(place);
   alltoallv_forget(place);
-  if (place->own != MPI_COMM_NULL)
-    persistent_collect(place, true);
+  persistent_collect(place, true);
   guard_free(place);
   if (place->own != MPI_COMM_NULL)
     PMPI_Comm_free(&place->own);

@@ -16,8 +16,9 @@ enum { FIRST_OPERATION = SWP_BCAST, COLLECTIVES = SWP_BARRIER - SWP_BCAST + 1, B
 enum { CHANGES = 63 }; /* a binary search needs six steps at most */
 
 /* What an application says of its calls on a communicator: that those which are planned keep their counts,
-   and that no buffer is in an accelerator's memory. */
-enum promise { FIXED_COUNTS, HOST_BUFFERS, PROMISES };
+   that no buffer is in an accelerator's memory, and that ranks start persistent collectives as they would
+   make the plain calls. */
+enum promise { FIXED_COUNTS, HOST_BUFFERS, STARTED_TOGETHER, PROMISES };
 
 struct planned;
 struct uneven;

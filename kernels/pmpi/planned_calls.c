@@ -1,9 +1,8 @@
 /*
  * Collectives by planned exchanges as the application calls them, and the keys of a communicator's info by
  * which it makes promises: `swp_fixed_counts`, that nonpersistent ones have the same counts in every call, on
- * every rank, and `swp_host_buffers`.
+ * every rank, `swp_host_buffers` and `swp_started_together`.
  */
-#define _GNU_SOURCE
 #include "dispatch.h"
 #include "functions.h"
 #include "guard.h"
@@ -11,12 +10,12 @@
 #include "report.h"
 #include "startup.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const keys[PROMISES] = {[FIXED_COUNTS] = "swp_fixed_counts",
-                                           [HOST_BUFFERS] = "swp_host_buffers"};
+                                           [HOST_BUFFERS] = "swp_host_buffers",
+                                           [STARTED_TOGETHER] = "swp_started_together"};
 
 enum { TEXT_BYTES = 160, MESSAGE_BYTES = 400 };
 
@@ -35,10 +34,10 @@ static int read_key(MPI_Info info, const char *key) {
 
 /* What is planned is planned again: with other counts, or where nothing could be. */
 static void take_promise(struct place *place, enum promise promise, bool made) {
-  if (promise == HOST_BUFFERS && place->promised[promise] == made)
-    return;
-  planned_forget(place);
-  alltoallv_forget(place);
+  if (promise == FIXED_COUNTS || (promise == HOST_BUFFERS && place->promised[promise] != made)) {
+    planned_forget(place);
+    alltoallv_forget(place);
+  }
   place->promised[promise] = made;
 }
 
@@ -187,22 +186,13 @@ static int execute(const struct call *call, const struct planned_call *given) {
 
 #ifdef SWP_HAVE_PERSISTENT
 
-/* The Fortran interfaces of MPI libraries start and wait without calling the functions defined here. */
-static bool is_fortran(const void *caller) {
-  Dl_info info;
-  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
-    return false;
-  const char *slash = strrchr(info.dli_fname, '/');
-  return strstr(slash != NULL ? slash : info.dli_fname, "fort") != NULL;
-}
-
 /* False: the request is left to the MPI library. Collective. */
 static bool make_persistent(const void *caller, MPI_Comm comm, const struct planned_call *given,
                             MPI_Request *request, int *result) {
   struct place *place = place_with_rules(comm, given->name);
   if (place == NULL)
     return false;
-  bool fortran = is_fortran(caller);
+  bool fortran = persistent_unseen(caller);
   struct planned *made = planned_make(place, fortran ? NULL : given);
   if (place_refuses(place) == NULL)
     persistent_collect(place, false);
@@ -210,7 +200,7 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct plan
     planned_free(made);
     if (report_on)
       report_left(given->name, place_refuses(place) != NULL ? place_refuses(place)
-                               : fortran ? "made in Fortran, which starts and waits without being seen"
+                               : fortran ? PERSISTENT_UNSEEN
                                          : "by the rules for exchanges, or for its arguments and neighbours");
     return false;
   }

@@ -129,7 +129,7 @@ static int finalize_next(void) {
 EXPORTED int MPI_Finalize(void) {
   if (world) {
     report_end(table);
-    planned_on = false;
+    planned_on = promises_on = false;
     place_forget(MPI_COMM_WORLD);
     place_forget(MPI_COMM_SELF);
     self_end();

@@ -1,7 +1,7 @@
 /*
- * The calls of the application that start requests and wait, for persistent neighbourhood collectives by our
- * methods: other ranks need this one to pass messages on while it waits for anything. While there are none,
- * each checks a counter and calls the MPI library's own.
+ * The calls of the application that start requests and wait, for persistent collectives by our methods. For
+ * those of neighbourhoods, other ranks need this one to pass messages on while it waits for anything. While
+ * there are none, each checks a counter and calls the MPI library's own.
  */
 #include "persistent.h"
 #include "startup.h"
@@ -26,14 +26,14 @@
 
 EXPORTED int MPI_Start(MPI_Request *request) {
   int result;
-  if (request != NULL && planned_on && persistent_start(*request, &result))
+  if (request != NULL && promises_on && persistent_start(*request, &result))
     return result;
   return PMPI_Start(request);
 }
 
 EXPORTED int MPI_Startall(int count, MPI_Request requests[]) {
   int error = MPI_SUCCESS;
-  if (!planned_on)
+  if (!promises_on)
     return PMPI_Startall(count, requests);
   for (int i = 0; i < count && error == MPI_SUCCESS; i++)
     error = MPI_Start(&requests[i]);
@@ -41,7 +41,7 @@ EXPORTED int MPI_Startall(int count, MPI_Request requests[]) {
 }
 
 EXPORTED int MPI_Request_free(MPI_Request *request) {
-  if (request != NULL && planned_on)
+  if (request != NULL && promises_on)
     persistent_forget(*request);
   return PMPI_Request_free(request);
 }

@@ -154,7 +154,7 @@ def _why_not(shape: Shape) -> str:
     if name.removeprefix("i").startswith("neighbor_"):
         return _promise(shape)
     if name.removesuffix("_init") in COLLECTIVES:
-        return "persistent; starting it must not wait for other ranks, as methods do"
+        return "persistent; ranks are not promised to start it together: swp_started_together"
     if name.removeprefix("i") in COLLECTIVES:
         return "nonblocking; methods wait for other ranks"
     if name.removesuffix("_init").removeprefix("i") in EXCHANGED:

@@ -1,5 +1,7 @@
 #include "collective.h"
 
+#include "predefined.h"
+
 enum reading swp_reads_send(enum swp_operation operation) {
   const struct shape *shape = &swp_shapes[operation];
   if (shape->reduces || shape->send == NONE)
@@ -26,12 +28,8 @@ bool swp_is_root(const struct swp_plan *plan) {
 }
 
 int swp_read_op(MPI_Op op, struct features *features) {
-  const MPI_Op predefined[] = {MPI_OP_NULL, MPI_MAX, MPI_MIN,  MPI_SUM,  MPI_PROD,   MPI_LAND,  MPI_BAND,
-                               MPI_LOR,     MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC};
   int error = SWP_SUCCESS, commutes = 1;
-  features->predefined = false;
-  for (size_t i = 0; i < sizeof predefined / sizeof predefined[0] && !features->predefined; i++)
-    features->predefined = op == predefined[i];
+  features->predefined = op == MPI_OP_NULL || swp_is_predefined(op);
   if (!features->predefined)
     MPI_TRY(MPI_Op_commutative(op, &commutes));
   features->commutative = commutes != 0;

@@ -1,0 +1,151 @@
+/*
+ * Persistent collectives on communicators with the promise swp_started_together. Methods wait for other ranks
+ * while they execute. In MPI_Start that would be wrong where another rank needs a message of this one before
+ * it starts, and in MPI_Wait where it needs one before it waits. The promise excludes the first: so each
+ * start makes the plain call. All other persistent collectives are the MPI library's.
+ */
+#include "dispatch.h"
+#include "functions.h"
+#include "persistent.h"
+#include "predefined.h"
+#include "startup.h"
+
+#ifdef SWP_HAVE_PERSISTENT
+
+enum { ANY_ITEMS = -1 }; /* a rank alone does not know the bytes that rules refer to */
+
+/* Why starts cannot repeat the plain call; NULL: they can, as far as this rank knows. */
+static const char *why_not(struct place *place, enum swp_operation operation, int64_t items,
+                           MPI_Datatype type, const struct repeated_call *call) {
+  const struct rules *rules = &place->selectors->list[operation - FIRST_OPERATION];
+  if (operation == SWP_ALLTOALLV && !place->promised[FIXED_COUNTS])
+    return "its counts are not promised to stay: swp_fixed_counts";
+  if (call->op != MPI_OP_NULL && !swp_is_predefined(call->op))
+    return "its operation is the program's own, which may be freed before the request";
+  if (type == MPI_DATATYPE_NULL ||
+      (items != ANY_ITEMS &&
+       !place_asks(rules, place_bytes(place, operation, items, dispatch_size(place, type)))))
+    return "by the rules for its bytes, or for an argument that MPI does not allow";
+  return NULL;
+}
+
+/* False: the request is the MPI library's. Collective where the promise is made. */
+static bool make(const void *caller, const char *function, enum swp_operation operation, int64_t items,
+                 MPI_Datatype type, const struct repeated_call *call, MPI_Request *request, int *result) {
+  struct place *place = place_for(operation, call->comm, function);
+  if (place == NULL)
+    return false;
+  const char *why = "persistent; ranks are not promised to start it together: swp_started_together";
+  if (place->promised[STARTED_TOGETHER]) {
+    why = persistent_unseen(caller) ? PERSISTENT_UNSEEN : why_not(place, operation, items, type, call);
+    int fits = why == NULL;
+    PMPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, call->comm);
+    if (why == NULL && !fits)
+      why = "for a reason of another rank";
+  }
+  if (why == NULL)
+    *result = persistent_repeat(place, call, request);
+  else if (report_on)
+    report_left(function, why);
+  return why == NULL;
+}
+
+static bool is_root(MPI_Comm comm, int root) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  return rank == root;
+}
+
+#define AT_ROOT(there, elsewhere) (is_root(comm, root) ? there : elsewhere)
+
+/* What a call is given, and the arguments that repeat it. */
+#define SIDES_KEPT(sent, received)                                                                           \
+  .send = send, .send_count = send_count, .send_type = sent, .recv = recv, .recv_count = recv_count,         \
+  .recv_type = received, .op = MPI_OP_NULL
+#define SIDES_KEPT_EVERYWHERE SIDES_KEPT(dispatch_type(send, send_type), dispatch_type(recv, recv_type))
+#define SIDES_TAKEN                                                                                          \
+  call->send, call->send_count, call->send_type, call->recv, call->recv_count, call->recv_type
+#define VECTOR_KEPT                                                                                          \
+  .send = send, .send_type = MPI_DATATYPE_NULL, .recv = recv, .recv_count = count, .recv_type = type, .op = op
+#define VECTOR_TAKEN call->send, call->recv, call->recv_count, call->recv_type, call->op
+
+/* Parameters and arguments are in parentheses, without the communicator and the arguments behind it; so are
+   what is kept and the arguments taken from it. Then come items and type of the largest block. */
+#define REPEATED(name, suffix, OPERATION, parameters, arguments, items, type, kept, taken)                   \
+  static int repeat_##name##suffix(const struct repeated_call *call) {                                       \
+    return MPI_##name##suffix(LIST taken, call->comm);                                                       \
+  }                                                                                                          \
+  EXPORTED int MPI_##name##_init##suffix(LIST parameters, MPI_Comm comm, MPI_Info info,                      \
+                                         MPI_Request *request) {                                             \
+    const struct repeated_call call = {.make = repeat_##name##suffix, .comm = comm, LIST kept};              \
+    int result;                                                                                              \
+    if (make(__builtin_return_address(0), #name "_init" #suffix, OPERATION, items, type, &call, request,     \
+             &result))                                                                                       \
+      return result;                                                                                         \
+    return PMPI_##name##_init##suffix(LIST arguments, comm, info, request);                                  \
+  }
+
+/* With counts of int, or large ones. */
+#define ALL(suffix, count_t, displ_t)                                                                        \
+  REPEATED(Bcast, suffix, SWP_BCAST, (void *buffer, count_t count, MPI_Datatype type, int root),             \
+           (buffer, count, type, root), count, type,                                                         \
+           (.send_type = MPI_DATATYPE_NULL, .recv = buffer, .recv_count = count, .recv_type = type,          \
+            .op = MPI_OP_NULL, .root = root),                                                                \
+           (call->recv, call->recv_count, call->recv_type, call->root))                                      \
+  REPEATED(                                                                                                  \
+      Gather, suffix, SWP_GATHER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                           \
+      AT_ROOT(recv_count, send_count), AT_ROOT(recv_type, send_type),                                        \
+      (SIDES_KEPT(dispatch_type(send, send_type), AT_ROOT(recv_type, MPI_DATATYPE_NULL)), .root = root),     \
+      (SIDES_TAKEN, call->root))                                                                             \
+  REPEATED(                                                                                                  \
+      Scatter, suffix, SWP_SCATTER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                         \
+      AT_ROOT(send_count, recv_count), AT_ROOT(send_type, recv_type),                                        \
+      (SIDES_KEPT(AT_ROOT(send_type, MPI_DATATYPE_NULL), dispatch_type(recv, recv_type)), .root = root),     \
+      (SIDES_TAKEN, call->root))                                                                             \
+  REPEATED(Reduce, suffix, SWP_REDUCE, (VECTOR(count_t), int root), (VECTOR_GIVEN, root), count, type,       \
+           (VECTOR_KEPT, .root = root), (VECTOR_TAKEN, call->root))                                          \
+  REPEATED(Allreduce, suffix, SWP_ALLREDUCE, (VECTOR(count_t)), (VECTOR_GIVEN), count, type, (VECTOR_KEPT),  \
+           (VECTOR_TAKEN))                                                                                   \
+  REPEATED(Allgather, suffix, SWP_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type,         \
+           (SIDES_KEPT_EVERYWHERE), (SIDES_TAKEN))                                                           \
+  REPEATED(Allgatherv, suffix, SWP_ALLGATHERV, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN), ANY_ITEMS,    \
+           recv_type,                                                                                        \
+           (.send = send, .send_count = send_count, .send_type = dispatch_type(send, send_type),             \
+            .recv = recv, .recv_counts = recv_counts, .recv_displs = recv_displs, .recv_type = recv_type,    \
+            .op = MPI_OP_NULL),                                                                              \
+           (call->send, call->send_count, call->send_type, call->recv, call->recv_counts, call->recv_displs, \
+            call->recv_type))                                                                                \
+  REPEATED(Alltoall, suffix, SWP_ALLTOALL, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type,           \
+           (SIDES_KEPT_EVERYWHERE), (SIDES_TAKEN))                                                           \
+  REPEATED(Alltoallv, suffix, SWP_ALLTOALLV, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN), ANY_ITEMS,    \
+           recv_type,                                                                                        \
+           (.send = send, .send_counts = send_counts, .send_displs = send_displs,                            \
+            .send_type = dispatch_type(send, send_type), .recv = recv, .recv_counts = recv_counts,           \
+            .recv_displs = recv_displs, .recv_type = recv_type, .op = MPI_OP_NULL),                          \
+           (call->send, call->send_counts, call->send_displs, call->send_type, call->recv,                   \
+            call->recv_counts, call->recv_displs, call->recv_type))                                          \
+  REPEATED(Reduce_scatter_block, suffix, SWP_REDUCE_SCATTER_BLOCK, (VECTOR(count_t)), (VECTOR_GIVEN), count, \
+           type, (VECTOR_KEPT), (VECTOR_TAKEN))
+
+ALL(, int, int)
+#ifdef SWP_HAVE_LARGE_COUNTS
+ALL(_c, MPI_Count, MPI_Aint)
+#endif
+
+static int repeat_Barrier(const struct repeated_call *call) {
+  return MPI_Barrier(call->comm);
+}
+
+EXPORTED int MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request) {
+  const struct repeated_call call = {.make = repeat_Barrier,
+                                     .send_type = MPI_DATATYPE_NULL,
+                                     .recv_type = MPI_DATATYPE_NULL,
+                                     .op = MPI_OP_NULL,
+                                     .comm = comm};
+  int result;
+  if (make(__builtin_return_address(0), "Barrier_init", SWP_BARRIER, 1, MPI_BYTE, &call, request, &result))
+    return result;
+  return PMPI_Barrier_init(comm, info, request);
+}
+
+#endif
