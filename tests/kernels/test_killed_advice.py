@@ -2,6 +2,7 @@
 
 import signal
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -41,15 +42,19 @@ def test_a_killed_run_keeps_what_it_has_measured(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     program = any_kernels.build / "tests/swp_mix"
     words = command(program, "500", "64", "10", options=["--budget", "60s"])
-    code, said = end(words, tmp_path, number, lambda: lost(tmp_path))
+    for each in range(10):  # a race takes a second, so on a busy machine a signal may come late
+        results = tmp_path / str(each)
+        monkeypatch.setenv("SWITCHPOINT_RESULTS", str(results))
+        code, said = end(words, results, number, partial(lost, results))
+        (name,) = PLANS.campaigns()
+        if PLANS.load(PLANS.path_of(name)).advises:
+            break
     assert code == KILLS[number], said
-    assert launches(tmp_path) and not lost(tmp_path)
-    (name,) = PLANS.campaigns()
+    assert launches(results) and not lost(results)
     code, said = end(
-        words, tmp_path, signal.SIGTERM, lambda: any(tmp_path.glob("*/switchpoint.table"))
+        words, results, signal.SIGTERM, lambda: any(results.glob("*/switchpoint.table"))
     )
     assert "continuing with what an interrupted start has measured" in said
     assert PLANS.campaigns() == [name], said  # whose race goes on
