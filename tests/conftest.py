@@ -106,8 +106,12 @@ def by_day(day: Sequence[Any], every: Iterable[Any]) -> list[Any]:
 
     Cases of `day` may be marked.
     """
-    known = [getattr(case, "values", case) for case in day]
-    others = [each if isinstance(each, tuple) else (each,) for each in every if each not in known]
+
+    def values(case: Any) -> tuple[Any, ...]:
+        return getattr(case, "values", case if isinstance(case, tuple) else (case,))
+
+    known = [*map(values, day)]
+    others = [each for each in map(values, every) if each not in known]
     return [*day, *(pytest.param(*each, marks=pytest.mark.nightly) for each in others)]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import by_day
 from tests.probes import OCTAVES, SIZES, Noise, ProbeSamples, one_way
 from tuner.models import maxrate
 from tuner.models.maxrate import MaxRate, Rates
@@ -92,7 +93,7 @@ def test_columns_as_printed_would_make_time_negative() -> None:
         maxrate.fit([{(s, 1): np.full(5, printed.time_s(s, 1)) for s in OCTAVES}])
 
 
-@pytest.mark.parametrize("launches", [1, pytest.param(3, marks=pytest.mark.nightly), 6])
+@pytest.mark.parametrize("launches", by_day([6], [1, 3]))
 def test_parameters_of_the_paper_are_recovered_between_nodes(launches: int) -> None:
     found = medians_over_seeds(INTER, launches=launches)
     bounds = {"alpha": 0.01, "b_max": 0.02, "b_inj": 0.05, "b_node": 0.003, "prediction": 0.005}

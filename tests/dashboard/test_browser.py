@@ -174,6 +174,7 @@ def test_pages_are_drawn_over_many_samples(
     assert visit.troubles == []
 
 
+@pytest.mark.check
 def test_what_an_upgrade_changed_is_accessible(browser: Browser, tmp_path: Path) -> None:
     """Also on the page for browsers without scripts."""
     write_upgrade(tmp_path, 1.45)

@@ -121,13 +121,22 @@ def in_turn(cases: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     return zip(itertools.cycle(MPIS), cases, strict=False)
 
 
+FEW_RANKS = 8
+"""How many ranks tests start by day: more, on two cores, take seconds, and are for `make check`."""
+
+
+def crowded(procs: int) -> list[pytest.MarkDecorator]:
+    """Return the marks of a test on so many ranks."""
+    return [pytest.mark.check] * (procs > FEW_RANKS)
+
+
 def on_ranks(counts: Iterable[int], more: Iterable[int] = ()) -> pytest.MarkDecorator:
     """Give a test its `kernels` and `procs`: the MPI alternates from count to count.
 
     By night every count runs under both, and those in `more` under one in turn.
     """
     cases = [
-        pytest.param(mpi, procs, marks=[] if turn == place % 2 else pytest.mark.nightly)
+        pytest.param(mpi, procs, marks=crowded(procs) if turn == place % 2 else pytest.mark.nightly)
         for turn, mpi in enumerate(reversed(MPIS))
         for place, procs in enumerate(counts)
     ]

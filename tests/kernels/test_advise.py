@@ -111,7 +111,7 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("left_s", [math.inf, 3.0])
+@pytest.mark.parametrize("left_s", [math.inf, pytest.param(3.0, marks=pytest.mark.check)])
 def test_a_program_that_hangs_with_the_table_is_ended(
     kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_s: float
 ) -> None:

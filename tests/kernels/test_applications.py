@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.kernels.conftest import Kernels
+from tests.conftest import by_day
+from tests.kernels.conftest import MPIS, Kernels
 from tests.test_cli import fail, succeed
 from tuner.studies.applications import gain
 from tuner.studies.layouts import OPERATIONS
@@ -36,6 +37,7 @@ def test_an_interval_holds_what_launches_scatter() -> None:
     assert found.mean.low < 0 < found.mean.high
 
 
+@pytest.mark.parametrize("kernels", by_day(["mpich"], MPIS), indirect=True)
 def test_results_agree_bit_for_bit_where_nothing_is_added(
     kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +59,7 @@ def test_results_agree_bit_for_bit_where_nothing_is_added(
     assert all(each["identical"] for each in gains)
 
 
+@pytest.mark.check
 def test_a_reduction_by_another_method_agrees_within_rounding(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from tests.conftest import by_day
 from tuner.machine.mpi import CHECKOUT, available_cores, launch
 from tuner.studies import bine
 
-from .conftest import MPIS, TIMEOUT_S, Kernels, finish, in_turn, on_ranks
+from .conftest import MPIS, TIMEOUT_S, Kernels, crowded, finish, in_turn, on_ranks
 from .shim import mpi_library
 
 TESTS = CHECKOUT / "kernels" / "tests"
@@ -167,7 +167,10 @@ def on_layouts(
     both: list[str], in_turns: list[str], night: Iterable[str] = ()
 ) -> pytest.MarkDecorator:
     """Give a test its `kernels` and `layout`: some under both MPIs, others in turn by day."""
-    day = [*product(MPIS, both), *in_turn(in_turns)]
+    day = [
+        pytest.param(mpi, layout, marks=crowded(int(layout.split()[0])))
+        for mpi, layout in (*product(MPIS, both), *in_turn(in_turns))
+    ]
     every = [*product(MPIS, in_turns), *in_turn(night)]
     return pytest.mark.parametrize(("kernels", "layout"), by_day(day, every), indirect=["kernels"])
 
@@ -261,7 +264,9 @@ def test_messages_on_a_node_go_by_its_memory(kernels: Kernels, procs: int) -> No
     assert run(kernels, "swp_slots", procs) > (10 if procs > 3 else 7)
 
 
-@pytest.mark.parametrize("kernels", by_day(["openmpi"], MPIS), indirect=True)
+@pytest.mark.parametrize(
+    "kernels", by_day([pytest.param("openmpi", marks=crowded(64))], MPIS), indirect=True
+)
 def test_figure_4_of_the_stfw_paper_on_its_64_ranks(kernels: Kernels) -> None:
     assert run(kernels, "swp_counts", 64) > 1
 

@@ -146,7 +146,9 @@ def test_a_machine_is_known_by_its_name(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "sources", by_day([[SENDER_ONLY]], [[SENDER_ONLY, ABORTING]]), ids=["one", "both"]
+    "sources",
+    by_day([pytest.param([SENDER_ONLY], marks=pytest.mark.check)], [[SENDER_ONLY, ABORTING]]),
+    ids=["one", "both"],
 )
 def test_a_deadlock_or_an_abort_is_a_failure_and_a_campaign_is_kept(
     simgrid, tmp_path, monkeypatch, sources
