@@ -119,7 +119,8 @@ def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
         ("Gatherv", 64, 0, State.PROMISED),
         ("Alltoallw", 0, 0, State.PROMISED),
         ("Scatterv_init", 64, 0, State.UNDISPATCHED),
-        ("Alltoallv_init", 64, 0, State.UNDISPATCHED),
+        ("Alltoallv_init", 64, 0, State.PROMISED),
+        ("Barrier_init", 1, 0, State.PROMISED),
         ("Wait", 0, -1, State.UNDISPATCHED),
     ],
 )
@@ -141,7 +142,7 @@ def test_what_promises_no_gain(
         ("Ibarrier", "nonblocking"),
         ("Alltoallv", "promised to stay fixed"),
         ("Iallreduce", "nonblocking"),
-        ("Allreduce_init", "persistent"),
+        ("Allreduce_init", "ranks promise to start it together"),
         ("Ineighbor_alltoall", "fixed counts"),
         ("Neighbor_alltoall", "persistent requests"),
         ("Scatterv", "promised to stay fixed"),
@@ -162,15 +163,16 @@ def test_calls_that_need_a_promise_are_in_the_bound(table: Table) -> None:
     assert its.bound_s == pytest.approx(0.2 + 0.01 + 0.3)
     found = document.advice(mix.mix(its, table))
     lines = [*document.summary(found)]
-    assert any("21 % is in calls that need counts" in line for line in lines)
+    assert any("21 % is in calls that need a promise" in line for line in lines)
     done = next(document.outcome(replace(found, verdict="none")))
-    assert done == "no gain: its calls need counts that are promised to stay fixed"
+    assert done == "no gain: its calls need a promise"
     rule = next(rule for rule in table.rules if rule.method == "binomial")
-    its = parse(content(*calls, tally("Gatherv", 8, 0.1)))
-    for operation, ruled in (("alltoallv", {"Alltoallv"}), ("exchange", {"Gatherv"})):
+    its = parse(content(*calls, tally("Gatherv", 8, 0.1), tally("Bcast_init", 64, 0.01)))
+    by_operation = {"alltoallv": "Alltoallv", "exchange": "Gatherv", "bcast": "Bcast_init"}
+    for operation, ruled in by_operation.items():
         own = dataclasses.replace(table, rules=[rule._replace(operation=operation)])
         methods = {said.calls.shape.call for said in mix.mix(its, own).said if said.method}
-        assert methods - {"Neighbor_alltoall_init"} == ruled
+        assert methods - {"Neighbor_alltoall_init"} == {ruled}
 
 
 def test_times_of_several_threads_are_no_more_than_the_run() -> None:

@@ -55,9 +55,9 @@ def test_calls_that_are_not_judged_or_need_a_promise_may_gain() -> None:
     unknown = others.replace("71.6          0 -        7", "71.6          8 -       15")
     for text, call, why in (
         (unknown, "Bcast", "none; calls are not judged, as their communicator or size is unknown"),
-        (others, "Alltoallv", "promised to stay fixed"),
-        (others, "Neighbor_alltoallv", "promised to stay fixed"),
-        (others, "Scatterv", "promised to stay fixed"),
+        (others, "Alltoallv", "none; its calls need a promise"),
+        (others, "Neighbor_alltoallv", "none; its calls need a promise"),
+        (others, "Scatterv", "none; its calls need a promise"),
     ):
         its = document.advice(mix.mix(parse(text.replace("Bcast", call)), None))
         assert its.bound_s == pytest.approx(0.35)

@@ -189,8 +189,8 @@ def summary(its: Advice) -> Iterator[str]:
     promised_s = _in_state(its, State.PROMISED)
     if promised_s > 0:
         yield (
-            f"{percent(promised_s, its.seconds)} is in calls that need counts that are promised to "
-            "stay fixed (swp_fixed_counts)"
+            f"{percent(promised_s, its.seconds)} is in calls that need a promise "
+            "(swp_fixed_counts, swp_started_together)"
         )
     others_s = _in_state(its, State.UNDISPATCHED)
     if others_s > 0:
@@ -223,7 +223,7 @@ def _why_none(its: Advice) -> str:
     if its.to_measure:
         return "what matters is not measured yet"
     if {State.SETTLED, State.OPEN, State.UNMEASURED}.isdisjoint(call.state for call in its.calls):
-        return "its calls need counts that are promised to stay fixed"
+        return "its calls need a promise"
     unjudged = [call for call in its.calls if call.state is State.UNMEASURED and not call.procs]
     if sum(call.seconds for call in unjudged) >= 0.01 * its.seconds:
         return "calls are not judged, as their communicator or size is unknown"

@@ -42,7 +42,7 @@ class State(StrEnum):
 class Said:
     """What the table says of calls, and the seconds that it gains, with their interval.
 
-    Nothing is expected of calls that need a promise of fixed counts: profiles do not know of it.
+    Nothing is expected of calls that need a promise: profiles do not know of it.
     `more_s` are the seconds that measurements may still add at most; without measurements: all
     seconds of the calls, waiting included.
     """
@@ -123,9 +123,12 @@ def _said(calls: Calls, table: Table | None) -> Said:
 
 
 def _promise(shape: Shape) -> str:
-    """Return what the preload must know of irregular calls to dispatch them."""
-    if shape.call.lower().removeprefix("i").startswith("neighbor_"):
+    """Return what the preload must know of irregular or persistent calls to dispatch them."""
+    name = shape.call.lower()
+    if name.removeprefix("i").startswith("neighbor_"):
         return "only with fixed counts, promised or by persistent requests"
+    if name.endswith("_init"):
+        return "persistent; only where ranks promise to start it together"
     return "only with counts that are promised to stay fixed"
 
 
@@ -153,8 +156,6 @@ def _why_not(shape: Shape) -> str:
         return "the communicator has ranks of another job, or is between two groups"
     if name.removeprefix("i").startswith("neighbor_"):
         return _promise(shape)
-    if name.removesuffix("_init") in COLLECTIVES:
-        return "persistent; ranks are not promised to start it together: swp_started_together"
     if name.removeprefix("i") in COLLECTIVES:
         return "nonblocking; methods wait for other ranks"
     if name.removesuffix("_init").removeprefix("i") in EXCHANGED:

@@ -91,17 +91,26 @@ class Shape(NamedTuple):
 
     @property
     def promised(self) -> str:
-        """Return the operation of tables, where the program promises fixed counts; else ""."""
+        """Return the operation of tables to which a promise of the program may lead; else ""."""
         name = self.call.lower()
-        operation = "exchange" if _is_exchange(name) else name
-        return operation if operation in ("exchange", "alltoallv") and self.nodes > 0 else ""
+        if not self.nodes:
+            return ""
+        if _is_exchange(name):
+            return "exchange"
+        return _tabled(name) if name == "alltoallv" or name.endswith("_init") else ""
 
     @property
     def tabled(self) -> bool:
         """Return whether a table may be about the calls: also where their layout is not known."""
         name = self.call.lower()
-        known = name in COLLECTIVES or _is_exchange(name)
+        known = bool(_tabled(name)) or _is_exchange(name)
         return known and self.procs != 1 and (self.nodes > 0 or not self.procs)
+
+
+def _tabled(name: str) -> str:
+    """Return the operation of tables of a plain or persistent function, else ""."""
+    operation = name.removesuffix("_init")
+    return operation if operation in COLLECTIVES else ""
 
 
 def _is_exchange(name: str) -> bool:
@@ -136,7 +145,7 @@ class Profile:
 
     `bound_s` are the seconds in calls of operations with tables, of the process that spends the
     least in them: if they took no time, the program would still take all others of that process.
-    Those that need a promise of fixed counts are among them.
+    Those that need a promise are among them.
     """
 
     program: str
@@ -255,7 +264,7 @@ def _tabled_s(process: _Process, shapes: Sequence[Shape]) -> float:
 def tabled(shapes: Collection[Shape]) -> set[Shape]:
     """Return the shapes of calls in which time of operations with tables is spent.
 
-    Persistent neighbourhood calls take theirs where requests are started, tested and waited for.
+    Persistent calls take theirs where requests are started, tested and waited for.
     """
     own = {its for its in shapes if its.tabled}
     if any(its.call.endswith("_init") for its in own):

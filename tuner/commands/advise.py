@@ -412,7 +412,7 @@ class _Advice:
         try:
             for proof in trial.proofs(earlier):
                 if promises and trial.unchanged:
-                    why = "the program does not promise fixed counts, so the table changed no call"
+                    why = "the program makes no promise, so the table changed no call"
                     return replace(its, verdict="none", ended=why, dispatched=trial.dispatched)
                 its = proved(its, proof)
                 saved.save(profile, replace(its, ended="interrupted"))
