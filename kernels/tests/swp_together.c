@@ -39,10 +39,6 @@ struct persistent {
   int *send, *recv, *ones, *displs;
 };
 
-static bool reduces(enum function function) {
-  return function == REDUCE || function == ALLREDUCE || function == REDUCE_SCATTER_BLOCK;
-}
-
 /* Whether the rank gives MPI_IN_PLACE for what it sends: its numbers are in `recv` then. */
 static bool sends_in_place(const struct persistent *it) {
   const enum function function = it->function;
