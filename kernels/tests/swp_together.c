@@ -224,6 +224,20 @@ static void check_own_operation(MPI_Comm comm) {
   MPI_Op_free(&op);
 }
 
+#ifdef SWP_HAVE_LARGE_COUNTS
+static void check_large_counts(MPI_Comm comm) {
+  int one = 1, total = 0;
+  MPI_Request request;
+  test_case("large counts");
+  EXPECT_EQUAL(MPI_Allreduce_init_c(&one, &total, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request),
+               MPI_SUCCESS);
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQUAL(total, procs);
+  MPI_Request_free(&request);
+}
+#endif
+
 static MPI_Comm promise(void) {
   MPI_Info info;
   MPI_Comm comm;
@@ -252,6 +266,9 @@ static void check_all(void) {
       check_alone((enum function)i, in_place != 0, comm);
   check_all_at_once(comm);
   check_own_operation(comm);
+#ifdef SWP_HAVE_LARGE_COUNTS
+  check_large_counts(comm);
+#endif
   MPI_Comm_free(&comm);
 }
 #endif
