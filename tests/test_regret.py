@@ -213,6 +213,7 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
         assert all(8 <= size <= 131072 and size % 8 == 0 for size in problem.sizes)
 
 
+@pytest.mark.check
 def test_the_regret_of_a_table_and_a_rival_is_measured(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

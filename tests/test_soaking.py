@@ -68,6 +68,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("way", "found", "left"),  # a hang ends its launch before the others' soaks
     [("byte", "wrong payload", 1), pytest.param("hang", "hang_here", 2, marks=pytest.mark.nightly)],

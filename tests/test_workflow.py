@@ -216,6 +216,7 @@ def second_launch_began(stage: Path) -> bool:
     return any(name.endswith("-1.jsonl") for _, _, names in os.walk(stage) for name in names)
 
 
+@pytest.mark.check
 def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, tmp_path):
     stage = tmp_path / "reframe"
     options = ["--minutes", "5", "--environment", find_mpis()[0].name]
@@ -322,6 +323,7 @@ def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
     assert {point.method for point in table.points} == {"direct"}
 
 
+@pytest.mark.check
 def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
     mpi = find_mpis()[0]
     selection = [f"--prgenv=^{mpi.name}$", "--name=soak.*kind=exchange"]

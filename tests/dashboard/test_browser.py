@@ -152,6 +152,7 @@ def test_pages_fit_every_window_and_are_accessible(visit: Visit, path: str) -> N
     expect_accessible(page)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("size", "paths"),
     by_day(

@@ -7,14 +7,15 @@ import pytest
 
 from tests.conftest import Require, packaged
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
-from tests.kernels.conftest import Kernels
+from tests.kernels.conftest import Kernels, crowded
 from tuner.rawfile import reading
 
 CORRUPT = "bench/swpbench_corrupt"
 PARTS = ("computation_s", "initiation_s", "wait_s", "barrier_s")
 FT = "ft:rows=5,elements=12"
 SPMV = "spmv:rows=6,nonzeros=5"
-PROCS = [1, 3, 8, *(pytest.param(procs, marks=pytest.mark.nightly) for procs in (2, 4, 5))]
+PROCS = [1, 3, pytest.param(8, marks=crowded(8))]
+PROCS += (pytest.param(procs, marks=pytest.mark.nightly) for procs in (2, 4, 5))
 
 
 def overlap(

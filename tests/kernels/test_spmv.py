@@ -8,7 +8,7 @@ import scipy.io
 import scipy.sparse
 from numpy.typing import NDArray
 
-from .conftest import Kernels
+from .conftest import Kernels, crowded
 from .test_library import run
 
 MATRICES = 20
@@ -59,7 +59,8 @@ def matrices(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize(
     ("procs", "count", "ppn"),
     [
-        *((1, 1, 0), (2, 1, 0), (3, 1, 2), (4, 1, 2), (5, 1, 2), (8, 1, 3), (1, 2, 0), (4, 3, 1)),
+        *((1, 1, 0), (2, 1, 0), (3, 1, 2), (4, 1, 2), (5, 1, 2), (1, 2, 0), (4, 3, 1)),
+        pytest.param(8, 1, 3, marks=crowded(8)),
         *(
             pytest.param(procs, 1, procs % 4 + 1, marks=pytest.mark.nightly)
             for procs in range(1, 17)
