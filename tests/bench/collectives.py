@@ -2,11 +2,11 @@
 
 The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. One
 campaign chooses among the methods that a short look at all of them left; another judges the
-choice (`auto`, with the table) beside the library's default and each of its own algorithms,
-interleaved in randomised rounds. Ratios are paired within rounds, with their 95 % interval over
-launches. The bench prints them, and exits with 1 if the tuned choice is clearly over 2 % slower
-than the default, if all operations together miss their bar, or if nothing could be compared. The
-raw files stay for inspection.
+choice (`auto`, with the table) beside the library's default, interleaved in randomised rounds.
+Ratios are paired within rounds, with their 95 % interval over launches. The bench prints them, and
+the best of the library's own algorithms in the campaign that chose. It exits with 1 if the tuned
+choice is clearly over 2 % slower than the default, if all operations together miss their bar, or if
+nothing could be compared. The raw files stay for inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--seconds S] [OPERATION...]
 """
 
@@ -181,8 +181,8 @@ class JudgingResult:
     figures: list[Figure] = field(default_factory=list)
     worst: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
 
-    def add(self, operation: str, size: int, trial: JudgedTrial) -> None:
-        """Add the trial of a size, and print its line."""
+    def add(self, operation: str, size: int, trial: JudgedTrial, chosen: JudgedTrial) -> None:
+        """Add the trial of a size, and print its line; `chosen` has the library's algorithms."""
         default = DEFAULT_METHODS[operation]
         log, low, high = trial.log_ratio("auto", default)
         if math.isnan(log):
@@ -195,7 +195,9 @@ class JudgingResult:
         self.figures.append(Figure(case, math.exp(low), INTERVAL, most=MOST_SLOWER))
         if low > math.log(MOST_SLOWER):
             self.slower.append(case)
-        own = {name: trial.log_ratio(name, default)[0] for name in trial.samples if ":" in name}
+        named = [name for name in chosen.samples if name.startswith(f"{default}:")]
+        ratios = {name: chosen.log_ratio(name, default)[0] for name in named}
+        own = {name: its for name, its in ratios.items() if not math.isnan(its)}
         best = min(own, key=own.__getitem__, default="")
         beside = f"{math.exp(own[best]):5.2f} {best}" if best else ""
         ratio = f"{math.exp(log):5.2f} [{math.exp(low):.2f}, {math.exp(high):.2f}]"
@@ -256,20 +258,21 @@ def compare(
 ) -> list[Figure]:
     """Choose, judge and print; return the figures."""
     operations = verdict.operations
+    chosen: dict[str, dict[int, JudgedTrial]] = {}
     for number, operation in enumerate(operations, start=1):
         print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
         seen = campaigns.measure("look", operation, "all", seconds, 1)
         worth = worth_choosing(seen, DEFAULT_METHODS[operation])
         methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families
-        campaigns.measure("choose", operation, methods, seconds, launches)
+        chosen[operation] = campaigns.measure("choose", operation, methods, seconds, launches)
     table = campaigns.choose()
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
-        judged = campaigns.measure(
-            "judge", operation, "auto vendor", seconds / 4, max(2, launches * 3 // 4), str(table)
-        )
+        methods = f"auto {DEFAULT_METHODS[operation]}:"  # without its family
+        count = max(2, launches * 3 // 4)
+        judged = campaigns.measure("judge", operation, methods, seconds / 4, count, str(table))
         for size, trial in sorted(judged.items()):
-            verdict.add(operation, size, trial)
+            verdict.add(operation, size, trial, chosen[operation][size])
     verdict.conclude()
     return [replace(each, name=f"{campaigns.environment}: {each.name}") for each in verdict.figures]
 

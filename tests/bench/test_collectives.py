@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,9 +69,20 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     words: str,
 ) -> None:
     verdict = JudgingResult(["bcast"])
-    verdict.add("bcast", 64, trial(tmp_path, factor, selected))
+    verdict.add("bcast", 64, trial(tmp_path, factor, selected), JudgedTrial())
     assert verdict.conclude() is held
     assert words in capsys.readouterr().out
+
+
+def test_the_best_algorithm_of_the_library_is_that_of_the_campaign_that_chose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times_s = {"vendor": 8e-6, "ring": 1e-6, "vendor:algorithm=a": 6e-6, "vendor:algorithm=b": 4e-6}
+    samples = {method: {n: ([1], [time_s]) for n in (0, 1)} for method, time_s in times_s.items()}
+    samples["vendor:algorithm=once"] = {0: ([1], [1e-6])}  # in one launch: no interval
+    chosen = JudgedTrial(samples=defaultdict(dict, samples))
+    JudgingResult(["bcast"]).add("bcast", 64, trial(tmp_path, 0.8, "ring"), chosen)
+    assert capsys.readouterr().out.endswith(" 0.50 vendor:algorithm=b\n")
 
 
 @pytest.mark.parametrize(
@@ -93,12 +105,12 @@ def test_an_operation_that_nothing_was_compared_of_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdict = JudgingResult(["bcast", "reduce"])
-    verdict.add("bcast", 64, trial(tmp_path, 0.5, "ring"))
+    verdict.add("bcast", 64, trial(tmp_path, 0.5, "ring"), JudgedTrial())
     few = JudgedTrial(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
-    verdict.add("reduce", 64, few)
+    verdict.add("reduce", 64, few, JudgedTrial())
     assert not verdict.conclude()
     alone = JudgingResult(["reduce"])
-    alone.add("reduce", 64, few)
+    alone.add("reduce", 64, few, JudgedTrial())
     assert not alone.conclude()
     said = capsys.readouterr().out
     assert "reduce               not compared at any size" in said
