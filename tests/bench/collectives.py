@@ -1,12 +1,13 @@
 """The gain of tuned collectives over the MPI library's defaults.
 
 The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. One
-campaign chooses among the methods that a short look at all of them left; another judges the
-choice (`auto`, with the table) beside the library's default, interleaved in randomised rounds.
-Ratios are paired within rounds, with their 95 % interval over launches. The bench prints them, and
-the best of the library's own algorithms in the campaign that chose. It exits with 1 if the tuned
-choice is clearly over 2 % slower than the default, if all operations together miss their bar, or if
-nothing could be compared. The raw files stay for inspection.
+campaign chooses among the methods that a short look at all of them left, and leaves out those that
+turn out to be slower. Another judges the choice (`auto`, with the table) beside the library's
+default, interleaved in randomised rounds. Ratios are paired within rounds, with their 95 % interval
+over launches. The bench prints them, and the best of the library's own algorithms in the campaign
+that chose. It exits with 1 if the tuned choice is clearly over 2 % slower than the default, if all
+operations together miss their bar, or if nothing could be compared. The raw files stay for
+inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--seconds S] [OPERATION...]
 """
 
@@ -30,7 +31,7 @@ import numpy as np
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
 from tuner import stats
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, sized
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, alone, sized
 from tuner.export import forms
 from tuner.machine import mpi
 from tuner.machine.mpi import LaunchCommand, Mpi
@@ -45,7 +46,10 @@ PPN = 2
 MOST_SLOWER = 1.02
 MOST_TOGETHER = 0.75
 MOST_BESIDE_HAN = 0.9  # which Open MPI has since 5 as its default on several nodes
-NEAR_BEST = 1.5  # of the least time: methods slower than that at every size are left out
+NEAR_BEST = 1.5
+"""Methods that take more times the least, at every size of a launch, are left out; after several
+launches, whose mean has a smaller error, less."""
+
 INTERVAL = "times the default, the low end of the interval"
 
 Starter = Callable[[Mpi, Path], LaunchCommand]
@@ -88,9 +92,13 @@ class Campaigns:
         launches: int,
         table: str = "",
         pattern: str = "blocks",
+        first: int = 0,
     ) -> dict[int, JudgedTrial]:
-        """Measure launches of an operation; return trials by size. Exit when one fails."""
-        for number in range(launches):
+        """Measure launches of an operation from the `first` on, which there are not yet.
+
+        Return the trials of all of its launches, by size. Exit when one fails.
+        """
+        for number in range(first, launches):
             options = {
                 "op": operation,
                 "pattern": pattern,
@@ -244,12 +252,18 @@ def most_together(one: Mpi, operations: list[str]) -> float | None:
 
 
 def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
-    """Return the default, and the methods that are near the best at some size."""
+    """Return the default, and the methods of all launches that are near the best at some size."""
     worth = {default}
     for trial in trials.values():
-        medians_s = {method: trial.median_s(method) for method in trial.samples}
+        launches = max(map(len, trial.samples.values()))
+        near = NEAR_BEST ** (1 / math.sqrt(launches))
+        medians_s = {
+            method: trial.median_s(method)
+            for method, of_launches in trial.samples.items()
+            if len(of_launches) == launches
+        }
         least_s = min(medians_s.values())
-        worth |= {method for method, time_s in medians_s.items() if time_s <= NEAR_BEST * least_s}
+        worth |= {method for method, time_s in medians_s.items() if time_s <= near * least_s}
     return sorted(worth)
 
 
@@ -261,14 +275,15 @@ def compare(
     chosen: dict[str, dict[int, JudgedTrial]] = {}
     for number, operation in enumerate(operations, start=1):
         print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
-        seen = campaigns.measure("look", operation, "all", seconds, 1)
-        worth = worth_choosing(seen, DEFAULT_METHODS[operation])
-        methods = " ".join(name if ":" in name else f"{name}:" for name in worth)  # no families
-        chosen[operation] = campaigns.measure("choose", operation, methods, seconds, launches)
+        trials = campaigns.measure("look", operation, "all", seconds, 1)
+        for done in range(launches):
+            methods = " ".join(map(alone, worth_choosing(trials, DEFAULT_METHODS[operation])))
+            trials = campaigns.measure("choose", operation, methods, seconds, done + 1, first=done)
+        chosen[operation] = trials
     table = campaigns.choose()
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
-        methods = f"auto {DEFAULT_METHODS[operation]}:"  # without its family
+        methods = f"auto {alone(DEFAULT_METHODS[operation])}"
         count = max(2, launches * 3 // 4)
         judged = campaigns.measure("judge", operation, methods, seconds / 4, count, str(table))
         for size, trial in sorted(judged.items()):

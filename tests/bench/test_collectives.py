@@ -131,6 +131,16 @@ def test_methods_far_from_the_best_at_every_size_are_not_looked_at_again() -> No
     assert worth_choosing(trials, "vendor") == ["ring", "star", "vendor"]
 
 
+def test_the_more_launches_the_fewer_methods_are_near_the_best() -> None:
+    trial = JudgedTrial()
+    for launch in range(4):
+        trial.samples["chain"][launch] = [1], [1e-6]
+        for method, factor in (("vendor", 9), ("ring", 1.2), ("star", 1.3)):
+            trial.samples[method][launch] = [1], [factor * 1e-6]
+    trial.samples["pairwise"][0] = [1], [1e-7]  # left out since
+    assert worth_choosing({8: trial}, "vendor") == ["chain", "ring", "vendor"]
+
+
 def test_an_mpi_that_is_not_there_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
