@@ -19,8 +19,9 @@ from tuner.machine.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
-# It must not look for missing networks either: half of the time of a start.
+# It must not look for missing networks either: half of the time of a start, and a second in 5.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
+os.environ.setdefault("OMPI_MCA_btl", "^ofi")
 os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # docs/reference/mpi-faults.md
 
 

@@ -78,7 +78,7 @@ def test_what_other_processes_take_is_seen(any_kernels: Kernels, tmp_path: Path)
     spinning = [sys.executable, "-c", "while True: pass"]
     others = [subprocess.Popen(spinning) for _ in range(available_cores())]
     try:
-        result = bench(any_kernels, tmp_path / "beside.jsonl", sizes="8:4M:x2", budget=1)
+        result = bench(any_kernels, tmp_path / "beside.jsonl", sizes="8:4M:x2", budget=2)
     finally:
         for other in others:
             other.kill()
