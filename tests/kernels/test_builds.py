@@ -14,7 +14,7 @@ from tests import abi
 from tests.conftest import Require, by_day
 from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 
-from .conftest import MPIS, Kernels, build_kernels
+from .conftest import MPIS, Kernels, build_kernels, in_turn
 from .test_library import BY_NODE, TESTS, VALGRIND, run
 
 # Hooks of UCX that crash under the thread sanitizer are off.
@@ -22,6 +22,7 @@ THREADED = {"UCX_MEM_EVENTS": "no", "UCX_MEM_MMAP_HOOK_MODE": "none", "SWP_TEST_
 SQUARE = CHECKOUT / "tests" / "data" / "matrix" / "good" / "general-real.mtx"
 TABLES = str(TESTS / "tables" / "broken")
 STRICT = ("-DSWITCHPOINT_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
+VARIANTS = [("Debug", "OFF", "ON"), ("Release", "ON", "OFF")]  # build type, shared, hwloc
 SANITIZED = (*STRICT, "-DSWITCHPOINT_SANITIZE=address,undefined")
 # Leaks are valgrind's task: the MPI libraries keep memory until the end, as its suppressions tell.
 SANITIZER_OPTIONS = {
@@ -33,9 +34,12 @@ SANITIZER_OPTIONS = {
 
 @pytest.mark.check
 @pytest.mark.parametrize(
-    ("build_type", "shared", "hwloc"), [("Debug", "OFF", "ON"), ("Release", "ON", "OFF")]
+    ("kernels", "variant"),
+    by_day([*in_turn(VARIANTS)], product(MPIS, VARIANTS)),
+    indirect=["kernels"],
 )
-def test_kernels_compile_without_a_warning(kernels: Kernels, build_type, shared, hwloc) -> None:
+def test_kernels_compile_without_a_warning(kernels: Kernels, variant: tuple[str, ...]) -> None:
+    build_type, shared, hwloc = variant
     options = (f"-DCMAKE_BUILD_TYPE={build_type}", f"-DBUILD_SHARED_LIBS={shared}")
     build = build_kernels(kernels.mpi, "strict", *STRICT, *options, f"-DSWITCHPOINT_HWLOC={hwloc}")
     if hwloc == "OFF":
