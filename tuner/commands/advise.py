@@ -83,7 +83,7 @@ def advise(
 ) -> None:
     """Measure what an application gains by a table: `switchpoint advise -n 8 -- ./app`.
 
-    The application runs once with its calls recorded. What a table says of them is printed, cells
+    The application runs once with its calls recorded. What a table says of them is printed, cases
     that may matter are measured, and runs with and without the table show the gain. With --profile
     alone, nothing runs.
     """

@@ -122,7 +122,7 @@ def _open(point: Point) -> str:
     if point.challenger is None:
         return "nothing was measured beside it"
     said = f"{point.challenger} may gain {gain_text(point.may_lose)}"
-    return f"{said}; about {seconds_text(point.more_s)} more would tell" if point.more_s else said
+    return f"{said}; about {seconds_text(point.more_s)} more would decide" if point.more_s else said
 
 
 def gain_text(may_lose: float | None) -> str:
