@@ -37,6 +37,7 @@ static void take_promise(struct place *place, enum promise promise, bool made) {
   if (promise == FIXED_COUNTS || (promise == HOST_BUFFERS && place->promised[promise] != made)) {
     planned_forget(place);
     alltoallv_forget(place);
+    guard_free(place); /* which knows methods by where plans had their names */
   }
   place->promised[promise] = made;
 }

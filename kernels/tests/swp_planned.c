@@ -1,8 +1,9 @@
 /*
  * MPI_Gatherv, MPI_Scatterv and MPI_Alltoallw of a program that knows nothing of Switchpoint, in all their
  * forms: with counts that change, and with the promise swp_fixed_counts. For a preload with rules for
- * exchanges, and without. Usage: swp_planned [--break-promise NUMBER]
+ * exchanges, and without. Usage: swp_planned [--break-promise NUMBER | --renew]
  *   --break-promise  two ranks change their counts in that function, of the three from 0 on
+ *   --renew          the promise is made twice, for many calls each time
  */
 #include "sides.h"
 #include "testing.h"
@@ -228,10 +229,10 @@ static MPI_Comm promised(MPI_Comm comm, const char *value) {
   return copy;
 }
 
-static void withdraw(MPI_Comm comm) {
+static void promise(MPI_Comm comm, const char *value) {
   MPI_Info info;
   MPI_Info_create(&info);
-  MPI_Info_set(info, "swp_fixed_counts", "false");
+  MPI_Info_set(info, "swp_fixed_counts", value);
   MPI_Comm_set_info(comm, info);
   MPI_Info_free(&info);
 }
@@ -251,7 +252,7 @@ static void check_fixed(void) {
       for (int root = 0; root < (function == ALLTOALLW ? 1 : procs); root++)
         for (int i = 0; i < CALLS; i++)
           check_call((enum function)function, root, series, i, comm);
-    withdraw(comm);
+    promise(comm, "false");
     check_changing(comm, series);
     MPI_Comm_free(&comm);
   }
@@ -309,6 +310,19 @@ static void break_promise(enum function function) {
   MPI_Comm_free(&comm);
 }
 
+/* More calls each time than the guard needs. */
+static void renew_promise(void) {
+  enum { PROMISES = 2, CALLS_OF_EACH = 600 };
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int i = 0; i < PROMISES; i++) {
+    promise(comm, "true");
+    for (int k = 0; k < CALLS_OF_EACH; k++)
+      check_call(GATHERV, 0, 3, 0, comm);
+  }
+  MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   test_begin(&argc, &argv, "swp_planned");
@@ -318,6 +332,8 @@ int main(int argc, char **argv) {
   try_alone();
   if (argc > 2 && strcmp(argv[1], "--break-promise") == 0) {
     break_promise((enum function)atoi(argv[2]));
+  } else if (argc > 1 && strcmp(argv[1], "--renew") == 0) {
+    renew_promise();
   } else {
     check_changing(MPI_COMM_WORLD, 100);
     check_fixed();

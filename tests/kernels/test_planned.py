@@ -46,6 +46,17 @@ def test_blocks_arrive_under_the_guard(kernels: Kernels, tmp_path: Path) -> None
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
 
 
+def test_the_guard_begins_again_with_a_promise(kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
+    env = {"SWITCHPOINT_GUARD": "1"}
+    done = run_shimmed(kernels, "swp_planned", 3, "--renew", table=table, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = re.search(r"exchange by vendor: (\d+) calls", done.stderr)
+    assert calls is not None, done.stderr
+    assert calls[1] == "20" or "no longer used" in done.stderr
+
+
 def test_the_report_says_why_calls_are_left_to_mpi(kernels: Kernels, tmp_path: Path) -> None:
     done = run_shimmed(kernels, "swp_planned", 4, table=exchange_table(tmp_path))
     left = re.findall(r"MPI_(\w+) left to the MPI library \((.*)\)", done.stderr)
