@@ -20,11 +20,11 @@ int self_find(MPI_Comm *comm) {
   return error;
 }
 
-int self_copy(const void *items, int count, MPI_Datatype type, char *to, int bytes) {
+int self_copy(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type) {
   pthread_mutex_lock(&lock);
   int error = begin();
   if (error == MPI_SUCCESS)
-    error = PMPI_Sendrecv(items, count, type, 0, COPY_TAG, to, bytes, MPI_PACKED, 0, COPY_TAG, self,
+    error = PMPI_Sendrecv(from, count, type, 0, COPY_TAG, to, to_count, to_type, 0, COPY_TAG, self,
                           MPI_STATUS_IGNORE);
   pthread_mutex_unlock(&lock);
   return error;

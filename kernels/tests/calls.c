@@ -26,12 +26,13 @@ static struct {
 
 /* Products of 2x2 matrices do not commute; with wrapping integers they are exact and associative. */
 static void multiply(void *left, void *right, int *length, MPI_Datatype *type) {
-  MPI_Aint lower, extent;
+  MPI_Aint lower, extent, first;
   MPI_Type_get_extent(*type, &lower, &extent);
+  MPI_Type_get_true_extent(*type, &first, &lower);
   size_t apart = extent == (MPI_Aint)(4 * sizeof(uint32_t)) ? 1 : 2;
   for (int i = 0; i < *length; i++) {
-    const uint32_t *a = (const uint32_t *)((const char *)left + i * extent);
-    uint32_t *b = (uint32_t *)((char *)right + i * extent), b0 = b[0], b1 = b[apart];
+    const uint32_t *a = (const uint32_t *)((const char *)left + first + i * extent);
+    uint32_t *b = (uint32_t *)((char *)right + first + i * extent), b0 = b[0], b1 = b[apart];
     uint32_t b2 = b[2 * apart], b3 = b[3 * apart];
     b[0] = a[0] * b0 + a[apart] * b2;
     b[apart] = a[0] * b1 + a[apart] * b3;
@@ -42,11 +43,13 @@ static void multiply(void *left, void *right, int *length, MPI_Datatype *type) {
 
 /* Commutes; for the type of three integers with gaps. */
 static void add(void *left, void *right, int *length, MPI_Datatype *type) {
-  MPI_Aint lower, extent;
+  MPI_Aint lower, extent, first;
   MPI_Type_get_extent(*type, &lower, &extent);
+  MPI_Type_get_true_extent(*type, &first, &lower);
   for (int i = 0; i < *length; i++)
     for (int k = 0; k < 3; k++)
-      ((uint32_t *)((char *)right + i * extent))[2 * k] += ((uint32_t *)((char *)left + i * extent))[2 * k];
+      ((uint32_t *)((char *)right + first + i * extent))[2 * k] +=
+          ((uint32_t *)((char *)left + first + i * extent))[2 * k];
 }
 
 static MPI_Datatype resized(MPI_Datatype type, MPI_Aint lower, MPI_Aint extent) {
@@ -266,6 +269,31 @@ static void make_reduction(struct test_call *call, int rank, int procs, uint64_t
   call->recv = root ? call->recv_buffer.buffer : NULL;
 }
 
+/* The same items from MPI_BOTTOM on. */
+static MPI_Datatype absolute(MPI_Datatype type, const void *buffer) {
+  MPI_Aint address;
+  MPI_Datatype result;
+  MPI_Get_address(buffer, &address);
+  MPI_Type_create_hindexed_block(1, 1, &address, type, &result);
+  MPI_Type_commit(&result);
+  return result;
+}
+
+/* A reduction has one type for both sides, which is predefined where its operation is. */
+static void give_absolute(struct test_call *call, bool reduces) {
+  const bool in_place = call->send == MPI_IN_PLACE;
+  const bool defined = call->problem.op == reductions[5].op || call->problem.op == reductions[6].op ||
+                       call->problem.op == reductions[BELOW_ZERO].op;
+  if (call->recv == call->recv_buffer.buffer && (!reduces || (in_place && defined))) {
+    call->given.problem.recv_type = absolute(call->problem.recv_type, call->recv);
+    call->given.recv = MPI_BOTTOM;
+  }
+  if (call->send == call->send_buffer.buffer && !reduces) {
+    call->given.problem.send_type = absolute(call->problem.send_type, call->send);
+    call->given.send = MPI_BOTTOM;
+  }
+}
+
 struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
                            enum call_range range) {
   struct test_call call = {.problem = {.operation = operation, .op = MPI_OP_NULL}};
@@ -282,6 +310,9 @@ struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t
     make_barrier(&call);
   else
     make_movement(&call, rank, procs, seed, most_units, in_place, range);
+  call.given = (struct call_given){call.problem, call.send, call.recv};
+  if (range == CALL_ANY && mix(seed, (uint64_t)rank, 9, 0) % 4 == 0)
+    give_absolute(&call, reduces);
   snprintf(call.text, sizeof call.text, "%s %llx: %d of a type to %d of a type, root %d%s",
            swp_operation_name(operation), (unsigned long long)seed, call.problem.send_count,
            call.problem.recv_count, call.problem.root, in_place ? ", in place" : "");
@@ -465,6 +496,10 @@ void call_check(const struct test_call *call, MPI_Comm comm) {
 }
 
 void call_free(struct test_call *call) {
+  if (call->given.problem.send_type != call->problem.send_type)
+    MPI_Type_free(&call->given.problem.send_type);
+  if (call->given.problem.recv_type != call->problem.recv_type)
+    MPI_Type_free(&call->given.problem.recv_type);
   buffer_free(&call->send_buffer);
   buffer_free(&call->recv_buffer);
   free(call->counts);

@@ -15,10 +15,18 @@ struct call_buffer {
   void *buffer; /* in memory */
 };
 
+/* What a method is given: the same, or MPI_BOTTOM with types that have the buffers' addresses. */
+struct call_given {
+  struct swp_collective problem;
+  const void *send;
+  void *recv;
+};
+
 struct test_call {
   struct swp_collective problem;
-  const void *send; /* what is given: a buffer, MPI_IN_PLACE, or where MPI ignores it NULL */
+  const void *send; /* a buffer, MPI_IN_PLACE, or where MPI ignores it NULL */
   void *recv;
+  struct call_given given;
   struct call_buffer send_buffer, recv_buffer;
   int *counts, *displs, *send_counts, *send_displs;
   double entered_s, left_s; /* by a clock of the machine, set by tests that execute a barrier */

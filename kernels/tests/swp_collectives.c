@@ -35,13 +35,13 @@ static void expect_one_method(MPI_Comm comm, const swp_plan *plan) {
 
 /* Gives the plan a call, and executes it, which allocates nothing. False when the method cannot do it. */
 static bool execute(MPI_Comm comm, swp_plan *plan, struct test_call *call) {
-  int error = swp_collective_set(plan, &call->problem);
+  int error = swp_collective_set(plan, &call->given.problem);
   if (error == SWP_ERR_NOT_APPLICABLE)
     return false;
   EXPECT_ERROR(error, SWP_SUCCESS);
   long allocated = swp_allocate_count();
   call->entered_s = call_clock_s();
-  EXPECT_ERROR(swp_collective_execute(plan, call->send, call->recv), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_execute(plan, call->given.send, call->given.recv), SWP_SUCCESS);
   call->left_s = call_clock_s();
   EXPECT_EQUAL(swp_allocate_count() - allocated, 0);
   (void)comm;
@@ -90,10 +90,10 @@ static void check_method(MPI_Comm comm, enum swp_operation operation, const char
   struct test_call first = call_make(comm, operation, 1, SMALL_UNITS, range);
   test_case("%s %s, %s", swp_operation_name(operation), method,
             hints.table != NULL ? "of a table" : "on its own");
-  int error = test_agreed(comm, swp_collective_plan(comm, &first.problem, method, &hints, &plan));
+  int error = test_agreed(comm, swp_collective_plan(comm, &first.given.problem, method, &hints, &plan));
   EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE, "error %d: %s", error, swp_error_message());
   if (error == SWP_SUCCESS) {
-    EXPECT_ERROR(swp_collective_execute(plan, first.send, first.recv), SWP_SUCCESS);
+    EXPECT_ERROR(swp_collective_execute(plan, first.given.send, first.given.recv), SWP_SUCCESS);
     call_check(&first, comm);
     for (int burst = 0; burst < (brief ? 1 : 3); burst++)
       check_burst(comm, plan, operation, 10 + (uint64_t)burst, burst == 2 ? LARGE_UNITS : SMALL_UNITS, range);

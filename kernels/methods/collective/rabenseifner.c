@@ -72,16 +72,18 @@ done:
   return error;
 }
 
-/* Lays out the vectors: the partial result in `home`, or where that is NULL in scratch, begins with `own`. */
-static int begin(struct swp_plan *plan, struct reduction *reduction, const void *own, void *home) {
+/* Of a rank without a recv. */
+static void *place_of_sum(const struct swp_plan *plan) {
   const struct side *side = &call_of(plan)->recv;
-  char *scratch = scratch_of(plan);
-  reduction->other = swp_side_place(side, side->count, scratch);
-  reduction->sum =
-      home != NULL ? home : swp_side_place(side, side->count, scratch + swp_side_room(side, side->count));
-  if (own == reduction->sum)
-    return SWP_SUCCESS;
-  return swp_copy(plan, side, own, side->count, side, reduction->sum, side->count);
+  return swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
+}
+
+/* Lays out the vectors: the partial result, in `sum`, begins with `own`. */
+static int begin(struct swp_plan *plan, struct reduction *reduction, const void *own, void *sum) {
+  const struct side *side = &call_of(plan)->recv;
+  reduction->other = swp_side_place(side, side->count, scratch_of(plan));
+  reduction->sum = sum;
+  return own == sum ? SWP_SUCCESS : swp_copy(plan, side, own, side->count, side, sum, side->count);
 }
 
 static int rabenseifner_allreduce(struct swp_plan *plan, const void *send, void *recv) {
@@ -149,7 +151,7 @@ static int rabenseifner_reduce(struct swp_plan *plan, const void *send, void *re
     TRY(swp_send(plan, own, side->count, side->type, fold->partner));
     return root ? swp_receive(plan, recv, side->count, side->type, fold->partner) : SWP_SUCCESS;
   }
-  TRY(begin(plan, &reduction, own, root ? recv : NULL));
+  TRY(begin(plan, &reduction, own, root ? recv : place_of_sum(plan)));
   TRY(reduce_scatter(plan, &reduction, &steps));
   TRY(gather(plan, &reduction, steps, top));
   if (root && reduction.sum != recv)

@@ -30,7 +30,8 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
     memcpy(bytes, buffer, (size_t)size);
     return SWP_SUCCESS;
   }
-  MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
+  if (buffer != MPI_BOTTOM) /* which MPICH does not pack */
+    MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
   if (position < size) /* MPICH 4.0.2 packs only a part of types made when some 500 others exist */
     MPI_TRY(MPI_Sendrecv(buffer, (int)count, side->type, plan->rank, COLLECTIVE_TAG, bytes, (int)size,
                          MPI_PACKED, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
@@ -44,6 +45,9 @@ int swp_unpack(const struct swp_plan *plan, const struct side *side, const char 
   int64_t size = count * side->item_bytes;
   if (side->dense)
     memcpy(buffer, bytes, (size_t)size);
+  else if (buffer == MPI_BOTTOM)
+    MPI_TRY(MPI_Sendrecv(bytes, (int)size, MPI_PACKED, plan->rank, COLLECTIVE_TAG, buffer, (int)count,
+                         side->type, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
   else
     MPI_TRY(MPI_Unpack(bytes, (int)size, &position, buffer, (int)count, side->type, plan->comm));
 done:
