@@ -181,6 +181,11 @@ void place_end(void) {
   ending = true;
   if (keyval != MPI_KEYVAL_INVALID)
     PMPI_Comm_free_keyval(&keyval);
+  for (int i = 0; i < BUCKETS; i++) /* of communicators that were not freed: others may get their handles */
+    for (struct place *place = atomic_load(&place_buckets[i]); place != NULL; place = place->next) {
+      place->selectors = NULL;
+      atomic_store(&place->comm, MPI_COMM_NULL);
+    }
   while (all_selectors != NULL) {
     struct selectors *next = all_selectors->next;
     for (int i = 0; i < COLLECTIVES; i++)
