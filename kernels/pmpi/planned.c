@@ -353,7 +353,7 @@ static char *staging_of(struct side *side) {
   return side->staging;
 }
 
-/* MPICH does not pack MPI_BOTTOM, and 4.0.2 only a part of types made when some 500 others exist. */
+/* MPICH 4.0.2 refuses MPI_BOTTOM, and packs only a part of types made when some 500 others exist. */
 static int pack_block(const void *items, const struct block *block, char *bytes, int size) {
   int position = 0, error = MPI_SUCCESS;
   if (items != MPI_BOTTOM)

@@ -30,7 +30,7 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
     memcpy(bytes, buffer, (size_t)size);
     return SWP_SUCCESS;
   }
-  if (buffer != MPI_BOTTOM) /* which MPICH does not pack */
+  if (buffer != MPI_BOTTOM) /* which MPICH 4.0.2 refuses */
     MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
   if (position < size) /* MPICH 4.0.2 packs only a part of types made when some 500 others exist */
     MPI_TRY(MPI_Sendrecv(buffer, (int)count, side->type, plan->rank, COLLECTIVE_TAG, bytes, (int)size,
