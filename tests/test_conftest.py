@@ -23,6 +23,13 @@ def test_what_runs_by_night_has_a_smallest_case_by_day(request: pytest.FixtureRe
     assert lacking == set()
 
 
+def test_no_value_of_a_case_is_a_marked_one(request: pytest.FixtureRequest) -> None:
+    """A product of marked values makes such cases, which fail by night."""
+    cases = (getattr(item, "callspec", None) for item in request.config.stash[COLLECTED])
+    values = (value for case in cases if case is not None for value in case.params.values())
+    assert not any(isinstance(value, type(pytest.param())) for value in values)
+
+
 def test_a_part_that_nobody_knows_is_not_required_in_silence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
