@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BURST = 8, SMALL_UNITS = 12, LARGE_UNITS = 1500, MOST_NAMED = 64, TABLE_BYTES = 1 << 16 };
+enum { BURST = 8, SMALL_UNITS = 12, LARGE_UNITS = 5000, MOST_NAMED = 64, TABLE_BYTES = 1 << 16 };
 enum { MOST_SPECS = 512, VARIANTS = 2, FEW_PROCS = 5 };
 
 static int rank, procs;

@@ -18,6 +18,7 @@ from tuner.models.parameter import ModelError
 Formula = Callable[[Group, float], float]
 
 _SMALL_BYTES = 8
+_SLICED_BYTES = 8192  # of an allreduce that `shared` does by slices
 RADIXES = (3, 4, 8)
 _RADIX = 4
 BRUCK_RADIXES, GLOBAL_RADIXES = (2, 4, 8), (2, 4)  # of an alltoallv
@@ -268,15 +269,22 @@ _REDUCES = ("reduce", "allreduce", "reduce_scatter_block")
 def _shared(operation: str, group: Group, m: float) -> float:
     """Return the time through the node's memory.
 
-    That is of a small message, and what the busiest rank copies to its board and from the others'.
+    That is of a small message for each step, and what the busiest rank copies to its board and from
+    the others'.
     """
     if group.procs == 1:
         return 0.0
     out = group.procs if operation in _SENDS_ALL else 1
     into = group.procs if operation in _RECEIVES_ALL else 1
-    reduced_s = (group.procs - 1) * m * group.reduce_s_per_byte if operation in _REDUCES else 0.0
-    alpha_s = (group.on_node or group.costs).of(_SMALL_BYTES).alpha_s
-    return alpha_s + (out + into) * m * group.copy_s_per_byte + reduced_s
+    step_s = (group.on_node or group.costs).of(_SMALL_BYTES).alpha_s
+    seconds = step_s + (out + into) * m * group.copy_s_per_byte
+    if operation not in _REDUCES:
+        return seconds
+    folded = m
+    if operation == "allreduce" and group.procs > 2 and m >= _SLICED_BYTES:
+        folded = m / group.procs
+        seconds += step_s + 2 * folded * group.copy_s_per_byte
+    return seconds + (group.procs - 1) * folded * group.reduce_s_per_byte
 
 
 _BY_MEMORY = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", "barrier")

@@ -44,7 +44,7 @@ static struct roles roles_of(const struct swp_plan *plan) {
                         .out_blocks = swp_holds_all(shape->send) ? plan->procs : 1,
                         .in_blocks = swp_holds_all(shape->recv) ? plan->procs : 1};
   roles.writes = !roles.one_writes || root;
-  roles.reads = !roles.one_reads || root;
+  roles.reads = plan->operation == SWP_BCAST ? !root : !roles.one_reads || root;
   return roles;
 }
 
@@ -81,20 +81,21 @@ static int begin_images(const struct swp_plan *plan, const struct roles *roles, 
                         struct images *images) {
   const struct side *side = &call_of(plan)->recv;
   *images = (struct images){.out = NULL};
-  if (roles->reads && recv != MPI_IN_PLACE && !(plan->operation == SWP_BCAST && roles->writes))
+  if (roles->reads)
     images->in = side->dense ? recv : scratch_of(plan) + out_bytes(plan, roles);
   return roles->writes ? find_out(plan, roles, send, recv, images) : SWP_SUCCESS;
 }
 
 static int shared_move(struct swp_plan *plan, const void *send, void *recv) {
   struct state *state = plan->method_state;
-  const struct roles roles = roles_of(plan);
+  struct roles roles = roles_of(plan);
   const struct side *side = &call_of(plan)->recv;
   struct images images;
   int error = SWP_SUCCESS;
+  roles.reads &= recv != MPI_IN_PLACE;
   TRY(begin_images(plan, &roles, send, recv, &images));
   TRY(swp_boards_move(plan, &state->boards, &roles, &images, plan->features.bytes));
-  if (images.in != NULL && !side->dense)
+  if (roles.reads && !side->dense)
     TRY(swp_unpack(plan, side, images.in, (int64_t)roles.in_blocks * side->count, recv));
 done:
   return error;

@@ -93,14 +93,13 @@ done:
 
 static int move_piece(struct swp_plan *plan, struct boards *boards, const struct bytes *bytes) {
   const struct roles *roles = bytes->roles;
-  const bool receives = bytes->images->in != NULL;
   int error = SWP_SUCCESS;
   if (has_readers(boards, roles))
     TRY(post_bytes(plan, boards, bytes));
-  if (receives && roles->one_writes)
+  if (roles->reads && roles->one_writes)
     TRY(fetch_bytes(plan, boards, bytes, roles->root));
   else
-    for (int i = 0; receives && i < boards->procs; i++)
+    for (int i = 0; roles->reads && i < boards->procs; i++)
       TRY(fetch_bytes(plan, boards, bytes, (boards->rank + i) % boards->procs));
   end_step(boards);
 done:
@@ -142,7 +141,7 @@ static const void *operand_at(const struct items *items, int64_t block) {
   return swp_item(items->side, items->out, block * items->side->count + items->first);
 }
 
-/* In place, this rank's own operand too, as the result comes where it is. */
+/* Also what this rank itself folds: in place, the result comes where that is. */
 static int post_items(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
                       const struct items *items) {
   char *data = swp_board(boards, boards->rank)->data;
@@ -156,25 +155,107 @@ static int post_items(struct swp_plan *plan, struct boards *boards, const struct
   return SWP_SUCCESS;
 }
 
-static int fold(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
-                const struct items *items) {
+/* What a rank folds: so many items of every operand, from `place` in the boards' data on. */
+struct operands {
+  int64_t place;
+  int count;
+  const void *own; /* this rank's; NULL: on its board */
+  void *sum;
+};
+
+static int fold(struct swp_plan *plan, struct boards *boards, const struct items *items,
+                const struct operands *operands) {
   const struct side *side = items->side;
-  const int64_t place = roles->out_blocks > 1 ? boards->rank : 0;
-  void *sum = swp_item(side, items->recv, items->first);
+  const int count = operands->count;
   int error = SWP_SUCCESS;
   for (int rank = boards->procs - 1; rank >= 0; rank--) {
-    const void *operand = operand_at(items, place);
-    if (rank != boards->rank || items->in_place) {
+    const void *operand = operands->own;
+    if (rank != boards->rank || operand == NULL) {
       TRY(swp_boards_await(plan, boards, rank));
-      operand = swp_board(boards, rank)->data + place * stride_of(items);
+      operand = swp_board(boards, rank)->data + operands->place;
     }
     if (rank == boards->procs - 1)
-      TRY(swp_copy(plan, side, operand, items->count, side, sum, items->count));
+      TRY(swp_copy(plan, side, operand, count, side, operands->sum, count));
     else
-      MPI_TRY(MPI_Reduce_local(operand, sum, items->count, side->type, items->op));
+      MPI_TRY(MPI_Reduce_local(operand, operands->sum, count, side->type, items->op));
   }
 done:
   return error;
+}
+
+/* In one step: a reader folds all that it gets. */
+static int reduce_whole(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                        const struct items *items) {
+  const int64_t block = roles->out_blocks > 1 ? boards->rank : 0;
+  const struct operands all = {.place = block * stride_of(items),
+                               .count = items->count,
+                               .own = items->in_place ? NULL : operand_at(items, block),
+                               .sum = roles->reads ? swp_item(items->side, items->recv, items->first) : NULL};
+  int error = SWP_SUCCESS;
+  if (has_readers(boards, roles) || items->in_place)
+    TRY(post_items(plan, boards, roles, items));
+  if (roles->reads)
+    TRY(fold(plan, boards, items, &all));
+  end_step(boards);
+done:
+  return error;
+}
+
+/* The first item of a rank's slice, which ends where the next rank's begins. */
+static int slice_begin(const struct boards *boards, const struct items *items, int rank) {
+  return (int)((int64_t)items->count * rank / boards->procs);
+}
+
+static int post_slice(struct swp_plan *plan, struct boards *boards, const void *sums, int64_t bytes) {
+  int error = open_board(plan, boards, bytes);
+  if (error != SWP_SUCCESS)
+    return error;
+  memcpy(swp_board(boards, boards->rank)->data, sums, (size_t)bytes);
+  swp_boards_post(boards, READ_BY_ALL);
+  return SWP_SUCCESS;
+}
+
+/* Copies the sums of a rank's slice to where they belong; this rank has its own. */
+static int fetch_slice(struct swp_plan *plan, struct boards *boards, const struct items *items, int from,
+                       const void *own) {
+  const struct side *side = items->side;
+  const int first = slice_begin(boards, items, from), count = slice_begin(boards, items, from + 1) - first;
+  const void *sums = own;
+  int error = SWP_SUCCESS;
+  if (from != boards->rank) {
+    TRY(swp_boards_await(plan, boards, from));
+    sums = swp_board(boards, from)->data;
+  }
+  TRY(swp_copy(plan, side, sums, count, side, swp_item(side, items->recv, items->first + first), count));
+done:
+  return error;
+}
+
+/* In two steps: each rank folds its slice, on its own board, and all fetch the sums. */
+static int reduce_slices(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
+                         const struct items *items) {
+  const struct side *side = items->side;
+  const int first = slice_begin(boards, items, boards->rank);
+  const int count = slice_begin(boards, items, boards->rank + 1) - first;
+  const struct operands slice = {.place = first * side->extent,
+                                 .count = count,
+                                 .own = swp_item(side, items->out, items->first + first),
+                                 .sum = swp_board(boards, boards->rank)->data + first * side->extent};
+  int error = SWP_SUCCESS;
+  TRY(post_items(plan, boards, roles, items));
+  TRY(fold(plan, boards, items, &slice));
+  end_step(boards);
+  TRY(post_slice(plan, boards, slice.sum, count * side->extent));
+  for (int i = 0; i < boards->procs; i++)
+    TRY(fetch_slice(plan, boards, items, (boards->rank + i) % boards->procs, slice.sum));
+  end_step(boards);
+done:
+  return error;
+}
+
+/* Whether all ranks get all sums. */
+static bool is_for_all(const struct roles *roles) {
+  return !roles->one_reads && roles->out_blocks == 1;
 }
 
 int swp_boards_reduce(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
@@ -186,11 +267,10 @@ int swp_boards_reduce(struct swp_plan *plan, struct boards *boards, const struct
   int error = SWP_SUCCESS;
   for (; items.first < side->count; items.first += most) {
     items.count = side->count - items.first < most ? (int)(side->count - items.first) : most;
-    if (has_readers(boards, roles) || in_place)
-      TRY(post_items(plan, boards, roles, &items));
-    if (roles->reads)
-      TRY(fold(plan, boards, roles, &items));
-    end_step(boards);
+    if (is_for_all(roles) && swp_boards_by_slices(boards->procs, (double)stride_of(&items)))
+      TRY(reduce_slices(plan, boards, roles, &items));
+    else
+      TRY(reduce_whole(plan, boards, roles, &items));
   }
 done:
   return error;

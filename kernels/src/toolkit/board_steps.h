@@ -2,13 +2,16 @@
  * Calls of collectives by boards. A rank copies what others need to its board, where they read it; what is
  * larger than a board goes piece by piece, the next one while the others read this one. Where blocks of a
  * rank differ by receiver, its board has a piece of each. What is reduced each reader folds from the last
- * rank down to the first, so that all get the same.
+ * rank down to the first, so that all get the same; in an allreduce of a long vector each rank folds a slice.
  */
 #ifndef SWP_BOARD_STEPS_H
 #define SWP_BOARD_STEPS_H
 
 #include "boards.h"
 #include "kinds.h"
+
+/* Below, a second step takes longer than folding whole vectors. */
+enum { SLICED_BYTES = 8192 };
 
 /* Who posts what to whom in all steps of a call. Ranks are those of the boards. */
 struct roles {
@@ -26,13 +29,18 @@ struct spans {
 
 /* The blocks as they travel. */
 struct images {
-  const char *out; /* NULL: this rank sends nothing to others */
-  char *in;        /* NULL: it receives nothing */
+  const char *out; /* for ranks that write */
+  char *in;        /* for ranks that read */
   struct spans out_spans, in_spans;
 };
 
 /* NULL where boards of so many ranks can do the call, else why not. */
 const char *swp_boards_cannot(const struct features *features, int ranks, bool reduces);
+
+/* Whether so many ranks reduce a piece of so many bytes by slices, where all get all sums. */
+static inline bool swp_boards_by_slices(int ranks, double bytes) {
+  return ranks > 2 && bytes >= SLICED_BYTES;
+}
 
 /* Moves blocks of this many bytes at most, equal on all ranks, as the next call of the boards. Errors, also
    of the next: SWP_ERR_MPI. */

@@ -1,7 +1,8 @@
 /*
  * Boards of a collective in memory that all ranks share. It goes in steps, which all ranks count alike: in
  * each, some post data and some read it. A rank has two boards, which take turns; it writes one again when
- * those that read it have finished that step. A rank that posts in a step has finished the one before.
+ * those that read it have finished that step. A rank that posts in a step has finished the one before. It may
+ * go on writing the part of a posted board that it alone reads.
  * kernels/tests/protocols/boards.pml is a model of this.
  */
 #ifndef SWP_BOARDS_H

@@ -1,5 +1,6 @@
 #include "textbook.h"
 
+#include "board_steps.h"
 #include "formulas.h"
 #include "radix.h"
 
@@ -264,13 +265,21 @@ static double alltoall_linear(const struct group *g, double m) {
 
 /* ---- The node's memory ---- */
 
-/* As long as a small message, and what the busiest rank copies to its board and from those of all. */
+/* As long as a small message for each step, and what the busiest rank copies to its board and from those of
+   all. */
 double swp_textbook_shared_s(enum swp_operation operation, const struct group *g, double m) {
   const struct shape *shape = &swp_shapes[operation];
   const struct pair_model *pair = g->on_node != NULL ? g->on_node : g->pair;
   const int out = swp_holds_all(shape->send) ? g->procs : 1, in = swp_holds_all(shape->recv) ? g->procs : 1;
-  const double seconds = swp_cost_of(pair, SMALL_BYTES)->alpha_s + (out + in) * m * g->copy_s_per_byte;
-  return shape->reduces ? seconds + (g->procs - 1) * swp_reduced_s(g, m) : seconds;
+  const double step = swp_cost_of(pair, SMALL_BYTES)->alpha_s;
+  const bool slices = operation == SWP_ALLREDUCE && swp_boards_by_slices(g->procs, m);
+  const double folded = slices ? m / g->procs : m;
+  double seconds = step + (out + in) * m * g->copy_s_per_byte;
+  if (!shape->reduces)
+    return seconds;
+  if (slices)
+    seconds += step + 2 * folded * g->copy_s_per_byte;
+  return seconds + (g->procs - 1) * swp_reduced_s(g, folded);
 }
 
 /* ---- The table ---- */
