@@ -10,6 +10,14 @@ from tuner.machine.mpi import CHECKOUT, Mpi, identify
 from tuner.machine.simulation.launch import TOOLCHAIN
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to make check what needs the kernels built for SimGrid, which takes half a minute."""
+    for item in items:
+        if "simgrid_build" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.check)
+
+
 @pytest.fixture(scope="session")
 def simgrid(require) -> Mpi:
     """Return SimGrid's MPI, or skip."""
