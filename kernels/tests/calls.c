@@ -24,6 +24,11 @@ static struct {
   bool floating; /* bytes at random are no good operands */
 } reductions[REDUCTIONS];
 
+/* Of an operand; a number is computed, as its type may have absolute addresses. */
+static uint32_t *elements_at(const void *operand, MPI_Aint offset) {
+  return (uint32_t *)((uintptr_t)operand + (uintptr_t)offset);
+}
+
 /* Products of 2x2 matrices do not commute; with wrapping integers they are exact and associative. */
 static void multiply(void *left, void *right, int *length, MPI_Datatype *type) {
   MPI_Aint lower, extent, first;
@@ -31,8 +36,8 @@ static void multiply(void *left, void *right, int *length, MPI_Datatype *type) {
   MPI_Type_get_true_extent(*type, &first, &lower);
   size_t apart = extent == (MPI_Aint)(4 * sizeof(uint32_t)) ? 1 : 2;
   for (int i = 0; i < *length; i++) {
-    const uint32_t *a = (const uint32_t *)((const char *)left + first + i * extent);
-    uint32_t *b = (uint32_t *)((char *)right + first + i * extent), b0 = b[0], b1 = b[apart];
+    const uint32_t *a = elements_at(left, first + i * extent);
+    uint32_t *b = elements_at(right, first + i * extent), b0 = b[0], b1 = b[apart];
     uint32_t b2 = b[2 * apart], b3 = b[3 * apart];
     b[0] = a[0] * b0 + a[apart] * b2;
     b[apart] = a[0] * b1 + a[apart] * b3;
@@ -48,8 +53,7 @@ static void add(void *left, void *right, int *length, MPI_Datatype *type) {
   MPI_Type_get_true_extent(*type, &first, &lower);
   for (int i = 0; i < *length; i++)
     for (int k = 0; k < 3; k++)
-      ((uint32_t *)((char *)right + first + i * extent))[2 * k] +=
-          ((uint32_t *)((char *)left + first + i * extent))[2 * k];
+      elements_at(right, first + i * extent)[2 * k] += elements_at(left, first + i * extent)[2 * k];
 }
 
 static MPI_Datatype resized(MPI_Datatype type, MPI_Aint lower, MPI_Aint extent) {

@@ -19,7 +19,7 @@ int64_t swp_side_room(const struct side *side, int64_t count) {
 
 void *swp_side_place(const struct side *side, int64_t count, char *scratch) {
   MPI_Aint low = side->low + (side->extent < 0 ? (count - 1) * side->extent : 0);
-  return scratch - round_down(low);
+  return (void *)((uintptr_t)scratch - (uintptr_t)round_down(low));
 }
 
 int swp_pack(const struct swp_plan *plan, const struct side *side, const void *buffer, int64_t count,

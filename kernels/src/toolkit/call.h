@@ -11,9 +11,10 @@
 /* All messages of collectives carry it: two ranks send each other theirs in the same order. */
 enum { COLLECTIVE_TAG = 0 };
 
-/* The index-th item behind a buffer's first. */
+/* The index-th item behind a buffer's first. A number is computed, as a buffer of a type with absolute
+   addresses lies anywhere. */
 static inline void *swp_item(const struct side *side, const void *buffer, int64_t index) {
-  return (char *)buffer + index * side->extent;
+  return (void *)((uintptr_t)buffer + (uintptr_t)(index * side->extent));
 }
 
 /* Room in scratch for `count` items with their gaps, and the buffer address at which they lie in it, aligned
