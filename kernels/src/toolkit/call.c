@@ -22,6 +22,16 @@ void *swp_side_place(const struct side *side, int64_t count, char *scratch) {
   return (void *)((uintptr_t)scratch - (uintptr_t)round_down(low));
 }
 
+/* By a message of the rank to itself, for what neither memcpy nor MPI_Pack can do. */
+static int copy_by_message(const struct swp_plan *plan, const void *from, int count, MPI_Datatype type,
+                           void *to, int to_count, MPI_Datatype to_type) {
+  int error = SWP_SUCCESS;
+  MPI_TRY(MPI_Sendrecv(from, count, type, plan->rank, COLLECTIVE_TAG, to, to_count, to_type, plan->rank,
+                       COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
+done:
+  return error;
+}
+
 int swp_pack(const struct swp_plan *plan, const struct side *side, const void *buffer, int64_t count,
              char *bytes) {
   int error = SWP_SUCCESS, position = 0;
@@ -33,8 +43,7 @@ int swp_pack(const struct swp_plan *plan, const struct side *side, const void *b
   if (buffer != MPI_BOTTOM) /* which MPICH 4.0.2 refuses */
     MPI_TRY(MPI_Pack(buffer, (int)count, side->type, bytes, (int)size, &position, plan->comm));
   if (position < size) /* MPICH 4.0.2 packs only a part of types made when some 500 others exist */
-    MPI_TRY(MPI_Sendrecv(buffer, (int)count, side->type, plan->rank, COLLECTIVE_TAG, bytes, (int)size,
-                         MPI_PACKED, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
+    TRY(copy_by_message(plan, buffer, (int)count, side->type, bytes, (int)size, MPI_PACKED));
 done:
   return error;
 }
@@ -46,8 +55,7 @@ int swp_unpack(const struct swp_plan *plan, const struct side *side, const char 
   if (side->dense)
     memcpy(buffer, bytes, (size_t)size);
   else if (buffer == MPI_BOTTOM)
-    MPI_TRY(MPI_Sendrecv(bytes, (int)size, MPI_PACKED, plan->rank, COLLECTIVE_TAG, buffer, (int)count,
-                         side->type, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
+    TRY(copy_by_message(plan, bytes, (int)size, MPI_PACKED, buffer, (int)count, side->type));
   else
     MPI_TRY(MPI_Unpack(bytes, (int)size, &position, buffer, (int)count, side->type, plan->comm));
 done:
@@ -101,14 +109,10 @@ int64_t swp_find_row_of(const struct side *side, const int *counts, const int *d
 
 int swp_copy(const struct swp_plan *plan, const struct side *from_side, const void *from, int from_count,
              const struct side *to_side, void *to, int to_count) {
-  int error = SWP_SUCCESS;
-  if (from_side->dense && to_side->dense)
-    memcpy(to, from, (size_t)(from_count * from_side->item_bytes));
-  else
-    MPI_TRY(MPI_Sendrecv(from, from_count, from_side->type, plan->rank, COLLECTIVE_TAG, to, to_count,
-                         to_side->type, plan->rank, COLLECTIVE_TAG, plan->comm, MPI_STATUS_IGNORE));
-done:
-  return error;
+  if (!from_side->dense || !to_side->dense)
+    return copy_by_message(plan, from, from_count, from_side->type, to, to_count, to_side->type);
+  memcpy(to, from, (size_t)(from_count * from_side->item_bytes));
+  return SWP_SUCCESS;
 }
 
 /* One by one: for several, MPI has the error code only in a status. */
