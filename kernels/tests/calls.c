@@ -266,26 +266,22 @@ static void make_reduction(struct test_call *call, int rank, int procs, uint64_t
   call->recv = root ? call->recv_buffer.buffer : NULL;
 }
 
-/* The same items from MPI_BOTTOM on. */
-static MPI_Datatype absolute(MPI_Datatype type, const void *buffer) {
+/* Gives the type the buffer's address; returns where its items begin then. */
+static void *make_absolute(MPI_Datatype *type, const void *buffer) {
   MPI_Aint address;
-  MPI_Datatype result;
   MPI_Get_address(buffer, &address);
-  MPI_Type_create_hindexed_block(1, 1, &address, type, &result);
-  MPI_Type_commit(&result);
-  return result;
+  MPI_Type_create_hindexed_block(1, 1, &address, *type, type);
+  MPI_Type_commit(type);
+  return MPI_BOTTOM;
 }
 
 /* Of what is moved: the MPI_Allreduce of MPICH 5.0.2 crashes on such types. */
 static void give_absolute(struct test_call *call) {
-  if (call->recv == call->recv_buffer.buffer) {
-    call->given.problem.recv_type = absolute(call->problem.recv_type, call->recv);
-    call->given.recv = MPI_BOTTOM;
-  }
-  if (call->send == call->send_buffer.buffer) {
-    call->given.problem.send_type = absolute(call->problem.send_type, call->send);
-    call->given.send = MPI_BOTTOM;
-  }
+  struct call_given *given = &call->given;
+  if (call->recv == call->recv_buffer.buffer)
+    given->recv = make_absolute(&given->problem.recv_type, call->recv);
+  if (call->send == call->send_buffer.buffer)
+    given->send = make_absolute(&given->problem.send_type, call->send);
 }
 
 struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
