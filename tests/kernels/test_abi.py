@@ -38,7 +38,7 @@ def test_a_standard_build_runs_under(name, told, operations, require, tmp_path):
     having = [mpi for mpi in find_mpis() if (libraries(mpi) / LIBRARY).exists()]
     mpi = next((mpi for mpi in having if mpi.family == name), None)
     require("mpich5" if name == "mpich" else name, mpi is not None, f"none with {LIBRARY}")
-    build = build_kernels(Mpi("abi", "mpich", "5", mpicc, ""))
+    build = build_kernels(Mpi("abi", "mpich", "5", mpicc, ""), target="swpbench")
     start = launch(mpi, 4, build=build)
     env = os.environ | start.env | {"LD_LIBRARY_PATH": str(libraries(mpi))}
     for operation in operations:

@@ -128,11 +128,15 @@ def test_sanitizers_find_nothing(sanitized: Kernels, require, program, arguments
     run(sanitized, program, procs, *arguments, env=SANITIZER_OPTIONS)
 
 
+def threaded(mpi: Mpi, program: str) -> Kernels:
+    """Return a build with the thread sanitizer that has a program."""
+    options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
+    return Kernels(mpi, build_kernels(mpi, "threaded", *options, target=program))
+
+
 @pytest.mark.check
 def test_threads_that_are_ranks_do_not_race_on_boards(any_kernels: Kernels) -> None:
-    options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
-    threaded = Kernels(any_kernels.mpi, build_kernels(any_kernels.mpi, "threaded", *options))
-    assert run(threaded, "swp_boards", 1, env=THREADED) == 39
+    assert run(threaded(any_kernels.mpi, "swp_boards"), "swp_boards", 1, env=THREADED) == 39
 
 
 # Not the threads of Open MPI: it orders them where the sanitizer does not see it.
@@ -147,9 +151,7 @@ LEAST = pytest.param("mpich", "swp_threads", 2, marks=pytest.mark.check)
     ("kernels", "program", "procs"), by_day([LEAST], BY_THREADS), indirect=["kernels"]
 )
 def test_the_thread_sanitizer_finds_nothing(kernels: Kernels, program: str, procs: int) -> None:
-    options = (*STRICT, "-DSWITCHPOINT_SANITIZE=thread")
-    threaded = Kernels(kernels.mpi, build_kernels(kernels.mpi, "threaded", *options))
-    run(threaded, program, procs, env=THREADED)
+    run(threaded(kernels.mpi, program), program, procs, env=THREADED)
 
 
 @pytest.mark.check
