@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import Require
-from tests.kernels.conftest import kernels, kernels_of
+from tests.kernels.conftest import any_kernels, kernels, kernels_of
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
 
-__all__ = ["kernels", "kernels_of", "nodes", "set_name"]
+__all__ = ["any_kernels", "kernels", "kernels_of", "nodes", "set_name"]
 
 
 @pytest.fixture(scope="session")

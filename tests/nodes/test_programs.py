@@ -61,8 +61,10 @@ int main(int argc, char **argv) {
 """
 
 
-def run(nodes: Nodes, kernels: Kernels, procs: int, program: Path, *arguments: str) -> str:
-    start = launch(nodes, kernels.mpi, procs, 2, kernels.build)
+def run(
+    nodes: Nodes, kernels: Kernels, procs: int, program: Path, *arguments: str, ppn: int = 2
+) -> str:
+    start = launch(nodes, kernels.mpi, procs, ppn, kernels.build)
     done = subprocess.run(
         [*start.argv_prefix, str(program), *arguments],
         env=os.environ | start.env,
@@ -160,6 +162,17 @@ def test_a_launch_tells_that_its_nodes_share_a_machine(nodes, kernels, tmp_path)
     assert header["sync"] == "window"
     assert header["hostnames"] == nodes.hosts
     assert header["oversubscribed"] == (available_cores() < 8)
+
+
+def test_probes_between_nodes_take_each_number_of_pairs_once(nodes, any_kernels, tmp_path):
+    """Five a node: a number of pairs that neither doubling nor half as many again ends at."""
+    raw_file = tmp_path / "raw.jsonl"
+    options = ["--sizes", "8", "--max-samples", "2", "--out", str(raw_file)]
+    program = any_kernels.build / "bench" / "swpbench"
+    run(nodes, any_kernels, 10, program, "probe", *options, ppn=5)
+    records = [json.loads(line) for line in raw_file.read_text().splitlines()]
+    pairs = [each["pairs"] for each in records if each.get("quantity") == "prtt"]
+    assert sorted(each for each in pairs if each > 1) == [2, 3, 4, 5]
 
 
 def test_a_study_of_partitions_runs_on_the_nodes(nodes, kernels, tmp_path, monkeypatch, require):

@@ -119,8 +119,10 @@ static int probe_several(struct probing *probing, int64_t size_bytes) {
     const struct pairs pairs = pairs_between_nodes(probing->team, count);
     if (round_trips(probing, &pairs, &trip))
       return -1;
+    if (count == most)
+      break;
     const int next = even ? count + count / 2 : count / 3 * 4;
-    count = count < most && next > most ? most : next;
+    count = next < most ? next : most;
   }
   return probe_load(probing, &all, size_bytes);
 }
