@@ -136,6 +136,11 @@ static void make_nonsense(int *count, MPI_Datatype *type) {
   *type = MPI_DATATYPE_NULL;
 }
 
+/* A value for a buffer that MPI ignores on this rank. */
+static void *unused(uint64_t seed, int rank) {
+  return mix(seed, (uint64_t)rank, 6, 0) % 2 == 0 ? NULL : MPI_IN_PLACE;
+}
+
 /* A side of blocks of `elements` integers in one of the first so many shapes; gives the items of a block. */
 static int make_side(uint64_t seed, int rank, int nshapes, int elements, MPI_Datatype *type) {
   int shape = (int)(mix(seed, (uint64_t)rank, 1, 0) % (uint64_t)nshapes);
@@ -222,8 +227,8 @@ static void make_movement(struct test_call *call, int rank, int procs, uint64_t 
   }
   call->send_buffer = buffer_make(problem->send_type, send_items, mix(seed, (uint64_t)rank, 3, 0), false);
   call->recv_buffer = buffer_make(problem->recv_type, recv_items, mix(seed, (uint64_t)rank, 4, 0), false);
-  call->send = operation == SWP_BCAST || (scatters && !root) ? NULL : call->send_buffer.buffer;
-  call->recv = gathers && !root ? NULL : call->recv_buffer.buffer;
+  call->send = operation == SWP_BCAST || (scatters && !root) ? unused(seed, rank) : call->send_buffer.buffer;
+  call->recv = gathers && !root ? unused(seed, rank) : call->recv_buffer.buffer;
   if (operation == SWP_BCAST || (scatters && !root))
     make_nonsense(&problem->send_count, &problem->send_type);
   if (gathers && !root)
@@ -263,7 +268,7 @@ static void make_reduction(struct test_call *call, int rank, int procs, uint64_t
   call->recv_buffer = buffer_make(problem->recv_type, (int64_t)problem->recv_count * blocks,
                                   mix(seed, (uint64_t)rank, 4, 0), reductions[which].floating);
   call->send = in_place && root ? MPI_IN_PLACE : call->send_buffer.buffer;
-  call->recv = root ? call->recv_buffer.buffer : NULL;
+  call->recv = root ? call->recv_buffer.buffer : unused(seed, rank);
 }
 
 /* Gives the type the buffer's address; returns where its items begin then. */

@@ -24,7 +24,7 @@ struct call_given {
 
 struct test_call {
   struct swp_collective problem;
-  const void *send; /* a buffer, MPI_IN_PLACE, or where MPI ignores it NULL */
+  const void *send; /* a buffer, MPI_IN_PLACE, or, where MPI ignores it, NULL or MPI_IN_PLACE */
   void *recv;
   struct call_given given;
   struct call_buffer send_buffer, recv_buffer;

@@ -54,29 +54,46 @@ static int check_block(const struct swp_plan *plan, const char *name, const stru
                   swp_shapes[plan->operation].name, name, (long long)own_block_bytes(plan));
 }
 
-static int check_buffers(const struct swp_plan *plan, const void *send, const void *recv) {
-  const bool root = swp_is_root(plan);
-  if (plan->operation != SWP_BCAST && send == MPI_IN_PLACE) {
-    if (!swp_send_may_be_in_place(plan->operation, root))
-      return swp_fail(SWP_ERR_ARGUMENT, "%s: send cannot be MPI_IN_PLACE here",
-                      swp_shapes[plan->operation].name);
-  } else if (swp_is_read(swp_reads_send(plan->operation), root) && plan->operation != SWP_SCATTER) {
-    return check_block(plan, "send", &call_of(plan)->send);
-  }
-  if (recv == MPI_IN_PLACE && swp_recv_may_be_in_place(plan->operation, root))
-    return SWP_SUCCESS;
-  if (recv == MPI_IN_PLACE && swp_is_read(swp_reads_recv(plan->operation), root))
-    return swp_fail(SWP_ERR_ARGUMENT, "%s: recv cannot be MPI_IN_PLACE here",
-                    swp_shapes[plan->operation].name);
-  return plan->operation == SWP_SCATTER && root ? check_block(plan, "recv", &call_of(plan)->recv)
-                                                : SWP_SUCCESS;
+/* Whether MPI uses a buffer on this rank; one that it ignores may have any value. */
+static bool uses_send(enum swp_operation operation, bool root) {
+  return operation != SWP_BCAST && operation != SWP_BARRIER && (root || operation != SWP_SCATTER);
+}
+
+static bool uses_recv(enum swp_operation operation, bool root) {
+  return swp_is_read(swp_reads_recv(operation), root) && (root || operation != SWP_REDUCE);
+}
+
+static int refuse_in_place(const struct swp_plan *plan, const char *name) {
+  return swp_fail(SWP_ERR_ARGUMENT, "%s: %s cannot be MPI_IN_PLACE here", swp_shapes[plan->operation].name,
+                  name);
+}
+
+/* Neither is a buffer that MPI ignores. A side that MPI_IN_PLACE may replace was not checked by planning. */
+static int check_buffers(const struct swp_plan *plan, bool root, const void *send, const void *recv) {
+  const enum swp_operation operation = plan->operation;
+  const struct call *call = call_of(plan);
+  const bool may_send = swp_send_may_be_in_place(operation, root),
+             may_receive = swp_recv_may_be_in_place(operation, root);
+  int error = SWP_SUCCESS;
+  if (send == MPI_IN_PLACE && !may_send)
+    return refuse_in_place(plan, "send");
+  if (recv == MPI_IN_PLACE && !may_receive)
+    return refuse_in_place(plan, "recv");
+  if (send != MPI_IN_PLACE && may_send && swp_is_read(swp_reads_send(operation), root))
+    error = check_block(plan, "send", &call->send);
+  if (error == SWP_SUCCESS && recv != MPI_IN_PLACE && may_receive)
+    error = check_block(plan, "recv", &call->recv);
+  return error;
 }
 
 int swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
   int error = swp_plan_check(plan, SWP_BCAST, PLAN_IDLE, "swp_collective_execute");
   if (error != SWP_SUCCESS || plan->features.total_bytes == 0)
     return error;
-  error = check_buffers(plan, send, recv);
+  const bool root = swp_is_root(plan);
+  send = uses_send(plan->operation, root) ? send : NULL;
+  recv = uses_recv(plan->operation, root) ? recv : NULL;
+  error = check_buffers(plan, root, send, recv);
   if (error != SWP_SUCCESS)
     return error;
   error = collective_plan_of(plan)->procedure->run(plan, send, recv);
