@@ -236,7 +236,8 @@ struct mixed {
 };
 
 /* MPICH 4.0.2 truncates what was packed where it is received into such types. */
-static void blocks_of_several_basic_types_arrive_whole(enum swp_operation operation, int root) {
+static void blocks_of_several_basic_types_arrive_whole(enum swp_operation operation, const char *method,
+                                                       int root) {
   enum { ITEMS = 700, MEMBERS = 3 };
   const MPI_Datatype members[MEMBERS] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
   const MPI_Aint places[MEMBERS] = {offsetof(struct mixed, number), offsetof(struct mixed, real),
@@ -249,16 +250,18 @@ static void blocks_of_several_basic_types_arrive_whole(enum swp_operation operat
   struct mixed *recv = test_allocate((size_t)procs * ITEMS * sizeof *recv);
   struct swp_collective problem = {operation, ITEMS, type, ITEMS, type, .op = MPI_OP_NULL, .root = root};
   swp_plan *plan = NULL;
+  const bool in_place = operation == SWP_ALLTOALL;
+  const int all = procs * ITEMS, own = operation == SWP_GATHER ? ITEMS : in_place ? all : 0;
   test_case("%s of mixed items, root %d", swp_operation_name(operation), root);
-  for (int i = 0; i < procs * ITEMS; i++)
-    send[i] = (struct mixed){.number = operation == SWP_GATHER ? rank * ITEMS + i : i, .letters = {0, 0, 5}};
-  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, "binomial", NULL, &plan), SWP_SUCCESS);
-  EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
-  const int first = operation == SWP_GATHER ? 0 : rank * ITEMS;
-  const int received = operation == SWP_SCATTER ? ITEMS : rank == root ? procs * ITEMS : 0;
+  for (int i = 0; i < all; i++)
+    (in_place ? recv : send)[i] = (struct mixed){.number = rank * own + i, .letters = {0, 0, 5}};
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_execute(plan, in_place ? MPI_IN_PLACE : send, recv), SWP_SUCCESS);
+  const int first = operation == SWP_GATHER ? 0 : rank * ITEMS, from_each = in_place ? all : ITEMS;
+  const int received = operation == SWP_SCATTER ? ITEMS : rank == root || in_place ? all : 0;
   for (int i = 0; i < received; i++)
-    EXPECT(recv[i].number == first + i && recv[i].letters[2] == 5, "item %d has number %d", i,
-           recv[i].number);
+    EXPECT(recv[i].number == first + i / ITEMS * from_each + i % ITEMS && recv[i].letters[2] == 5,
+           "item %d has number %d", i, recv[i].number);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   free(recv);
   free(send);
@@ -442,9 +445,10 @@ static void check_all(void) {
   blocks_over_two_gib_are_not_forwarded();
   items_of_the_last_of_many_types_are_packed_whole();
   for (int root = 0; root < procs; root += procs > 1 ? procs - 1 : 1) {
-    blocks_of_several_basic_types_arrive_whole(SWP_GATHER, root);
-    blocks_of_several_basic_types_arrive_whole(SWP_SCATTER, root);
+    blocks_of_several_basic_types_arrive_whole(SWP_GATHER, "binomial", root);
+    blocks_of_several_basic_types_arrive_whole(SWP_SCATTER, "binomial", root);
   }
+  blocks_of_several_basic_types_arrive_whole(SWP_ALLTOALL, "pairwise", 0);
   wrong_problems_are_refused();
   wrong_lists_are_refused();
   a_refused_set_changes_nothing();
