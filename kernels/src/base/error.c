@@ -32,6 +32,11 @@ void swp_explain_mpi(int mpi_error, const char *call) {
   mpi_code = mpi_error;
 }
 
+void swp_explain_again(const char *text, int mpi_error) {
+  swp_explain("%s", text);
+  mpi_code = mpi_error;
+}
+
 const char *swp_error_message(void) {
   return message;
 }
@@ -70,6 +75,7 @@ const char *swp_strerror(int error) {
 
 int swp_worst(MPI_Comm comm, int error) {
   int rank, procs;
+  const int own_code = error == SWP_ERR_MPI ? mpi_code : MPI_SUCCESS;
   if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &procs) != MPI_SUCCESS)
     return swp_fail(SWP_ERR_MPI, "not a usable communicator");
   /* The worst error wins, and among equal ones that of the lowest rank. */
@@ -86,10 +92,12 @@ int swp_worst(MPI_Comm comm, int error) {
   mpi_error = MPI_Bcast(text, (int)sizeof text, MPI_CHAR, first, comm);
   if (mpi_error != MPI_SUCCESS)
     return swp_fail_mpi(mpi_error, "MPI_Bcast");
-  /* A text that was agreed on before names its rank already. */
-  if (strncmp(text, "rank ", 5) == 0)
-    return swp_fail(agreed, "%s", text);
-  return swp_fail(agreed, "rank %d: %.*s", first, ERROR_TEXT_BYTES - 20, text);
+  if (strncmp(text, "rank ", 5) == 0) /* it was agreed on before */
+    swp_explain("%s", text);
+  else
+    swp_explain("rank %d: %.*s", first, ERROR_TEXT_BYTES - 20, text);
+  mpi_code = agreed == SWP_ERR_MPI ? own_code : MPI_SUCCESS;
+  return agreed;
 }
 
 /* FNV-1a. */

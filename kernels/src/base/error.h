@@ -14,6 +14,9 @@
 void swp_explain(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
 void swp_explain_mpi(int mpi_error, const char *call) __attribute__((cold));
 
+/* Remembers the text of an earlier failure, with the code of its MPI error or MPI_SUCCESS. */
+void swp_explain_again(const char *text, int mpi_error) __attribute__((cold));
+
 /* Remembers the text, and is `error`. Here and not in error.c, as the next two, so that compilers and
    analyzers, which see one file at a time, tell a failure from a success. */
 #define swp_fail(error, ...) (swp_explain(__VA_ARGS__), (error))

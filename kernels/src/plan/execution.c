@@ -83,8 +83,10 @@ static int reclaim(struct swp_plan *plan, bool *done) {
   const struct background *background = &exchange_plan_of(plan)->background;
   swp_outstanding_take(exchange_plan_of(plan));
   *done = background->complete;
-  if (background->error != SWP_SUCCESS)
-    return swp_plan_poison(plan, swp_fail(background->error, "%s", background->text));
+  if (background->error != SWP_SUCCESS) {
+    swp_explain_again(background->text, background->mpi_error);
+    return swp_plan_poison(plan, background->error);
+  }
   if (*done)
     plan->state = PLAN_IDLE;
   return SWP_SUCCESS;

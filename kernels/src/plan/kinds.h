@@ -22,7 +22,7 @@ enum { TRAFFIC = 6 };
 struct background {
   struct exchange_plan *next;
   bool complete;
-  int error;
+  int error, mpi_error;
   char text[ERROR_TEXT_BYTES]; /* of the error */
 };
 

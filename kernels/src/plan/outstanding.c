@@ -41,8 +41,10 @@ void swp_outstanding_progress(void) {
   for (struct exchange_plan **place = &first; *place != NULL;) {
     struct background *background = &(*place)->background;
     background->error = (*place)->plan.advance(&(*place)->plan, false, &background->complete);
-    if (background->error != SWP_SUCCESS)
+    if (background->error != SWP_SUCCESS) {
       snprintf(background->text, sizeof background->text, "%s", swp_error_message());
+      background->mpi_error = swp_error_mpi();
+    }
     if (background->complete || background->error != SWP_SUCCESS)
       unlink_plan(place);
     else
