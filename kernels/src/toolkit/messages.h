@@ -28,6 +28,7 @@ static inline int swp_messages_start(struct swp_plan *plan, const struct message
   const struct transfer *t = messages->transfers, *sends = t + messages->nrecvs,
                         *end = t + messages->nmessages;
   MPI_Request *request = messages->requests;
+  char *place = messages->staging; /* t->offset is 0 where a type over 2 GiB - 1 has it */
   int error = SWP_SUCCESS;
   for (; t < sends; t++)
     MPI_TRY(MPI_Irecv(recv + t->offset, t->count, t->type, t->peer, 0, plan->comm, request++));
@@ -35,7 +36,8 @@ static inline int swp_messages_start(struct swp_plan *plan, const struct message
     const char *from = send + t->offset;
     if (t->place == PLACE_OUTGOING) {
       const struct send *message = messages->packed[t - sends];
-      swp_runs_pack(message->runs, message->nruns, send, messages->staging + t->offset);
+      swp_runs_pack(message->runs, message->nruns, send, place);
+      place += message->bytes;
       from = messages->staging + t->offset;
     }
     MPI_TRY(MPI_Isend(from, t->count, t->type, t->peer, 0, plan->comm, request++));
