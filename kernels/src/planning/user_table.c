@@ -75,10 +75,13 @@ static void append(char *text, size_t room, const char *format, ...) {
   va_end(arguments);
 }
 
-/* The mean degree may have infinitely many digits: writes an interval around it. */
+/* The mean degree may have infinitely many digits: writes an interval around it, with points in any locale.
+ */
 static void write_degree(const struct features *features, char *text, size_t room) {
-  const double digit = 1e6, low = (double)(int64_t)(features->mavg * digit) / digit;
-  append(text, room, " mmax=%lld mavg=%.6f:%.6f", (long long)features->mmax, low, low + 1 / digit);
+  enum { SCALE = 1000000 };
+  const long long low = (long long)(features->mavg * SCALE), high = low + 1;
+  append(text, room, " mmax=%lld mavg=%lld.%06lld:%lld.%06lld", (long long)features->mmax, low / SCALE,
+         low % SCALE, high / SCALE, high % SCALE);
 }
 
 /* A rule for each stretch. */

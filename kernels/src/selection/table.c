@@ -40,9 +40,10 @@ static const char *read_number(const char *text, bool fraction, double *value) {
   if (!fraction || *p != '.')
     return p;
   const char *first = ++p;
-  double scale = 1;
-  for (; isdigit((unsigned char)*p) && p - first < 15; p++)
-    *value += (*p - '0') * (scale /= 10);
+  double decimals = 0, scale = 1;
+  for (; isdigit((unsigned char)*p) && p - first < 15; p++, scale *= 10)
+    decimals = decimals * 10 + (*p - '0');
+  *value = (*value * scale + decimals) / scale; /* rounded once, of up to 15 digits, as a degree is */
   return p == first ? NULL : p;
 }
 
