@@ -32,6 +32,27 @@ int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int destination,
   return sends_fail ? MPI_ERR_OTHER : PMPI_Isend(buffer, count, type, destination, tag, comm, request);
 }
 
+static bool splits_fail;
+
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
+  return splits_fail ? MPI_ERR_OTHER : PMPI_Comm_split(comm, color, key, part);
+}
+
+/* All ranks agree on the error, and each keeps the code of its own. It is the method's own split that fails, as
+   earlier cases have found the nodes. */
+static void a_failing_mpi_call_refuses_the_plan(void) {
+  struct swp_collective problem = {SWP_BCAST, .recv_count = 4, .recv_type = MPI_INT, .op = MPI_OP_NULL};
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_plan *plan = NULL;
+  test_case("MPI_Comm_split fails");
+  hints.ppn = 2;
+  splits_fail = true;
+  int error = swp_collective_plan(MPI_COMM_WORLD, &problem, "twolevel", &hints, &plan);
+  splits_fail = false;
+  EXPECT_ERROR(error, SWP_ERR_MPI);
+  EXPECT_EQUAL(swp_error_mpi(), MPI_ERR_OTHER);
+}
+
 /* Rank 0 fails when it has begun to receive from rank 1, whose message comes later: into memory that is kept.
  */
 static void a_message_after_a_failure_hurts_nobody(void) {
@@ -77,6 +98,7 @@ static void a_failure_in_the_background_is_told_by_the_wait(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_ERR_STATE);
   EXPECT_ERROR(swp_wait(plan), SWP_ERR_MPI);
   EXPECT(strstr(swp_error_message(), "MPI_Isend") != NULL, "'%s' does not name it", swp_error_message());
+  EXPECT_EQUAL(swp_error_mpi(), MPI_ERR_OTHER);
   EXPECT_ERROR(swp_wait(plan), SWP_ERR_POISONED);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   exchange_free(&problem);
@@ -298,6 +320,7 @@ static swp_table *table_of_shared(void) {
 static void without_memory_of_the_node_the_default_takes_the_place_of_a_rule(void) {
   struct attempt attempt;
   struct swp_hints hints;
+  struct swp_statistics statistics;
   char text[1024];
   attempt_make(&attempt);
   hints = attempt.hints;
@@ -317,6 +340,10 @@ static void without_memory_of_the_node_the_default_takes_the_place_of_a_rule(voi
     const char *why = operation == 0 && procs == 1 ? "no message is of" : "No space left";
     EXPECT(strstr(text, "shared is passed over") != NULL && strstr(text, why) != NULL,
            "'%s' does not say why", text);
+    if (operation == 0) { /* what the method had counted counts no more */
+      EXPECT_ERROR(swp_plan_statistics(plan, NULL, &statistics), SWP_SUCCESS);
+      EXPECT_EQUAL(statistics.mmax, procs > 1);
+    }
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
     MPI_Comm_free(&fresh);
   }
@@ -395,8 +422,10 @@ int main(int argc, char **argv) {
   a_failing_mpi_call_poisons_the_plan();
   a_failing_mpi_call_poisons_a_plan_of_fields();
   a_message_after_a_failure_hurts_nobody();
-  if (procs == 4)
+  if (procs == 4) {
+    a_failing_mpi_call_refuses_the_plan();
     a_failure_in_the_background_is_told_by_the_wait();
+  }
   running_out_of_communicators_is_an_error();
   a_lack_of_memory_of_the_node_is_an_error_of_all();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();

@@ -3,6 +3,8 @@
 #include "inbox.h"
 #include "prepare.h"
 
+#include <string.h>
+
 struct swp_plan *swp_plan_new(enum swp_operation operation) {
   size_t bytes = sizeof(struct collective_plan);
   int64_t account = 0;
@@ -49,11 +51,13 @@ static void release_stages(struct exchange_plan *exchange) {
   exchange->stages = NULL;
   exchange->tallies = NULL;
   exchange->nstages = 0;
-  exchange->copied_bytes = 0;
+  exchange->copied_bytes = exchange->forwarded_bytes = 0;
+  memset(exchange->traffic, 0, sizeof exchange->traffic);
 }
 
 void swp_plan_unmake(struct swp_plan *plan) {
   swp_plan_unprepare(plan);
+  plan->layout[0] = '\0';
   if (plan->operation == SWP_EXCHANGE)
     release_stages(exchange_plan_of(plan));
 }
@@ -128,25 +132,28 @@ int swp_plan_set(struct collective_plan *collective, const struct call *call, co
   return error;
 }
 
-static void free_kind(struct swp_plan *plan) {
-  struct exchange_plan *exchange = exchange_plan_of(plan);
-  struct discovery_plan *discovery = discovery_plan_of(plan);
-  struct collective_plan *collective = collective_plan_of(plan);
+/* Releases what MPI may read and write. */
+static void free_buffers(struct swp_plan *plan) {
   switch (plan->operation) {
   case SWP_EXCHANGE:
-    if (exchange->own_problem != NULL)
-      swp_problem_free(exchange->own_problem);
-    swp_release(exchange->own_problem);
-    swp_release(exchange->buffer);
-    release_stages(exchange);
+    swp_fields_free(&exchange_plan_of(plan)->fields);
+    swp_release(exchange_plan_of(plan)->buffer);
     break;
   case SWP_DISCOVERY:
-    swp_release(discovery->scratch);
+    swp_inbox_destroy(discovery_plan_of(plan)->spare_inbox);
+    swp_release(discovery_plan_of(plan)->scratch);
     break;
   default:
-    swp_release(collective->counts);
-    swp_release(collective->scratch);
+    swp_release(collective_plan_of(plan)->counts);
+    swp_release(collective_plan_of(plan)->scratch);
   }
+}
+
+static void free_exchange(struct exchange_plan *exchange) {
+  if (exchange->own_problem != NULL)
+    swp_problem_free(exchange->own_problem);
+  swp_release(exchange->own_problem);
+  release_stages(exchange);
 }
 
 int swp_plan_free(swp_plan **pointer) {
@@ -160,12 +167,10 @@ int swp_plan_free(swp_plan **pointer) {
   if (swp_is_collective(plan->operation))
     swp_prepare_end(collective_plan_of(plan));
   swp_plan_unprepare(plan);
-  if (plan->operation == SWP_EXCHANGE)
-    swp_fields_free(&exchange_plan_of(plan)->fields);
-  if (plan->operation == SWP_DISCOVERY)
-    swp_inbox_destroy(discovery_plan_of(plan)->spare_inbox);
+  free_buffers(plan);
   swp_release_keeps(kept);
-  free_kind(plan);
+  if (plan->operation == SWP_EXCHANGE)
+    free_exchange(exchange_plan_of(plan));
   swp_topology_release(plan->topology);
   const bool owns_comm = !plan->same_comm && !plan->is_trial && plan->comm != MPI_COMM_NULL;
   int mpi_error = owns_comm ? MPI_Comm_free(&plan->comm) : MPI_SUCCESS;
