@@ -45,6 +45,9 @@
 #define MPI_Startall PMPI_Startall
 #define MPI_Request_free PMPI_Request_free
 #define MPI_Request_get_status PMPI_Request_get_status
+#define MPI_Request_get_status_any PMPI_Request_get_status_any
+#define MPI_Request_get_status_all PMPI_Request_get_status_all
+#define MPI_Request_get_status_some PMPI_Request_get_status_some
 #define MPI_Wait PMPI_Wait
 #define MPI_Waitany PMPI_Waitany
 #define MPI_Waitall PMPI_Waitall

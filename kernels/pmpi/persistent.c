@@ -118,19 +118,22 @@ static int hand_over(const struct persistent *persistent, int error) {
   return error;
 }
 
-/* With the lock held. */
+/* Both without the lock, as they may wait for other ranks. */
 static int start_exchange(struct persistent *its) {
   int error = planned_start(its->planned, its->send, its->recv);
   if (error == MPI_SUCCESS)
     error = PMPI_Start(&its->request);
-  its->active = error == MPI_SUCCESS;
   if (report_on)
     report_count(SWP_EXCHANGE, planned_method(its->planned), planned_bytes(its->planned));
-  atomic_fetch_add(&persistent_active, its->active);
-  return error;
+  if (error != MPI_SUCCESS)
+    return hand_over(its, error);
+  pthread_mutex_lock(&lock);
+  its->active = true;
+  atomic_fetch_add(&persistent_active, 1);
+  pthread_mutex_unlock(&lock);
+  return MPI_SUCCESS;
 }
 
-/* Without the lock, as the call waits for other ranks. */
 static int repeat(struct persistent *its) {
   if (its->place == NULL)
     startup_abort("a persistent collective is started after its communicator was freed: free its request "
@@ -146,14 +149,9 @@ static int repeat(struct persistent *its) {
 bool persistent_start(MPI_Request request, int *result) {
   pthread_mutex_lock(&lock);
   struct persistent *known = *find(request);
-  const bool repeats = known != NULL && known->call.make != NULL;
-  if (known != NULL && !repeats)
-    *result = start_exchange(known);
   pthread_mutex_unlock(&lock);
-  if (repeats)
-    *result = repeat(known);
-  else if (known != NULL && *result != MPI_SUCCESS)
-    hand_over(known, *result);
+  if (known != NULL)
+    *result = known->call.make != NULL ? repeat(known) : start_exchange(known);
   return known != NULL;
 }
 

@@ -22,6 +22,10 @@
     }                                                                                                        \
   } while (0)
 
+static int progress(void) {
+  return persistent_any() ? persistent_progress() : MPI_SUCCESS;
+}
+
 /* ---- Requests ---- */
 
 EXPORTED int MPI_Start(MPI_Request *request) {
@@ -47,28 +51,54 @@ EXPORTED int MPI_Request_free(MPI_Request *request) {
 }
 
 EXPORTED int MPI_Request_get_status(MPI_Request request, int *done, MPI_Status *status) {
-  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  int error = progress();
   return error == MPI_SUCCESS ? PMPI_Request_get_status(request, done, status) : error;
 }
 
+#ifdef SWP_HAVE_STATUS_OF_SEVERAL
+#ifdef SWP_CONST_REQUESTS
+#define REQUESTS const MPI_Request
+#else
+#define REQUESTS MPI_Request /* Intel's */
+#endif
+
+EXPORTED int MPI_Request_get_status_any(int count, REQUESTS requests[], int *index, int *done,
+                                        MPI_Status *status) {
+  int error = progress();
+  return error == MPI_SUCCESS ? PMPI_Request_get_status_any(count, requests, index, done, status) : error;
+}
+
+EXPORTED int MPI_Request_get_status_all(int count, REQUESTS requests[], int *done, MPI_Status statuses[]) {
+  int error = progress();
+  return error == MPI_SUCCESS ? PMPI_Request_get_status_all(count, requests, done, statuses) : error;
+}
+
+EXPORTED int MPI_Request_get_status_some(int count, REQUESTS requests[], int *done, int indices[],
+                                         MPI_Status statuses[]) {
+  int error = progress();
+  return error == MPI_SUCCESS ? PMPI_Request_get_status_some(count, requests, done, indices, statuses)
+                              : error;
+}
+#endif
+
 EXPORTED int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
-  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  int error = progress();
   return error == MPI_SUCCESS ? PMPI_Test(request, done, status) : error;
 }
 
 EXPORTED int MPI_Testany(int count, MPI_Request requests[], int *index, int *done, MPI_Status *status) {
-  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  int error = progress();
   return error == MPI_SUCCESS ? PMPI_Testany(count, requests, index, done, status) : error;
 }
 
 EXPORTED int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status statuses[]) {
-  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  int error = progress();
   return error == MPI_SUCCESS ? PMPI_Testall(count, requests, done, statuses) : error;
 }
 
 EXPORTED int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[],
                           MPI_Status statuses[]) {
-  int error = persistent_any() ? persistent_progress() : MPI_SUCCESS;
+  int error = progress();
   return error == MPI_SUCCESS ? PMPI_Testsome(count, requests, done, indices, statuses) : error;
 }
 

@@ -2,12 +2,16 @@
  * A program that knows nothing of Switchpoint makes persistent collectives, in orders that MPI allows: one
  * completes on a rank while another rank has only started it and waits for a message, and it starts on a rank
  * while another rank waits for a message before it starts. A preload that executed them in MPI_Wait, or in
- * MPI_Start, would hang. Usage: swp_left [--all | --old COUNT]
- *   --all  collectives of every other kind instead, each once
- *   --old  exchanges of neighbours instead, one of which lives while so many others are made and freed
+ * MPI_Start, would hang. Usage: swp_left [--all | --old COUNT | --ahead]
+ *   --all    collectives of every other kind instead, each once
+ *   --old    exchanges of neighbours instead, one of which lives while so many others are made and freed
+ *   --ahead  exchanges from rank 0 to rank 1 instead, which starts none before a message comes from another
+ *            thread of rank 0
  */
 #include "testing.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,9 +213,65 @@ static void check_old(int count) {
     MPI_Comm_free(&rings[i]);
   }
 }
+
+/* More than a method keeps for a receiver that is late. */
+enum { EXCHANGES = 8, TOKEN = 9 };
+
+static atomic_int started;
+
+static void *exchange(void *request) {
+  for (int i = 0; i < EXCHANGES; i++) {
+    atomic_store(&started, i + 1);
+    MPI_Start(request);
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+  }
+  return NULL;
+}
+
+/* The message is a persistent one, too. */
+static void pass_on_beside(MPI_Request *exchanges) {
+  enum { MOST_US = 500000, STEP_US = 1000 };
+  MPI_Request token;
+  pthread_t thread;
+  MPI_Send_init(NULL, 0, MPI_BYTE, 1, TOKEN, MPI_COMM_WORLD, &token);
+  if (pthread_create(&thread, NULL, exchange, exchanges) != 0)
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  for (int waited_us = 0; atomic_load(&started) < EXCHANGES && waited_us < MOST_US; waited_us += STEP_US)
+    usleep(STEP_US);
+  MPI_Start(&token);
+  MPI_Wait(&token, MPI_STATUS_IGNORE);
+  pthread_join(thread, NULL);
+  MPI_Request_free(&token);
+}
+
+static void check_ahead(int provided) {
+  const int from = 0, to = 1, one = 1, none = 0, number = 100;
+  int received = -1;
+  MPI_Comm pair;
+  MPI_Request request;
+  test_case("starts ahead of the receiver's");
+  EXPECT_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank == to, &from, MPI_UNWEIGHTED, rank == from, &to,
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &pair);
+  MPI_Neighbor_alltoallv_init(&number, &one, &none, MPI_INT, &received, &one, &none, MPI_INT, pair,
+                              MPI_INFO_NULL, &request);
+  if (rank == from)
+    pass_on_beside(&request);
+  if (rank == to) {
+    MPI_Recv(NULL, 0, MPI_BYTE, from, TOKEN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    exchange(&request);
+    EXPECT_EQUAL(received, number);
+  }
+  MPI_Request_free(&request);
+  MPI_Comm_free(&pair);
+}
 #else
 static void check_old(int count) {
   (void)count;
+}
+
+static void check_ahead(int provided) {
+  (void)provided;
 }
 
 static void check_persistent(void) {
@@ -221,12 +281,16 @@ static void check_persistent(void) {
 #endif
 
 int main(int argc, char **argv) {
-  MPI_Init(&argc, &argv);
+  const bool ahead = argc == 2 && strcmp(argv[1], "--ahead") == 0;
+  int provided;
+  MPI_Init_thread(&argc, &argv, ahead ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   test_begin(&argc, &argv, "swp_left");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   if (argc == 3 && strcmp(argv[1], "--old") == 0)
     check_old(atoi(argv[2]));
+  else if (ahead)
+    check_ahead(provided);
   else
     (argc > 1 && strcmp(argv[1], "--all") == 0 ? check_all : check_persistent)();
   return test_end();

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import by_day
+from tests.conftest import Require, by_day
 
 from .conftest import Kernels
-from .shim import dispatched, exchange_table, run_shimmed
+from .shim import dispatched, exchange_table, mpi_library, run_shimmed, symbols
 from .test_library import TESTS, VALGRIND, run
 
 
@@ -18,6 +18,12 @@ from .test_library import TESTS, VALGRIND, run
 def exchanges(tmp_path: Path) -> Path:
     """Return a table with rules for exchanges."""
     return exchange_table(tmp_path)
+
+
+def require_persistent(kernels: Kernels, require: Require) -> None:
+    offered = symbols("--dynamic", "--defined-only", mpi_library(kernels))
+    has_them = "MPI_Neighbor_alltoallv_init" in offered
+    require("persistent", has_them, f"{kernels.mpi} has no persistent collectives")
 
 
 @pytest.mark.parametrize("procs", [2, 5])
@@ -48,7 +54,7 @@ def test_persistent_requests_complete_among_others(
     done = run_shimmed(kernels, "swp_neighbors", procs, "--persistent", number, table=exchanges)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
-    require("persistent", bool(used), f"{kernels.mpi} has no persistent collectives")
+    require_persistent(kernels, require)
     assert ({"stfw:dims=2", "nap"} if procs == 4 else {"nap"}) <= used
 
 
@@ -61,8 +67,21 @@ def test_an_old_request_does_not_complete_with_a_young_one(
     done = run_shimmed(kernels, "swp_left", 2, "--old", "32766", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
-    require("persistent", bool(used), f"{kernels.mpi} has no persistent collectives")
+    require_persistent(kernels, require)
     assert used == {"alltoallv"}
+
+
+@pytest.mark.parametrize("method", ["shared", "lent"])
+def test_a_start_that_waits_stops_no_other_thread(
+    kernels: Kernels, require, tmp_path: Path, method: str
+) -> None:
+    table = tmp_path / "one.table"
+    table.write_text(f"switchpoint-table 1\nrule op=exchange method={method}\n")
+    done = run_shimmed(kernels, "swp_left", 2, "--ahead", table=table)
+    assert done.returncode == 0, done.stdout + done.stderr
+    used = dispatched(done.stderr).get("exchange", set())
+    require_persistent(kernels, require)
+    assert used == {method}
 
 
 def test_blocks_arrive_under_the_guard(kernels: Kernels, exchanges: Path) -> None:
