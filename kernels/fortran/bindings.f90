@@ -96,6 +96,10 @@ module switchpoint_bindings
       import
     end function
 
+    type(c_ptr) function c_bottom() bind(C, name='swp_fortran_bottom')
+      import
+    end function
+
     integer(c_int) function c_table_read(comm, path, table) bind(C, name='swp_fortran_table_read')
       import
       integer(c_int), value :: comm

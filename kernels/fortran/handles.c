@@ -1,6 +1,7 @@
 /*
- * What the Fortran module leaves to C: it converts MPI's handles, knows C's MPI_IN_PLACE, keeps the messages
- * of the module's own errors, and ends the job where the program does not look at an error.
+ * What the Fortran module leaves to C: it converts MPI's handles, knows C's MPI_IN_PLACE and MPI_BOTTOM,
+ * keeps the messages of the module's own errors, and ends the job where the program does not look at an
+ * error.
  */
 #include "switchpoint.h"
 
@@ -33,6 +34,10 @@ void swp_fortran_abort(int error) {
 
 void *swp_fortran_in_place(void) {
   return MPI_IN_PLACE;
+}
+
+void *swp_fortran_bottom(void) {
+  return MPI_BOTTOM;
 }
 
 int swp_fortran_table_read(MPI_Fint comm, const char *path, swp_table **table) {

@@ -624,13 +624,14 @@ contains
     if (present(op)) op_handle = op%MPI_VAL
   end function
 
-  ! The address of a buffer, or C's MPI_IN_PLACE for a Fortran one.
+  ! The address of a buffer, or C's MPI_IN_PLACE or MPI_BOTTOM for Fortran's.
   type(c_ptr) function buffer(address)
-    use mpi, only: IN_PLACE => MPI_IN_PLACE
-    use mpi_f08, only: IN_PLACE_F08 => MPI_IN_PLACE
+    use mpi, only: BOTTOM => MPI_BOTTOM, IN_PLACE => MPI_IN_PLACE
+    use mpi_f08, only: BOTTOM_F08 => MPI_BOTTOM, IN_PLACE_F08 => MPI_IN_PLACE
     type(c_ptr), intent(in) :: address
     buffer = address
     if (is_at(address, IN_PLACE) .or. is_at(address, IN_PLACE_F08)) buffer = c_in_place()
+    if (is_at(address, BOTTOM) .or. is_at(address, BOTTOM_F08)) buffer = c_bottom()
   end function
 
   logical function is_at(address, variable)

@@ -60,6 +60,14 @@ FORTRAN(comm_disconnect, MPI_Fint *handle, MPI_Fint *ierror) {
   give(ierror, error);
 }
 
+FORTRAN(comm_dup_with_info, MPI_Fint *handle, MPI_Fint *info, MPI_Fint *copy, MPI_Fint *ierror) {
+  MPI_Comm made;
+  int error = MPI_Comm_dup_with_info(comm(handle), PMPI_Info_f2c(*info), &made);
+  if (error == MPI_SUCCESS)
+    *copy = PMPI_Comm_c2f(made);
+  give(ierror, error);
+}
+
 FORTRAN(comm_set_info, MPI_Fint *handle, MPI_Fint *info, MPI_Fint *ierror) {
   give(ierror, MPI_Comm_set_info(comm(handle), PMPI_Info_f2c(*info)));
 }
