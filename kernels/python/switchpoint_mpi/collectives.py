@@ -129,7 +129,9 @@ class Collective(Plan):
         sides = _SIDES[self._operation]
         at_root = self._rank == self._call.root
         send_bytes = self._call.send_bytes(self._operation, sides.send[at_root], self._procs)
-        recv_bytes = self._call.recv_bytes(self._operation, sides.recv[at_root], self._procs)
+        in_place = isinstance(send, MPI.InPlaceType)  # then recv holds what is sent
+        blocks = (sides.send if in_place and sides.send[at_root] == "all" else sides.recv)[at_root]
+        recv_bytes = self._call.recv_bytes(self._operation, blocks, self._procs)
         source = _place(send, send_bytes, "send", writable=False)
         target = _place(recv, recv_bytes, "recv", writable=True)
         addresses = (
@@ -205,10 +207,9 @@ def _listed_bytes(
     if datatype == MPI.DATATYPE_NULL:
         return 0
     extent: int = datatype.Get_extent()[1]
-    return max(
-        displ * extent + span(datatype, count)
-        for displ, count in zip(displs or [0], counts or [0], strict=False)
-    )
+    blocks = zip(displs or [], counts or [], strict=False)
+    spans = (displ * extent + span(datatype, count) for displ, count in blocks if count > 0)
+    return max(spans, default=0)
 
 
 def _bytes(datatype: MPI.Datatype, count: int, blocks: str, procs: int) -> int:

@@ -234,6 +234,17 @@ def collectives() -> None:
     with swp.Collective(COMM, "reduce_scatter_block", recv_count=1, **number, op=MPI.SUM) as plan:
         plan.execute(np.arange(PROCS), result)
         expect(result[0] == RANK * PROCS, "reduce_scatter_block")
+        everything = np.arange(PROCS)
+        plan.execute(MPI.IN_PLACE, everything)
+        expect(everything[0] == RANK * PROCS, "reduce_scatter_block in place")
+        if PROCS > 1:
+            words = f"the plan needs {8 * PROCS}"
+            refused(ValueError, words, lambda: plan.execute(MPI.IN_PLACE, result[:1]))
+    of_first = {"recv_counts": [1] + [0] * (PROCS - 1), "displs": [0] + [100] * (PROCS - 1)}
+    sides = {"send_count": int(RANK == 0), "send_type": MPI.INT64_T}
+    with swp.Collective(COMM, "allgatherv", **sides, **number, **of_first) as plan:
+        plan.execute(value, result)
+        expect(result[0] == 0, "allgatherv of one block")
     pair = MPI.INT64_T.Create_contiguous(2).Commit()
     reverse = {"recv_counts": [1] * PROCS, "displs": list(range(PROCS))[::-1]}
     sides = {"send_count": 1, "send_type": pair, "recv_type": pair}
