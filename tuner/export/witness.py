@@ -59,7 +59,7 @@ def _compile(mpi: Mpi, sources: Iterable[str], made: Path, *options: str) -> Non
     kernels = CHECKOUT / "kernels"
     command = [mpi.mpicc, "-std=c11", "-O1", "-rdynamic", f"-I{kernels / 'bench/base'}", *options]
     paths = [str(kernels / name) for name in sources]
-    _finish([*command, *paths, "-ldl", "-o", str(made)], os.environ)
+    _finish([*command, *paths, "-ldl", "-lrt", "-o", str(made)], os.environ)
 
 
 @dataclass(frozen=True)
