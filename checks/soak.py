@@ -120,6 +120,11 @@ if WANTED := os.environ.get(order.SOAKS):
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
+        @property
+        def raw_name(self) -> str:
+            """Return a stem of this job alone: systems may share a partition and layout."""
+            return f"{super().raw_name}-{self.number}"
+
         def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
             """Return the layout that was measured."""
             return scales.ScaleLayout(self.wanted.nodes, self.wanted.ppn)

@@ -11,10 +11,12 @@ import pytest
 from tests import synthetic
 from tests.test_cli import fail, succeed
 from tests.test_rules import point
+from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
-from tuner.campaign.plans import Racing
-from tuner.campaign.soaking import SoakSite, affordable, jobs_of
+from tuner.campaign.plans import PlannedCase, Racing
+from tuner.campaign.soaking import SoakSite, affordable, jobs_of, partition_of
 from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt
+from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak
@@ -135,6 +137,23 @@ def test_the_default_stays_whatever_it_does(results: Path) -> None:
     assert "exchange direct failed its soak but stays the default" in succeed("show")
 
 
+def test_systems_are_soaked_that_this_machine_still_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither those of PICO, nor those of a library that another replaced."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    synthetic.write_upgrade(tmp_path, 1)
+    succeed("ingest")
+    succeed("ingest", CHECKOUT / "tests" / "data" / "pico")
+    asked: list[str] = []
+    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems))
+    succeed("soak", "--require-soak", "1000")
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        systems = store.systems()
+    assert len(systems) == 3
+    assert asked == [*systems[systems["mpi_library"].str.contains("5.0.3")]["system"]]
+
+
 def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:
     """On 1 x 2 one end has passed already, and 1 x 4 and 1 x 8 know other sizes."""
     more = synthetic.Campaign(name="more", procs=(4, 8), samples=20, sizes=(64, 128, 512))
@@ -144,9 +163,15 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     succeed("ingest")
     with Store.open(results / "switchpoint.db") as store:
         (name,) = store.systems()["system"]
-        site = SoakSite(Path("local.py"), 500, 60.0, partitions={"mpich": "site:gpu"})
         table = tune(store, name, required_executions=500)
+        ran = [
+            PlannedCase(partition, "mpich", "exchange", "random", "", 2, 2, [8])
+            for partition in ("site:cpu", "site:gpu")
+        ]
+        site = SoakSite(Path("local.py"), 500, 60.0, ran=ran)
         jobs = jobs_of(table, waiting(table), lambda lack: 1.0, site)
+        own = replace(table.provenance, name="site:cpu")
+        assert partition_of(own, ran) == "site:cpu"
     assert {(job.system, job.environment) for job in jobs} == {("site:gpu", "mpich")}
     lacking, small, large = (
         Racing([size], ["stfw:dims=2"], n) for size, n in ((64, 30), (64, 500), (512, 50))

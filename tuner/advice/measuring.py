@@ -189,9 +189,7 @@ def _words(
 
 def soak_site(site: Site, required: int, seconds: float) -> SoakSite:
     """Return where and how the winners are soaked: as they were measured."""
-    partitions = {site.kernels.mpi.name: site.system}
-    run_jobs = partial(_soak, site)
-    return SoakSite(CONFIGS["local"], required, seconds, partitions=partitions, run=run_jobs)
+    return SoakSite(CONFIGS["local"], required, seconds, run=partial(_soak, site))
 
 
 def _soak(site: Site, jobs: list[SoakJob]) -> None:

@@ -22,7 +22,7 @@ from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import APART
 from tuner.domain.records import Cell
-from tuner.domain.tables import Table
+from tuner.domain.tables import Provenance, Table
 from tuner.paths import database_path, new_campaign
 from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
@@ -45,8 +45,8 @@ LEAST_SOAK_S, ROOM = 5.0, 3.0
 class SoakSite:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
-    `partitions` are keyed by environment, where they differ from those in the results. Where there
-    is `run`, that runs the jobs instead of ReFrame; it raises DispatchError.
+    `ran` are the jobs of the campaign that is soaked, if there is one. Where there is `run`, that
+    runs the jobs instead of ReFrame; it raises DispatchError.
     """
 
     config: Path
@@ -54,12 +54,12 @@ class SoakSite:
     most_s: float
     options: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    partitions: Mapping[str, str] = field(default_factory=dict)
+    ran: Sequence[Job | PlannedCase] = ()
     run: Callable[[list[SoakJob]], None] | None = None
 
     @classmethod
     def of(
-        cls, call: Call, jobs: Iterable[Job | PlannedCase], required: int, most_s: float
+        cls, call: Call, ran: Sequence[Job | PlannedCase], required: int, most_s: float
     ) -> SoakSite:
         """Return the site on which the jobs of a campaign ran."""
         passed_on = ("anonymous", "system_name", "swpbench")
@@ -69,8 +69,18 @@ class SoakSite:
             most_s,
             reframe.without_selection(call.selection),
             {name: value for name, value in call.variables.items() if name in passed_on},
-            {job.environment: job.system for job in jobs},
+            ran,
         )
+
+
+def partition_of(provenance: Provenance, ran: Iterable[Job | PlannedCase]) -> str:
+    """Return the partition on which a campaign's jobs measured a system.
+
+    If the results are filed under another name, it is that of the last job in the same environment;
+    without jobs, it is the system's own name.
+    """
+    names = [job.system for job in ran if job.environment == provenance.environment]
+    return provenance.name if provenance.name in names or not names else names[-1]
 
 
 def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
@@ -178,7 +188,7 @@ def jobs_of(
     for lack in lacks:
         jobs[lack.nodes, lack.ppn].append(lack)
     provenance = table.provenance
-    system = site.partitions.get(provenance.environment, provenance.name)
+    system = partition_of(provenance, site.ran)
     return [
         SoakJob(system, provenance.environment, nodes, ppn, list(_launches(of_job, expected)))
         for (nodes, ppn), of_job in jobs.items()

@@ -65,11 +65,10 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
 
 
 def _try(tuned: Tuned, jobs: Sequence[RanJob], console: Console) -> None:
-    """Try a new table with the ranks of the largest job in its environment, if there is one.
-
-    There is none when the results are filed under another system's name.
-    """
-    of_system = [job for job in jobs if job.environment == tuned.table.provenance.environment]
+    """Try a new table with the ranks of the largest job of its partition and environment."""
+    its = tuned.table.provenance
+    place = soaking.partition_of(its, jobs), its.environment
+    of_system = [job for job in jobs if (job.system, job.environment) == place]
     if not of_system:
         return
     largest = max(of_system, key=lambda job: (job.procs, -job.ppn))

@@ -27,6 +27,7 @@ def soak(
     from tuner.commands.finish import tune_systems
     from tuner.commands.options import one_system, systems_of
     from tuner.commands.printing.results import console
+    from tuner.domain.operations import FOREIGN
     from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
     from tuner.machine.simulation.machines import SYSTEM as SIMULATED
@@ -39,11 +40,14 @@ def soak(
     with Store.open(database_path(), readonly=True) as store:
         names = [one_system(store, system)] if system else systems_of(store)
         names = [name for name in names if store.campaigns_with_cells(name)]
-        of_reframe = store.systems().set_index("system")["name"]
+        systems = store.systems().sort_values("last_date").set_index("system")
+    of_reframe = systems["name"]
+    installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     for name in names:
         kind = str(of_reframe[name]).partition(":")[0]
-        if kind == SIMULATED:
+        is_foreign = str(of_reframe[name]).startswith(FOREIGN)
+        if kind == SIMULATED or is_foreign or not (system or name in installed):
             continue
         its = configs.get(kind, config)
         if its is None:
