@@ -1,7 +1,8 @@
 """Batches of launches: each is run by one call of ReFrame, for each kind of campaign."""
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,23 @@ from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Session
 from tuner.paths import results_directory
 from tuner.rawfile import keeping, reading
+
+
+class Queue:
+    """A queue that is asked why a job waits; `waited_s` sums the time that one was seen to wait."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self.waited_s, self._ask = 0.0, ask
+        self._since_s: float | None = None
+
+    def __call__(self) -> str:
+        """Ask again."""
+        now_s = time.monotonic()
+        if self._since_s is not None:
+            self.waited_s += now_s - self._since_s
+        why = self._ask()
+        self._since_s = now_s if why else None
+        return why
 
 
 @dataclass(frozen=True)
@@ -52,9 +70,11 @@ class Batch:
 
     def _run_and_keep(self, console: Console) -> Session:
         shown = self.stage, self.launches, self.expected_s, self.built, self._counter()
+        queue = Queue(self.planned.waits)
         try:
-            with progress(*shown, self.settled, self.planned.waits, console) as tick:
-                return reframe.run(self.call, self.planned, self.log, tick)
+            with progress(*shown, self.settled, queue, console) as tick:
+                session = reframe.run(self.call, self.planned, self.log, tick)
+            return replace(session, waited_s=queue.waited_s)
         finally:
             keep_finished(self.campaign, str(self.planned.stage))
 

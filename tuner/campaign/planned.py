@@ -212,14 +212,15 @@ class PlannedCampaign:
     def _run_batch(self, console: Console) -> Session:
         """Run the missing launches of the last batch, and add the time spent to the plan.
 
-        The time is taken from the clock too, as a busy machine needs longer than launches record.
+        The time is taken from the clock too, as a busy machine needs longer than launches record;
+        that of jobs in a queue is not counted.
         """
         plan, started_s, took_s = self.order, time.monotonic(), 0.0
         before, batch = keeping.of_campaign(plan.campaign), self._batch()
         spent_before_s = plan.spent_s
         try:
             session = batch.run(console)
-            took_s = time.monotonic() - started_s - session.build_s
+            took_s = time.monotonic() - started_s - session.build_s - session.waited_s
         finally:
             plan = self.order = PLANS.load(self.path)  # a job plans its launches itself
             plan.spent_s = max(spent_s(plan), plan.spent_s, spent_before_s + took_s)
@@ -323,7 +324,8 @@ def cost_share(campaigns: Collection[str]) -> float | None:
     shares = []
     for path in map(PLANS.path_of, sorted(campaigns)):
         if path.is_file() and (plan := PLANS.load(path)).batches:
-            shares.append(spent_s(plan) / exhaustive_s(plan, known(plan)))
+            whole_s = exhaustive_s(plan, known(plan))
+            shares += [spent_s(plan) / whole_s] if whole_s else []  # 0: this store has none of it
     return sum(shares) / len(shares) if shares else None
 
 
