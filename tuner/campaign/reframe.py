@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import hashlib
 import json
 import os
 import re
@@ -30,7 +31,7 @@ from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.mpi import python_path
 from tuner.machine.sites.jobs import pending
-from tuner.paths import CHECKOUT
+from tuner.paths import CHECKOUT, results_directory
 
 CHECKS = CHECKOUT / "checks"
 CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" / "nodes.py"}
@@ -87,6 +88,7 @@ class Session:
     stage: Path  # where jobs run, one directory each
     output: Path  # where ReFrame keeps what they wrote
     build_s: float = 0.0  # of the kernels
+    waited_s: float = 0.0  # of jobs in a queue, as far as it was seen
 
     @property
     def wanted(self) -> list[Job]:
@@ -131,7 +133,8 @@ class Call:
         """Return ReFrame's command line."""
         variables = [f"--setvar={name}={value}" for name, value in self.variables.items()]
         # Another campaign may run at the same time.
-        places = [f"--timestamp={name}"] if (name := self.variables.get("campaign")) else []
+        name = self.variables.get("campaign")
+        places = [f"--timestamp={name}-{_results()}"] if name else []
         return [
             _reframe(),
             f"--config-file={self.config}",
@@ -144,6 +147,11 @@ class Call:
             *self.selection,
             *action,
         ]
+
+
+def _results() -> str:
+    """Return what tells campaigns of one name in several results directories apart."""
+    return hashlib.sha256(str(results_directory().absolute()).encode()).hexdigest()[:8]
 
 
 class _Options(argparse.ArgumentParser):
