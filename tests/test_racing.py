@@ -1,11 +1,13 @@
 """Races by real launches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
+from tuner.campaign import racing
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.racing import Start, Starts, race
@@ -65,6 +67,24 @@ def test_a_launch_that_fails_leaves_the_others_of_its_start(mpi):
         case.method for path in keeping.of_campaign(CAMPAIGN) for case in reading.read(path).cases
     }
     assert measured == {"vendor", "binomial", "knomial:radix=3"}
+
+
+def test_a_resumed_race_keeps_its_methods(mpi):
+    plan = RacePlan(CAMPAIGN, "", LEAST_S, [bcast(mpi, ["binomial"])], in_job=True)
+    starts = starts_of(plan, mpi)
+    for _ in range(2):  # interrupted before a launch ended
+        racing._choose_methods(plan, starts)
+        assert plan.cases[0].methods == ["binomial", "vendor"]
+
+
+def test_a_failed_launch_leaves_no_file_that_stands_for_a_later_one(mpi, tmp_path):
+    plan = RacePlan(CAMPAIGN, "", LEAST_S, [bcast(mpi, ["binomial"])], in_job=True)
+    starts = starts_of(plan, mpi)
+    start = starts.of_case[0]
+    words = ["sh", "-c", '"$@"; exit 1', "sh", *start.launcher.argv_prefix]  # fails at its end
+    failing = replace(start, launcher=replace(start.launcher, argv_prefix=words))
+    assert len(race(replace(starts, of_case={0: failing}))) == 1
+    assert list(tmp_path.glob("*.jsonl")) == []
 
 
 def test_a_race_measures_the_methods_that_it_names_and_not_their_families(mpi):

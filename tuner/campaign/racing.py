@@ -102,6 +102,7 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
     """
     missing = remaining(plan)
     new = starts.of_case.keys() - {task.case for task in plan.tasks if task not in missing}
+    new -= {number for number in new if plan.cases[number].offered}  # they were chosen before
     plan.drop([task for task in missing if task.case in new])  # planned before methods are known
     try:
         if new:
@@ -166,6 +167,7 @@ def _launch(
         except LaunchError as error:
             failed = next((task for task in left if not _is_made(task)), left[-1])
             plan.drop([failed])
+            Path(failed.raw_name).unlink(missing_ok=True)  # a later launch may get its number
             made += [Path(task.raw_name) for task in left if task != failed and _is_made(task)]
             left = [task for task in left if task != failed and not _is_made(task)]
             case = plan.cases[failed.case]
