@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,13 +94,11 @@ def run(
     the end.
     """
     from tuner.campaign.campaigns import find, make
-    from tuner.campaign.order import OrderError
     from tuner.campaign.plans import Budget
     from tuner.commands.finish import carry_out
     from tuner.commands.printing.campaign import show_campaign
     from tuner.commands.printing.results import console
     from tuner.machine.nodes import namespaces
-    from tuner.paths import only_here
     from tuner.selection import tuning
 
     # With --json, standard output is for the JSON alone.
@@ -120,8 +118,9 @@ def run(
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     config = (config or CONFIGS[system or "local"]).absolute()
     call = Call(config, options, variables)
-    with namespaces.available() if system == "nodes" else nullcontext():
+    with namespaces.available() if system == "nodes" else nullcontext(), ExitStack() as held:
         if earlier is not None:
+            _hold(held, earlier.order.campaign)
             campaign = earlier.resume()
         else:
             campaign = make(call, budget or Budget(minutes * 60), launches, only_shown=dry_run)
@@ -131,17 +130,24 @@ def run(
         show_campaign(campaign, out)
         if dry_run:
             return
-        name = campaign.order.campaign
-        with only_here(name) as is_free:
-            if not is_free:
-                raise OrderError(f"another process measures campaign {name}; wait until it ends")
-            results = carry_out(campaign, required, out)
+        if earlier is None:
+            _hold(held, campaign.order.campaign)
+        results = carry_out(campaign, required, out)
     if system == "nodes" and namespaces.find(namespaces.name_meant()) is None:
         out.print("the virtual nodes stopped with the run; `switchpoint nodes up` starts others")
     if as_json:
         say_json(results)
     elif out.is_terminal:
         serve_somewhere(context)
+
+
+def _hold(held: ExitStack, campaign: str) -> None:
+    """Keep other processes from a campaign until `held` ends. Raise OrderError where one has it."""
+    from tuner.campaign.order import OrderError
+    from tuner.paths import only_here
+
+    if not held.enter_context(only_here(campaign)):
+        raise OrderError(f"another process measures campaign {campaign}; wait until it ends")
 
 
 def default_environment(console: Console, options: Sequence[str]) -> str | None:
