@@ -1,6 +1,7 @@
 """Results of PICO, real and made, on their way to tables."""
 
 import json
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.conftest import Require
 from tests.test_cli import call, succeed
 from tuner.domain.tables import Table
+from tuner.export.forms import export
 from tuner.export.mpi_library import openmpi_algorithms
 from tuner.machine.mpi import find_mpis
 from tuner.rawfile import pico, reading
@@ -127,6 +129,7 @@ def test_runs_choose_among_the_librarys_algorithms_alone(results: Path, tmp_path
         ("allreduce", "vendor:algorithm=ring"),
         ("bcast", "vendor"),
     }
+    assert re.findall(r"^provenance \w+ *$", export(table, "table"), re.MULTILINE) == []
     chosen = {
         operation: rivals(table, RegretProblem(operation, "blocks", 2, 1, (512,), True), 512)
         for operation in ("allreduce", "bcast", "reduce")

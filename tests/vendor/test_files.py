@@ -169,6 +169,7 @@ def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: R
     rules = [
         rule("allgather", f"vendor:algorithm={name}", procs=4),
         inferred("allgather", name, (5, 7)),
+        inferred("allgather", name, (8, 9)),
         inferred("allgather", name, (16, 16)),
     ]
     text = export(table_for(mpich, rules), "mpich")

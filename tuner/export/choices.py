@@ -63,6 +63,11 @@ class Counts(NamedTuple):
         """Return the largest number of processes."""
         return math.prod(self.last)
 
+    @property
+    def is_power_of_two(self) -> bool:
+        """Return whether there is one number of processes alone, which is a power of two."""
+        return self.procs == self.most and self.procs.bit_count() == 1
+
     def apart(self, scaled: bool) -> list[tuple[int, int]]:
         """Return the process counts as intervals, one for each if sizes are `scaled` by them."""
         if scaled and len(self.intervals) > 1:

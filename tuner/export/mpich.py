@@ -166,7 +166,7 @@ def _known(
     elif algorithm in names.in_place:
         choices.leave_out(operation, counts, f"the library has {name} for calls in place only")
         return None
-    elif algorithm in names.of_powers_of_two and counts.inferred and counts.procs.bit_count() > 1:
+    elif algorithm in names.of_powers_of_two and counts.inferred and not counts.is_power_of_two:
         return None
     return algorithm
 

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 import templates
+from tuner.domain.operations import FOREIGN
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, verdict
@@ -84,13 +85,19 @@ def _provenance(provenance: Provenance) -> dict[str, Any]:
         "system": f"{provenance.name} {provenance.environment} ({provenance.system})",
         "mpi": provenance.mpi_library,
         "compiler": provenance.compiler,
-        "cpu": f"{provenance.cpu_model}, {provenance.cores} cores",
+        "cpu": _cpu(provenance),
         "campaign": named,
         "launches": provenance.launches,
-        "commit": provenance.commit,
+        "commit": provenance.commit or "unknown",
         "date": provenance.date,
         "switchpoint": provenance.version,
     }
 
 
 _NAMED_CAMPAIGNS = 8
+
+
+def _cpu(provenance: Provenance) -> str:
+    if provenance.name.startswith(FOREIGN):  # their number is not recorded
+        return provenance.cpu_model
+    return f"{provenance.cpu_model}, {provenance.cores} cores"
