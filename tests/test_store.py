@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,10 @@ from tuner.domain.cases import CellKey, LaunchKey
 from tuner.domain.flat import columns, take
 from tuner.domain.tables import Provenance, Ratio
 from tuner.rawfile.ingest import ingest
+from tuner.selection import tuning
 from tuner.selection.decisions import decide
 from tuner.selection.evidence import verdict
+from tuner.selection.trust import shares
 from tuner.selection.tuning import TuningError, tune
 from tuner.store.database import APPLICATION_ID, VERSION, MissingStoreError, StoreError
 from tuner.store.store import Store
@@ -330,6 +333,24 @@ def test_what_a_campaign_decides_holds_until_launches_come(database: Path, tmp_p
         tune(store, system)
         assert store.undecided(system) == []
         assert store.decisions(system, campaign, "exchange") != alone
+
+
+def test_a_launch_that_comes_while_a_campaign_is_decided_leaves_it_undecided(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*given: Any) -> Any:
+        synthetic.write(tmp_path, synthetic.Campaign(launches=6, sizes=(8, 64)))
+        ingest(database, [tmp_path])
+        return shares(*given)
+
+    with Store.open(database) as store:
+        ((system, campaign),) = store.campaigns()[["system", "campaign"]].to_numpy().tolist()
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, "shares", late)
+            tune(store, system)
+        assert store.undecided(system) == [campaign]
+        tune(store, system)
+        assert store.undecided(system) == []
 
 
 def test_what_a_campaign_decides_in_one_allocation_waits_for_others(tmp_path: Path) -> None:

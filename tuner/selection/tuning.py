@@ -50,6 +50,7 @@ def tune(
         raise TuningError(
             f"{system} has no campaign {missing[0]}; available: {', '.join(measured.index)}"
         )
+    before = measured.to_dict("index")
     names = sorted(campaigns or measured.index)
     measurements = {name: store.contents(system, campaign=name) for name in names}
     cells = [cell for its in measurements.values() for cell in its]
@@ -90,8 +91,11 @@ def tune(
     }
     with store.transaction():
         store.put_table(table)
+        now = store.campaigns(system).set_index("campaign").to_dict("index")
         for name, of_campaign in of_campaigns.items():
-            store.put_decisions(system, name, of_campaign)
+            # Of a campaign that got launches meanwhile, these are not the decisions.
+            if now.get(name) == before[name]:
+                store.put_decisions(system, name, of_campaign)
     return table
 
 

@@ -221,9 +221,20 @@ class Database:
         return StoreError(f"{self.path}: {reasons.get(code, error)}")
 
     @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Read all that is read inside as it is at one moment; not within a transaction."""
+        with self._within("BEGIN"):
+            yield
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit everything that is written inside, or nothing."""
-        self._execute("BEGIN IMMEDIATE")
+        with self._within("BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def _within(self, begin: str) -> Iterator[None]:
+        self._execute(begin)
         try:
             yield
             self._execute("COMMIT")

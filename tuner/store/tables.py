@@ -90,17 +90,18 @@ class Tables(Database):
 
     def table(self, system: str) -> Table | None:
         """Return the table of a system as `tune` stored it, None when it did not."""
-        provenance = self.provenance(system)
+        with self.moment():
+            provenance = self.provenance(system)
+            points = self._query(
+                f"SELECT {', '.join(_POINT)} FROM point {_OF_SYSTEM}",  # noqa: S608
+                [system],
+            )
+            rules = self._query(
+                f"SELECT {', '.join(_RULE)} FROM rule WHERE system = ? ORDER BY rank",  # noqa: S608
+                [system],
+            )
         if provenance is None:
             return None
-        points = self._query(
-            f"SELECT {', '.join(_POINT)} FROM point {_OF_SYSTEM}",  # noqa: S608
-            [system],
-        )
-        rules = self._query(
-            f"SELECT {', '.join(_RULE)} FROM rule WHERE system = ? ORDER BY rank",  # noqa: S608
-            [system],
-        )
         return Table(provenance, [_rule(row) for row in rules], [_point(row) for row in points])
 
 
