@@ -328,6 +328,14 @@ def test_predict_tells_what_overlap_hides(database: Path) -> None:
             "scatter has no equation; available: exchange, slabs, pencils",
         ),
         (
+            ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--methods", "chunks:rows=5"),
+            "chunks:rows=5 has no equation",
+        ),
+        (
+            ("--op", "discovery", "--pattern", "random", "--methods", "nap:find=dens"),
+            "has no formula",
+        ),
+        (
             ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--computation", "inf"),
             "inf is not a comma-separated list of microseconds",
         ),

@@ -203,6 +203,12 @@ FORMULAS: dict[str, Formula] = {
 }
 """Formulas by method; that of `stfw` depends on its grid, others of `nap` on its parameters."""
 
+_BARRIERS = ("ibarrier", "dissemination")
+_PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "nbx": {"barrier": _BARRIERS},
+    "nap": {"barrier": _BARRIERS, "find": ("consensus", "dense", "put"), "node": ("mpi", "shared")},
+}
+
 _NAP_ON_NODES = ("nap:find=dense", "nap:find=put", "nap:find=dense,node=shared")
 
 
@@ -214,8 +220,11 @@ def formula(spec: str, procs: int) -> Formula | None:
     name, _, parameters = spec.partition(":")
     if name == "stfw":
         return partial(_stfw, stfw_grid(spec, procs))
+    given = dict(each.partition("=")[::2] for each in parameters.split(",")) if parameters else {}
+    known = _PARAMETERS.get(name, {})
+    if any(value not in known.get(key, ()) for key, value in given.items()):
+        return None
     if name == "nap":
-        given = dict(parameter.partition("=")[::2] for parameter in parameters.split(","))
         return partial(_nap, given.get("find", "consensus"), given.get("node") == "shared")
     return FORMULAS.get(name)
 

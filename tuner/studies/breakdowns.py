@@ -125,6 +125,8 @@ def _ft(
 ) -> Overlap | None:
     chunk = re.match(r"rows=(\d+)", parameters)
     at_once = 1 if family == "pencils" else int(chunk[1]) if chunk else shape.rows
+    if not 1 <= at_once <= shape.rows:
+        return None
     network = _values(model, procs, ppn, COMPLEX_BYTES * at_once * shape.elements)
     rows = shape.rows * procs
     if family == "exchange":
