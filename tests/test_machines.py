@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -96,6 +97,16 @@ def test_protocols_are_settings_of_the_simulator():
     assert found["smpi/os"] == "0:6.5e-07:0;513:8e-07:0;8193:2.1e-06:0"
     assert found["smpi/lat-factor"] == "0:1;513:3.48148;8193:5.85185"
     assert found["smpi/bw-factor"] == "0:0.114545;513:0.309091;8193:0.654545"
+
+
+def test_a_protocol_may_have_no_latency():
+    """As fitted where overheads are as long as half a round trip."""
+    of_machine = machine("torus-4x4x2-bluewaters")
+    first, *others = of_machine.network.protocols
+    protocols = [first, *(msgspec.structs.replace(each, latency_s=0) for each in others)]
+    network = msgspec.structs.replace(of_machine.network, protocols=protocols)
+    found = settings(replace(of_machine, network=network))
+    assert found["smpi/lat-factor"] == "0:1;513:0;8193:0"
 
 
 def model(**pairs: LogGP) -> SystemModel:

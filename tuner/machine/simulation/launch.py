@@ -51,9 +51,10 @@ def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = ""
 def settings(machine: Machine, operation: str = "") -> dict[str, str]:
     """Return SMPI's settings, where factors by size turn the link's values into a protocol's."""
     network, overheads, latencies, rates = machine.network, [], [], []
+    first_s = network.protocols[0].latency_s
     for each in network.protocols:
         overheads.append(f"{each.from_bytes}:{each.overhead_s:g}:0")
-        latency = each.latency_s / network.protocols[0].latency_s if each.latency_s else 1
+        latency = each.latency_s / first_s if first_s else 1
         latencies.append(f"{each.from_bytes}:{latency:g}")
         rates.append(f"{each.from_bytes}:{min(each.bytes_per_s / network.link_bytes_per_s, 1):g}")
     overhead = ";".join(overheads)
