@@ -49,6 +49,15 @@ def test_numbers_have_ascii_digits(tmp_path: Path, number: str) -> None:
         assert "is not a" in said.stderr
 
 
+@pytest.mark.parametrize(
+    ("study", "few"), [("stfw", "3"), ("nap", "1"), ("dsde", "1")], ids=["stfw", "nap", "dsde"]
+)
+def test_studies_need_enough_ranks(study: str, few: str) -> None:
+    said = call("study", study, "--procs", f"64,{few}")
+    assert said.exit_code == 2
+    assert f"{few} is too few; at least " in said.stderr
+
+
 def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
     command = ("matrix", "messages")
     assert "nap:x" in fail(*command, MATRIX, "--parts", "2", "--methods", "nap:x")

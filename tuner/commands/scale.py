@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 _PPN = 16
 
 
-def numbers_option(name: str, default: str, text: str) -> Callable[..., Any]:
-    """Return an option that takes a comma-separated list."""
-    return click.option(
-        name, default=default, metavar="N[,N...]", callback=whole_numbers, help=text
-    )
+def numbers_option(name: str, default: str, text: str, least: int = 1) -> Callable[..., Any]:
+    """Return an option that takes a comma-separated list of numbers that are `least` or more."""
+
+    def numbers(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+        found = whole_numbers(context, parameter, value)
+        if found[0] < least:
+            raise click.BadParameter(f"{found[0]} is too few; at least {least} are needed")
+        return found
+
+    return click.option(name, default=default, metavar="N[,N...]", callback=numbers, help=text)
 
 
 def machine_option(default: str) -> Callable[..., Any]:
@@ -77,7 +82,7 @@ def show_findings(findings: Sequence[Finding], campaign: str) -> None:
 
 @click.command()
 @machine_option("torus-4x4x2-bluegenep")
-@numbers_option("--procs", "64,128,256,512", "Ranks.")
+@numbers_option("--procs", "64,128,256,512", "Ranks.", least=2)
 @click.option("--degree", type=whole_number(1), default=6, help="Neighbours per rank.")
 @numbers_option("--sweep", "1,4,16", "Numbers of neighbours to try on the largest rank count.")
 @click.option(
@@ -150,7 +155,7 @@ def dsde(
 
 @click.command()
 @machine_option("torus-4x4x2-bluewaters")
-@numbers_option("--procs", "64,512", "Ranks.")
+@numbers_option("--procs", "64,512", "Ranks.", least=2)
 @click.option("--rows", type=whole_number(64), default=40000, help="Rows of the finest levels.")
 @click.option(
     "--random-rows", type=whole_number(1), default=20, help="Rows of random matrices per rank."
@@ -293,7 +298,7 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
     help="The paper's table to compare with: 2 (Blue Gene/Q) or 3 (large scale).",
 )
 @click.option("--matrices", metavar="NAMES", show_default="the table's", help="Comma-separated.")
-@numbers_option("--procs", "32,64,128,256,512", "Ranks.")
+@numbers_option("--procs", "32,64,128,256,512", "Ranks.", least=4)
 @click.option(
     "--entries", type=whole_number(4096), default=400_000, help="Most entries of each matrix."
 )
