@@ -24,7 +24,8 @@ PBS_QUEUE = {"queue_type": "Execution", "enabled": "True", "started": "True"}
 ANSWERS = {
     "slurm": {
         # %R|%a|%D|%c|%X|%Z, a line for each kind of node
-        "sinfo": "cpu|up|60|128|2|1\ncpu|up|4|96|2|1\nold|down|64|32|2|1\nsmt|up|8|256|2|2\n",
+        "sinfo": "cpu|up|60|128|2|1\ncpu|up|4|96|2|1\nold|down|64|32|2|1\nsmt|up|8|256|2|2\n"
+        "cloud|up|0|0|0|0\n",
         "scontrol": "AccountingStorageType   = accounting_storage/slurmdbd\n",
         "sbatch": "",
         "sacct": "",

@@ -113,7 +113,9 @@ def srun_type(family: str) -> str:
 
 
 def _slurm_partitions() -> list[Partition]:
-    lines = ask("sinfo", "--noheader", "--exact", "--format=%R|%a|%D|%c|%X|%Z").splitlines()
+    lines = ask(
+        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%D|%c|%X|%Z"
+    ).splitlines()
     nodes: dict[str, Counter[Processors]] = {}
     for line in lines:
         try:
@@ -122,7 +124,7 @@ def _slurm_partitions() -> list[Partition]:
             number = int(count)
         except ValueError as error:
             raise SchedulerError(f"sinfo: cannot parse the line: {line}") from error
-        if state == "up":
+        if state == "up" and number:
             nodes.setdefault(name, Counter())[shape] += number
     return [_partition(name, shapes) for name, shapes in nodes.items()]
 
