@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S
+from tuner.machine import mpi as mpi_module
 from tuner.machine.mpi import (
     YIELD_LIBRARY,
     Mpi,
@@ -145,6 +146,13 @@ def test_a_program_that_is_no_mpi_is_passed_over(tmp_path, monkeypatch):
 def test_zero_processes_are_refused(mpi):
     with pytest.raises(ValueError, match="at least 1"):
         launch(mpi, 0)
+
+
+@pytest.mark.parametrize("name", ["my checkout", "John's"])
+def test_jobs_run_where_the_path_is_one_word(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(mpi_module, "build_root", lambda: Path("/data") / name)
+    assert mpi_module.scratch_directory().is_relative_to(tmp_path)
 
 
 def test_the_last_line_of_a_failed_launch_is_the_program_s(mpi):

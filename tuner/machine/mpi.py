@@ -113,12 +113,19 @@ def scratch_directory() -> Path:
     """
     candidates = [build_root() / "reframe", _cache() / f"reframe-{_checkout()}"]
     for path in candidates:
-        if shlex.split(str(path)) == [str(path)]:  # ReFrame splits the path of a job's script
+        if _is_one_word(path):  # ReFrame splits the path of a job's script
             return path
     raise ValueError(
-        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces; name another with "
-        "XDG_CACHE_HOME"
+        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces or quotes; name another "
+        "with XDG_CACHE_HOME"
     )
+
+
+def _is_one_word(path: Path) -> bool:
+    try:
+        return shlex.split(str(path)) == [str(path)]
+    except ValueError:  # of a quote without another
+        return False
 
 
 def _cache() -> Path:
