@@ -54,6 +54,8 @@ def test_a_bare_machine_is_told_what_to_get(tmp_path, monkeypatch):
     parts = doctor.examine()
     assert doctor.missing(parts) == ["an MPI", "C compiler", "make", "cmake", "reframe"]
     assert all(part.advice for part in parts if part.required and not part.found)
+    (tmp_path / "swpbench").touch(0o755)  # built elsewhere, as by Spack
+    assert doctor.missing(doctor.examine()) == ["an MPI", "reframe"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tuner.machine.mpi import ANSWER_S, available_cores, find_mpis, search_path
-from tuner.paths import database_path, results_directory
+from tuner.paths import CHECKOUT, database_path, results_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,10 @@ class _Needed(NamedTuple):
     version_option: str = "--version"
 
 
+_BUILDING = "building the kernels"
 _PROGRAMS = (
-    _Needed("make", ("make",), "building the kernels", True, "apt install make"),
-    _Needed("cmake", ("cmake",), "building the kernels", True, "pip install cmake"),
+    _Needed("make", ("make",), _BUILDING, True, "apt install make"),
+    _Needed("cmake", ("cmake",), _BUILDING, True, "pip install cmake"),
     _Needed("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
     _Needed("git", ("git",), "naming the commit in results", False, "apt install git"),
     _Needed("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
@@ -115,14 +116,21 @@ def _examine_mpis() -> list[Prerequisite]:
 
 def _c_compiler() -> _Needed:
     commands = tuple(c_compilers())
-    return _Needed("C compiler", commands, "building the kernels", True, "apt install gcc")
+    return _Needed("C compiler", commands, _BUILDING, True, "apt install gcc")
 
 
 def _examine(program: _Needed) -> Prerequisite:
     paths = (shutil.which(command, path=search_path()) for command in program.commands)
     path = next(filter(None, paths), None)
     found = f"{_version(path, program.version_option)} ({path})" if path else ""
-    return Prerequisite(program.name, program.used_for, found, program.required, program.advice)
+    required = program.required and not (program.used_for == _BUILDING and _are_built())
+    return Prerequisite(program.name, program.used_for, found, required, program.advice)
+
+
+def _are_built() -> bool:
+    """Return whether the kernels are here: on the path, as by Spack, or in a wheel."""
+    prebuilt = CHECKOUT / "prebuilt" / "bin" / "swpbench"
+    return prebuilt.is_file() or shutil.which("swpbench", path=search_path()) is not None
 
 
 def _examine_package(name: str, used_for: str, advice: str) -> Prerequisite:
