@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +12,7 @@ from dashboard.query import LAYOUT, WORD, Query, choose, parameter
 from dashboard.snapshot import kept
 from dashboard.widgets import Option
 from tuner.domain.cases import COLD, STAGGERED, Layout
+from tuner.domain.operations import FOREIGN
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.store.store import Store
@@ -184,7 +185,8 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     kinds = (unreal(row["name"], row["cpu_model"]) for row in rows)
     pairs = zip(labels, kinds, strict=True)
     labels = [f"{label} ({kind})" if kind else label for label, kind in pairs]
-    labels = _told_apart(labels, [f", {row['cores']} cores" for row in rows])
+    cores = [cores_text(row) for row in rows]
+    labels = _told_apart(labels, [f", {each}" if each else "" for each in cores])
     labels = _told_apart(labels, [f" ({row['system']})" for row in rows])
     return list(zip(systems["system"], labels, strict=True))
 
@@ -194,6 +196,13 @@ def _told_apart(labels: Sequence[str], more: Sequence[str]) -> list[str]:
     count = Counter(labels)
     pairs = zip(labels, more, strict=True)
     return [label + its if count[label] > 1 else label for label, its in pairs]
+
+
+def cores_text(system: Mapping[Hashable, Any]) -> str:
+    """Return the number of a system's cores in words; "" for PICO's, where it is not recorded."""
+    if system["name"].startswith(FOREIGN):
+        return ""
+    return f"{system['cores']} core{'s' * (system['cores'] != 1)}"
 
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dashboard.choice import systems_of
+from tuner.domain.operations import FOREIGN
 from tuner.selection import next_step
 from tuner.store.store import Store
 
@@ -18,6 +19,8 @@ def with_own_commands(text: str, store: Store, system: str) -> str:
     """Return a text in which each `switchpoint run` is the one that measures a system."""
     if _RUN not in text:
         return text
-    rows = systems_of(store).set_index("system")
-    *_, line = measuring(rows.loc[system].to_dict())
+    its = systems_of(store).set_index("system").loc[system].to_dict()
+    if its["name"].startswith(FOREIGN) and f"{_RUN} -- " in text:
+        return "PICO does not measure this."
+    *_, line = measuring(its)
     return text.replace(_RUN, f"`{line}")

@@ -2,11 +2,12 @@
 
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuner.machine.mpi import build_root, installation_directory, shim
+from tuner.machine.mpi import build_root, installation_directory, preload_variables, shim
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 
 _LIBRARY = "lib/libswitchpoint_pmpi.so"
@@ -50,8 +51,10 @@ def command(
 
     launcher: the program that started the system's launches; "" if it is not known.
     """
-    preloading = ["env", f"LD_PRELOAD={library}"] if library else []  # of the ranks alone
-    return " ".join([*_launcher(system, nodes, ppn, launcher), *preloading, "./app"])
+    variables = preload_variables([library] if library else []).items()
+    preloading = [shlex.quote(f"{name}={value}") for name, value in variables]
+    env = ["env", *preloading] if preloading else []  # for the ranks alone
+    return " ".join([*_launcher(system, nodes, ppn, launcher), *env, "./app"])
 
 
 def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> list[str]:

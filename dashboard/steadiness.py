@@ -39,7 +39,8 @@ class Steadiness:
         """Return that of the campaign's cells with these columns; {} takes all. At least one."""
         cells = _slowdowns(store, system, campaign, case.get("operation"))
         if "sync" not in case:  # ranks that arrive apart are late by intention
-            cells = cells[~cells["sync"].str.endswith(STAGGERED)]
+            apart = cells["sync"].str.endswith(STAGGERED)
+            cells = cells if apart.all() else cells[~apart]
         for name in (*_PLACE, "pattern"):
             if name in case:
                 cells = cells[cells[name] == case[name]]

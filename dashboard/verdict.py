@@ -74,6 +74,10 @@ def judge(
     again = measuring(system)
     if steadiness is None:
         return SystemVerdict(NONE, "No methods measured", [], NextStep("Measure methods.", again))
+    is_old = table is not None and int(system["launches"]) > table.provenance.launches
+    if table is not None and not table.points and not is_old:
+        measure = NextStep("Measure methods with their default, as rules compare with it.", again)
+        return SystemVerdict(NONE, "No rules", steadiness.doubts(), measure)
     if table is None or not table.points:
         tune = f"switchpoint tune --system {quote(name)}"
         return SystemVerdict(
@@ -117,7 +121,8 @@ def _newer(store: Store, system: str) -> dict[str, Any] | None:
     """Return the system with the MPI that replaced this one on the machine."""
     alike = upgrades(explorable(store), system).sort_values("first_date")
     newest = alike.iloc[-1].to_dict()
-    return None if newest["system"] == system else newest
+    last = alike.set_index("system").loc[system, "last_date"]
+    return newest if last < newest["first_date"] else None  # two may be used side by side
 
 
 def _gains(points: Iterable[Point]) -> list[OperationGain]:

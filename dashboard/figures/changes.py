@@ -118,9 +118,9 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     """
     if cells.empty:
         return message("No campaign measured this case.", _HEIGHT)
-    campaigns = list(dict.fromkeys(cells["campaign"]))
+    columns = [cells[name].tolist() for name in ("campaign", "mpi_library")]
+    campaigns = list(dict.fromkeys(zip(*columns, strict=True)))  # one may measure two libraries
     place = {campaign: index for index, campaign in enumerate(campaigns)}
-    library = dict(zip(cells["campaign"], cells["mpi_library"], strict=True))
     data = []
     methods = cells.groupby("method")
     for number, (method, rows) in enumerate(methods):
@@ -130,14 +130,15 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
             for row in rows.itertuples()
         ]
         interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
-        x = [round(place[campaign] + aside, 3) for campaign in rows["campaign"]]
+        its = zip(rows["campaign"], rows["mpi_library"], strict=True)
+        x = [round(place[campaign] + aside, 3) for campaign in its]
         y = rows["median_s"].tolist()
         lines = {"mode": "lines+markers", "line": line(str(method))}
         data.append(points(str(method), x, y, texts, error_y=interval, **lines))
     starts = [
         index
-        for index, campaign in enumerate(campaigns)
-        if index == 0 or library[campaign] != library[campaigns[index - 1]]
+        for index, (_, library) in enumerate(campaigns)
+        if index == 0 or library != campaigns[index - 1][1]
     ]
     low, high = reach(cells["median_s"], cells["low_s"], cells["high_s"])
     step = -(-len(campaigns) // 8)
@@ -148,7 +149,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
             margin=_MARGIN | {"t": 28},
             xaxis={
                 "tickvals": list(range(0, len(campaigns), step)),
-                "ticktext": [_DATE.sub(r"\1-\2-\3", campaign) for campaign in campaigns[::step]],
+                "ticktext": [_DATE.sub(r"\1-\2-\3", name) for name, _ in campaigns[::step]],
                 "range": [-0.5, len(campaigns) - 0.5],
                 "linecolor": LINE,
                 "showline": True,
@@ -159,7 +160,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
             },
             yaxis=time_axis(low, high, f"time at {size_text(size_bytes)}"),
             shapes=[_upgrade(index) for index in starts[1:]],
-            annotations=[_name(index, library[campaigns[index]]) for index in starts],
+            annotations=[_name(index, campaigns[index][1]) for index in starts],
         ),
     }
 

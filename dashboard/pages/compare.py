@@ -16,6 +16,7 @@ from dashboard.choice import (
     before_upgrade,
     campaigns_of,
     cases_of,
+    cores_text,
     explorable,
     layout_text,
     named,
@@ -205,7 +206,7 @@ def _sides(choice: CompareChoice) -> list[Component]:
     rows = []
     for letter, its, campaign in zip("AB", choice.sides, campaigns, strict=True):
         kind = unreal(its["name"], its["cpu_model"])
-        machine = f"{its['name']}, {its['cpu_model']}, {its['cores']} cores"
+        machine = ", ".join(filter(None, (its["name"], its["cpu_model"], cores_text(its))))
         texts = (f"{machine} ({kind})" if kind else machine, its["mpi_library"], its["compiler"])
         cells = [data_cell(text, className="wrap") for text in texts]
         rows.append(table_row([row_head(letter), *cells, data_cell(campaign)]))

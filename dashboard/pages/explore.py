@@ -280,13 +280,14 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
         is_default = row["method"] == default
         # With one launch there is no interval, so no difference is significant.
         even = not is_default and not (row["speedup_low"] > 1 or row["speedup_high"] < 1)
-        # One sample, as on a simulated machine, has no interval.
-        interval = interval_text(row["low_s"], row["high_s"], time_text)
+        # One sample has no interval, as on a simulated machine, and a part of one launch has none.
+        has_interval = row["n"] > 1 and row["low_s"] < row["high_s"]
+        interval = interval_text(row["low_s"], row["high_s"], time_text) if has_interval else ""
         shown = row["n"] > 1 and not is_default
         around = interval_text(row["speedup_low"], row["speedup_high"], ratio_text) if shown else ""
         texts = (
             time_text(row["median_s"]),
-            interval if row["n"] > 1 else "",
+            interval,
             "default" if is_default else ratio_text(row["speedup"]),
             around and f"{around} at {level_text(row['level'])} %",
             *(time_text(row[column]) for column in _PRODUCT_COLUMNS if of_products),

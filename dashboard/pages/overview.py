@@ -10,7 +10,7 @@ from dash import Dash, html
 from dash.development.base_component import Component
 
 from dashboard import compared
-from dashboard.choice import campaigns_of, system_options, systems_of
+from dashboard.choice import campaigns_of, cores_text, system_options, systems_of
 from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
@@ -128,12 +128,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
 def _system(store: Store, system: dict[str, Any], label: str) -> Component:
     name = system["system"]
     found = _found(store, name, label)
-    facts = (
-        system["mpi_library"],
-        system["cpu_model"],
-        f"{system['cores']} cores",
-        system["compiler"],
-    )
+    facts = (system["mpi_library"], system["cpu_model"], cores_text(system), system["compiler"])
     kind = _kind(system)
     notes = [*([badge(kind)] if kind else []), _facts(facts)]
     return card(
@@ -141,7 +136,7 @@ def _system(store: Store, system: dict[str, Any], label: str) -> Component:
         html.Div(notes, className="notes"),
         _verdict(found.verdict, found.step, name),
         *found.maps,
-        html.P(_links(name, found.step), className="links"),
+        html.P(_links(name, found), className="links"),
         html.Details(
             [
                 html.Summary("Campaigns"),
@@ -153,16 +148,22 @@ def _system(store: Store, system: dict[str, Any], label: str) -> Component:
 
 
 def _facts(facts: Iterable[str]) -> Component:
-    return html.Span([html.Span(fact) for fact in facts], className="facts")
+    return html.Span([html.Span(fact) for fact in facts if fact], className="facts")
 
 
-def _links(system: str, step: Step | None) -> list[Component]:
+def _links(system: str, found: _Found) -> list[Component]:
     links = [
         html.A("Choose a method", href=href(choose.PATH, choose.ChooseQuery(system).search())),
         html.A("Rules and export", href=href(table.PATH, table.TableQuery(system).search())),
-        html.A("Explore the times", href=href(explore.PATH, explore.ExploreQuery(system).search())),
-        html.A("Changes over time", href=href(history.PATH, history.HistoryQuery(system).search())),
     ]
+    if found.measured:  # else those pages do not know the system
+        times = explore.ExploreQuery(system).search()
+        changes = history.HistoryQuery(system).search()
+        links += [
+            html.A("Explore the times", href=href(explore.PATH, times)),
+            html.A("Changes over time", href=href(history.PATH, changes)),
+        ]
+    step = found.step
     if step is None:
         return links
     before = step.before[step.shifts[0].operation]

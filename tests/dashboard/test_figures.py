@@ -206,6 +206,16 @@ def test_history_marks_each_upgrade() -> None:
     assert figure["layout"]["xaxis"]["ticktext"][0] == "2026-01-01"
 
 
+def test_libraries_that_one_campaign_measured_are_apart_in_history() -> None:
+    names = ["campaign", "mpi_library", "method", "median_s", "low_s", "high_s"]
+    rows = [
+        ("20260101T120000Z", library, "nap", 1e-5, 0.9e-5, 1.1e-5) for library in ("A 1", "A 2")
+    ]
+    figure = history(pd.DataFrame(rows, columns=names), 512)
+    assert figure["data"][0]["x"] == [0, 1]
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["A 1", "A 2"]
+
+
 def test_a_default_that_was_not_measured_gives_no_speedup() -> None:
     cells = frames.cells()
     cells = cells[cells["method"] != "direct"]

@@ -12,7 +12,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard import pages, starting
+from dashboard import measuring, pages, starting
 from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
 from dashboard.pages import explore
@@ -29,6 +29,7 @@ from tuner.domain.cases import Place
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
 from tuner.export.forms import export
 from tuner.models.fitting import fit
+from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.evidence import certainty, sure_verdict, verdict
@@ -328,6 +329,32 @@ def test_choose_asks_for_no_size_where_there_are_no_data(tmp_path: Path) -> None
     assert "not measured" not in said(parts["answer"])
 
 
+def test_explore_draws_methods_whose_challenger_has_no_interval(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = explore.decided.points_of
+    monkeypatch.setattr(
+        explore.decided,
+        "points_of",
+        lambda *given: [point and point._replace(level=None) for point in found(*given)],
+    )
+    _, parts = drawn(explore.PAGE, database)
+    assert " at 9" not in said(parts["cell"])
+
+
+def test_pages_say_what_pico_does_not_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    succeed("ingest", CHECKOUT / "tests" / "data" / "pico")
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        said = measuring.with_own_commands("Run `switchpoint run -- --tag=overlap`.", store, system)
+        again = measuring.with_own_commands("Run `switchpoint run`.", store, system)
+    assert said == "PICO does not measure this."
+    assert "`switchpoint ingest pico/results/" in again
+
+
 def test_choose_starts_applications_as_the_system_does(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +375,8 @@ def test_choose_starts_applications_as_the_system_does(
     begun = "switchpoint nodes exec --environment mpich -n 4 --ppn 2"
     assert starting.command(nodes, 2, 2, library) == f"{begun} {program}"
     assert starting.command(nodes, 2, 2, None) == f"{begun} ./app"
+    spaced = starting.command(nodes, 2, 2, Path("/my work/lib") / library.name)
+    assert re.search(rf"LD_PRELOAD={library.name} 'LD_LIBRARY_PATH=/my work/lib[:']", spaced)
     for launcher, begun in (
         ("srun", "srun -n 4 --ntasks-per-node=4"),
         ("mpirun", "mpirun -n 4"),

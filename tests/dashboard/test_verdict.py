@@ -66,6 +66,15 @@ def test_a_quiet_system_is_trusted_and_its_gain_is_that_of_its_sizes(tmp_path: P
     assert verdict.advice.lines[0].startswith("switchpoint export --system local-cpu-mpich")
 
 
+def test_a_system_whose_ranks_all_arrive_apart_has_a_verdict(tmp_path: Path) -> None:
+    rewrite(
+        write(tmp_path, FEW),
+        lambda it: it.update(sync="window-staggered") if it["record"] == "header" else None,
+    )
+    (verdict,) = judged(tmp_path, tuned=False)
+    assert verdict.words == "No table yet"
+
+
 def test_layouts_with_more_ranks_than_cores_gain_apart(tmp_path: Path) -> None:
     write(tmp_path, replace(FEW, procs=(2, 8)))
     (verdict,) = judged(tmp_path)
@@ -142,6 +151,16 @@ def test_without_a_table_or_methods_the_next_command_makes_them(tmp_path: Path) 
     (verdict,) = judged(tmp_path / "b")
     assert verdict.level == NONE
     assert verdict.advice.lines[0].startswith("switchpoint run")
+    with Store.open(tmp_path / "b" / "switchpoint.db", readonly=True) as store:
+        shown = as_html(pages.overview.PAGE.layout(store, ""), linked=True)
+    assert "explore?" not in shown and "history?" not in shown  # which do not know the system
+
+
+def test_a_table_without_the_default_is_not_made_again(tmp_path: Path) -> None:
+    write(tmp_path, replace(FEW, methods=("neighbor", "alltoallv")))
+    (verdict,) = judged(tmp_path)
+    assert (verdict.level, verdict.words) == (NONE, "No rules")
+    assert verdict.advice.lines[0].startswith("switchpoint run")
 
 
 def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced(
@@ -153,6 +172,13 @@ def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced
     assert (new.level, new.advice.reason) == (GOOD, "See why discovery is slower.")
     (line,) = new.advice.lines
     assert before in line and after in line
+
+
+def test_a_library_that_is_used_beside_another_is_not_replaced(tmp_path: Path) -> None:
+    write_upgrade(tmp_path, 1)
+    write(tmp_path, Campaign(name="20260301T000000Z", samples=20, day="2026-03-01"))
+    old, new = judged(tmp_path)
+    assert [doubt for its in (old, new) for doubt in its.doubts if "replaced" in doubt] == []
 
 
 def test_a_soak_is_not_the_newest_campaign(tmp_path: Path) -> None:
