@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv ready for one of: run, test, check. Needs Python >= 3.11 with venv, a C compiler and make; an MPI on
-# the path is used, otherwise PyPI's mpich is installed, and PyPI's cmake where there is none.
+# the path is used, otherwise PyPI's mpich is installed, and PyPI's cmake where there is none that is new enough.
 set -eu
 cd "$(dirname "$0")"
 goal=${1:-run}
@@ -17,7 +17,7 @@ esac
   fail "$python is older than Python 3.11; name a newer one with PYTHON=..."
 command -v cc >/dev/null || fail "no C compiler: 'cc' is not on the path"
 
-if [ ! -x .venv/bin/pip ]; then
+if ! .venv/bin/pip --version >/dev/null 2>&1; then  # it does not run where its directory or Python has moved
   echo "bootstrap: making .venv"
   "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
 fi
@@ -30,8 +30,9 @@ if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then
   echo "bootstrap: no mpicc with mpiexec on the path: installing PyPI's mpich"
   pip install --quiet --disable-pip-version-check mpich
 fi
-if ! command -v cmake >/dev/null; then
-  echo "bootstrap: no cmake on the path: installing PyPI's"
+grep '^cmake_minimum_required' kernels/CMakeLists.txt >.venv/required.cmake
+if ! cmake -P .venv/required.cmake >/dev/null 2>&1; then
+  echo "bootstrap: no cmake on the path that is new enough: installing PyPI's"
   pip install --quiet --disable-pip-version-check cmake
 fi
 .venv/bin/python -c "$find_mpis" | sed 's/^/bootstrap: MPI: /'
