@@ -38,7 +38,7 @@ class Turns(NamedTuple):
 def write(database: Path, place: Path, end_s: float, number: int) -> Turns:
     """Ingest one campaign after the other, which another writer has, too."""
     done, locked = 0, 0
-    while time.time() < end_s:
+    while time.monotonic() < end_s:
         name = (
             f"2026{number // 2 + 1:02d}01T{done // 3600:02d}{done // 60 % 60:02d}{done % 60:02d}Z"
         )
@@ -59,7 +59,7 @@ def write(database: Path, place: Path, end_s: float, number: int) -> Turns:
 def read(database: Path, end_s: float) -> Turns:
     """Read whole launches, never fewer than before."""
     done, locked, most = 0, 0, 0
-    while time.time() < end_s:
+    while time.monotonic() < end_s:
         try:
             with Store.open(database, readonly=True) as store:
                 cells = store.cells()
@@ -81,10 +81,11 @@ def crowd(place: Path, seconds: float) -> dict[str, int]:
 
     That is with how often the store was locked, and how many launches it holds.
     """
-    database, end_s = place / "switchpoint.db", time.time() + seconds
+    database = place / "switchpoint.db"
     first = synthetic.Campaign(launches=1, sizes=(8,))
     with ProcessPoolExecutor(WRITERS + READERS, mp_context=get_context("fork")) as pool:
         ingest(database, synthetic.write(place / "first", first))
+        end_s = time.monotonic() + seconds
         writing = [pool.submit(write, database, place, end_s, each) for each in range(WRITERS)]
         reading = [pool.submit(read, database, end_s) for _ in range(READERS)]
         wrote, saw = ([its.result() for its in of] for of in (writing, reading))

@@ -42,6 +42,9 @@ SIGNALS = {signal.SIGKILL: 4, signal.SIGTERM: 1, signal.SIGINT: 1}
 GRACE_S = 60.0
 """What the processes of a command have to end after it, on a busy machine too."""
 
+WHOLE_S = 600.0
+"""What a command may take that nothing ends."""
+
 START_S = 2.0
 LOADING = ", in <module>\n    from "
 """A line of Python's own answer to Ctrl-C, a traceback, while modules are loaded."""
@@ -80,7 +83,7 @@ def end(
             stderr=output,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as run:
-            until(lambda: run.poll() is not None or when())
+            until(lambda: run.poll() is not None or when(), WHOLE_S)
             run.send_signal(number)
             code = run.wait(GRACE_S)
         until(lambda: not started_for(results))

@@ -243,7 +243,7 @@ def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, cha
 )
 def test_bad_option(any_kernels: Kernels, tmp_path: Path, option: str, value: str) -> None:
     text = complaint(bench(any_kernels, tmp_path / "o", **{option: value}))
-    assert value in text or f"--{option}" in text
+    assert f"--{option}" in text or (value and value in text)
 
 
 @cache
