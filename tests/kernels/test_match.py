@@ -155,6 +155,10 @@ def test_every_reader_of_rules_chooses_the_same(any_kernels: Kernels, tmp_path: 
         [Rule("discovery", *every_degree, "pex", point("pex", operation="discovery"))],
         *("", [(Place("discovery", 1, 1, -1, -1.0), 1)], ""),
     )
+    @example(  # 0.7 is not the sum of its digits
+        [Rule("exchange", 1, 1, 1, 1, None, None, 0.7, 2.0, None, None, "direct", point("direct"))],
+        *("", [(Place("exchange", 1, 1, 1, 0.7), 8)], ""),
+    )
     @given(tables, listed, cases, st.sampled_from(["", "this machine (MPICH 4.0.2, 2 cores)"]))
     def agree(
         found: list[Rule], names: str, of: list[tuple[Place, int]], borrowed_for: str
