@@ -19,7 +19,7 @@ SIZES = (8, 64, 512, 4096)
 
 
 def measured(
-    factors: Sequence[float], apart: timedelta, name: str = "job"
+    factors: Sequence[float], apart: timedelta, name: str = "job", launches: int = 4
 ) -> tuple[list[Cell], Trust]:
     """Launches in as many allocations as factors: those of `neighbor`'s times in each."""
     header = read_header(json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2)).encode())
@@ -29,12 +29,12 @@ def measured(
     for number, factor in enumerate(factors):
         truth, first_id = CONSTANT | {"neighbor": scaled(factor)}, 1000 * (number + 1)
         of_one = make_cells(
-            truth, SIZES, launches=4, campaign=str(number), seed=number, first_id=first_id
+            truth, SIZES, launches=launches, campaign=str(number), seed=number, first_id=first_id
         )
         date = (datetime(2026, 11, 21, tzinfo=UTC) + number * apart).isoformat()
-        launches = range(first_id, first_id + 4)
+        numbers = range(first_id, first_id + launches)
         of_job = replace(header, allocation=name and f"{name}{number}", date=date)
-        headers |= dict.fromkeys(launches, of_job)
+        headers |= dict.fromkeys(numbers, of_job)
         cells += of_one
     return cells, Trust(cells, headers)
 
@@ -67,6 +67,21 @@ def test_what_differs_between_allocations_is_not_faster() -> None:
     assert {
         point.method for point in decide(*measured([0.6, 0.65, 0.7, 0.6], timedelta(hours=1)))
     } == {"neighbor"}
+
+
+@pytest.mark.parametrize(
+    ("factors", "apart", "expected"),
+    [
+        ([0.5] * 10, timedelta(hours=1), ("neighbor", "faster")),
+        ([0.5] * 10, timedelta(minutes=1), ("neighbor", "faster in this allocation")),
+        ([0.6, 1.2, 0.7, 1.1] * 2, timedelta(hours=1), ("direct", "open")),
+    ],
+)
+def test_jobs_of_one_launch_each_decide_by_what_differs_between_them(
+    factors: Sequence[float], apart: timedelta, expected: tuple[str, str]
+) -> None:
+    """As in batches of jobs, each of which has a launch of a case."""
+    assert chosen(decide(*measured(factors, apart, launches=1))) == {expected}
 
 
 def test_an_allocation_that_disagrees_does_not_count() -> None:

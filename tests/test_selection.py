@@ -77,6 +77,14 @@ def chosen(points: list[Point]) -> set[tuple[str, str]]:
     return {(point.method, point.status) for point in points}
 
 
+def test_a_pattern_of_one_launch_counts_as_what_patterns_differ_by() -> None:
+    """Five launches with one pattern settle nothing that one with another contradicts."""
+    cells = make_cells(CONSTANT | {"neighbor": scaled(0.78)}, launches=5, launch_noise=0.03)
+    other = {"pattern": "hub:hubs=2,seed=1", "seed": 2, "first_id": 2000}
+    cells += make_cells(CONSTANT | {"neighbor": scaled(1.1)}, launches=1, **other)
+    assert chosen(decide(cells)) == {("direct", "open")}
+
+
 def test_a_faster_method_takes_the_place_of_the_default() -> None:
     points = decide(make_cells(CONSTANT | {"neighbor": scaled(0.7), "alltoallv": scaled(2)}))
     assert chosen(points) == {("neighbor", "faster")}

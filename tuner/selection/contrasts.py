@@ -5,7 +5,7 @@ over the cells of a system (docs/explanation/statistics.md). No input or output.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -256,16 +256,19 @@ def _estimated(
     """Yield the contrasts, whose variances are pooled over all cells of the system.
 
     A series is the launches of one method with one pattern in one allocation; a contrast has one or
-    more.
+    more. Launches that are alone in their allocations are one series: all that differs between
+    allocations is in their scatter.
     """
     keys, key_of_pair = _numbered([pair.key for pair in pairs])
     name_of = {launch: its.name for launch, its in allocations.items()}
+    places = [
+        _Series(pair.key, pair.case.pattern, name_of.get(launch, ""))
+        for pair in pairs
+        for launch in pair.launches
+    ]
+    count = Counter(places)
     series, of_series = _numbered(
-        [
-            _Series(pair.key, pair.case.pattern, name_of.get(launch, ""))
-            for pair in pairs
-            for launch in pair.launches
-        ]
+        [its if count[its] > 1 else its._replace(allocation="") for its in places]
     )
     of_key = {pair.key: _Cluster.of(pair) for pair in pairs}
     clusters, cluster_of_key = _numbered([of_key[key] for key in keys])
@@ -294,7 +297,9 @@ def _estimated(
     several = (np.bincount(of_series) > 1).astype(float)
     own = _shared(means, variance, key_of_series, several, of_method)
     pooled = _shared(means, variance, key_of_series, ones, cluster_of_key[key_of_series])
-    variance += np.where(pooling.sums(several, of_method)[of_method] > 0, own, pooled)
+    spare = pooling.sums(np.maximum(pooling.sums(several, key_of_series) - 1, 0), method_of_key)
+    alone = (np.bincount(key_of_series)[key_of_series] == 1) & (several > 0)
+    variance += np.where((spare[of_method] > 0) | alone, own, pooled)
     mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
     # The cells of a launch share its effects, so that only launches add to what is known of them.
     independent = {
@@ -305,10 +310,12 @@ def _estimated(
     freedom = np.minimum(freedom + prior.freedom, len(independent) - len(clusters))
     total = pooling.sums(rounds, key_of).astype(int)
     shared = pooling.sums(between, key_of) / launches
+    jobs, of_job = _numbered([(its.key, its.allocation) for its in places])
+    of_jobs, _, _ = pooling.weighted(values, precisions, of_job)
     agreeing: dict[Key, set[str]] = defaultdict(set)
-    for its, agrees in zip(series, means * mean[key_of_series] > 0, strict=True):
-        if its.allocation and agrees:
-            agreeing[its.key].add(its.allocation)
+    for (key, name), job_mean in zip(jobs, of_jobs.tolist(), strict=True):
+        if name and job_mean * mean[numbers[key]] > 0:
+            agreeing[key].add(name)
     began = {its.name: its.began for its in sorted(allocations.values(), reverse=True)}
     confirmed = np.array([_apart_in_time([began[name] for name in agreeing[key]]) for key in keys])
     columns = (mean, 1 / np.sqrt(weight), freedom, launches, total, noise, shared, confirmed)
