@@ -263,6 +263,8 @@ def test_kill_in_the_middle_loses_nothing(database: Path, results: Path, tmp_pat
     synthetic.write(results, synthetic.Campaign(launches=40, sizes=(8, 64, 512), samples=60))
     ingest(tmp_path / "whole.db", [results])
     interrupted = 0
+    with Store.open(database):  # whose making has a journal, too
+        pass
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(database), str(results)])
         journal = database.with_name(database.name + "-journal")

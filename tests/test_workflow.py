@@ -265,25 +265,30 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
     options = [*options.split(), "--environment", find_mpis()[0].name, "--", *selection]
     command = [sys.executable, "-m", "tuner.cli", "run"]
     made: dict[Path, bytes] = {}
+    finished: set[bytes] = set()
     for _ in range(kills):
         with subprocess.Popen([*command, *options], start_new_session=True) as run:
+            while run.poll() is None and not second_launch_began(stage):
+                time.sleep(0.1)
             with suppress(subprocess.TimeoutExpired):
-                run.wait(random.uniform(2, 15))
+                run.wait(random.uniform(0, 10))
             if run.poll() is None:
                 os.killpg(run.pid, signal.SIGKILL)
         there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
         assert made.items() <= there.items()
         made = there
         begun = {*results.glob("logs/*.order.json"), *results.glob("plans/*.json")}
-        if begun:
-            (name,) = {path.name.partition(".")[0] for path in begun}
-            options = ["--resume", name]
+        (name,) = {path.name.partition(".")[0] for path in begun}
+        complete = (path for path in stage.rglob("*.jsonl") if keeping.is_complete(path, name))
+        finished |= {path.read_bytes() for path in complete}
+        options = ["--resume", name]
     said = subprocess.run([*command, *options], capture_output=True, text=True)
     assert said.returncode == 0 or "launches are already among the results" in said.stderr, (
         said.stdout + said.stderr
     )
     there = {path: path.read_bytes() for path in results.glob("*-*/*/*.jsonl")}
     assert made.items() <= there.items()
+    assert finished and finished <= {*there.values()}
     headers = [content.splitlines()[0] for content in there.values()]
     assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 1
 

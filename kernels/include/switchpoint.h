@@ -5,9 +5,9 @@
  * otherwise; after an error swp_error_message() says what was wrong, where, and what to do. "Collective"
  * means: every rank of the communicator calls it, in the same order. A plan is used by one thread at a time;
  * two plans in two threads at once need MPI_THREAD_MULTIPLE. MPI must be initialised before any call that is
- * not marked "needs no MPI", and every plan must be freed before MPI_Finalize. Where MPI ends and begins again
- * in a process, by sessions, the library can be used only until MPI first ends. A function that frees sets the
- * pointer to NULL, and may be given NULL. The caller keeps ownership of the buffers that it passes.
+ * not marked "needs no MPI", and every plan must be freed before MPI_Finalize. Where MPI ends and begins
+ * again in a process, by sessions, the library can be used only until MPI first ends. A function that frees
+ * sets the pointer to NULL, and may be given NULL. The caller keeps ownership of the buffers that it passes.
  */
 #ifndef SWITCHPOINT_H
 #define SWITCHPOINT_H

@@ -38,8 +38,8 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
   return splits_fail ? MPI_ERR_OTHER : PMPI_Comm_split(comm, color, key, part);
 }
 
-/* All ranks agree on the error, and each keeps the code of its own. It is the method's own split that fails, as
-   earlier cases have found the nodes. */
+/* All ranks agree on the error, and each keeps the code of its own. It is the method's own split that fails,
+   as earlier cases have found the nodes. */
 static void a_failing_mpi_call_refuses_the_plan(void) {
   struct swp_collective problem = {SWP_BCAST, .recv_count = 4, .recv_type = MPI_INT, .op = MPI_OP_NULL};
   struct swp_hints hints = SWP_HINTS_DEFAULT;
