@@ -43,11 +43,13 @@ static int make_buffer(const struct side *side, int64_t first, int64_t count, vo
   return SWP_SUCCESS;
 }
 
-/* From the first item of listed blocks to behind the last. */
+/* From the first item of listed blocks to behind the last; one of nothing may lie anywhere. */
 static void find_row(const int *counts, const int *displs, int procs, int64_t *first, int64_t *count) {
   int64_t last = 0;
   *first = 0;
   for (int i = 0; i < procs; i++) {
+    if (counts[i] == 0)
+      continue;
     const int64_t end = displs[i] + (int64_t)counts[i];
     *first = displs[i] < *first ? displs[i] : *first;
     last = end > last ? end : last;
