@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +32,18 @@ static void follow_links(const char *name, char *path) {
   free(real);
 }
 
-/* Opens a new file beside the table, on the same file system, which no other process has. */
+/* Opens a new file beside the table, on the same file system, which no other process or thread has. */
 static int open_beside(const char *path, char *beside, size_t length) {
+  enum { TRIES = 1000 };
+  static atomic_int number;
   char host[64] = "";
+  int file = -1;
   gethostname(host, sizeof host - 1);
-  snprintf(beside, length, "%s.%s.%ld", path, host, (long)getpid());
-  return open(beside, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  for (int i = 0; i < TRIES && file < 0 && (i == 0 || errno == EEXIST); i++) {
+    snprintf(beside, length, "%s.%s.%ld.%d", path, host, (long)getpid(), atomic_fetch_add(&number, 1));
+    file = open(beside, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  }
+  return file;
 }
 
 static int check_writable(const char *name) {
