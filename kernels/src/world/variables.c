@@ -3,14 +3,13 @@
 
 #include "operations.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 void swp_variable_name(const char *format, bool upper, enum swp_operation operation, char *text) {
   char word[VARIABLE_BYTES / 2];
   snprintf(word, sizeof word, "%s", swp_shapes[operation].name);
   for (char *p = word; upper && *p; p++)
-    *p = (char)toupper((unsigned char)*p);
+    *p = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p); /* in any locale */
   snprintf(text, VARIABLE_BYTES, format, word);
 }
 
