@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -476,6 +477,9 @@ def test_a_table_that_slows_down_does_not_save() -> None:
     said = next(document.outcome(slower))
     assert "so far the table takes 5.0 % longer (no interval: three pairs are needed" in said
     assert (slower.verdict, slower.low, slower.high) == ("open", None, None)
+    loss = next(document.outcome(document.proved(its, Proof.of(pairs(1.2, 0.01, 8)))))
+    ends = re.search(r"slower with the table \(([\d.]+) % to ([\d.]+) %,", loss)
+    assert ends and float(ends[1]) < 20 < float(ends[2])
     faster = document.proved(its, Proof.of(pairs(0.8, 0.01, 3)))
     assert faster.high is not None and faster.high < 1
 

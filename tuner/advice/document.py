@@ -275,7 +275,9 @@ def _compared(its: Advice, proof: Proof) -> str:
     pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
     if its.earlier:
         pairs += f", {its.earlier} of an earlier start"
-    low, high = (percent(1 - end, 1) for end in (proof.high, proof.low))
+    is_longer = proof.ratio > 1 and its.verdict != "none"
+    ends = (proof.low - 1, proof.high - 1) if is_longer else (1 - proof.high, 1 - proof.low)
+    low, high = (percent(end, 1) for end in ends)
     few = len(proof.pairs) < LEAST_PAIRS
     interval = "no interval: three pairs are needed" if few else f"{low} to {high}"
     found = percent(abs(1 - proof.ratio), 1)
