@@ -63,6 +63,13 @@ def test_a_method_that_became_slower_is_found() -> None:
     assert found.common_ratio == pytest.approx((8 / 7) ** 0.5, rel=0.01)
 
 
+def test_ranks_that_arrive_apart_leave_no_case_out() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.5)}
+    cells = make_cells(truth) + make_cells(truth, sync="window-staggered", first_id=2000)
+    loss = compare(cells, cells).measured.loss
+    assert (loss.cases, loss.not_measured, loss.without_rule) == (4, 0, 0)
+
+
 def test_switch_points_that_moved_and_what_the_others_table_costs() -> None:
     sizes = (8, 64, 512, 4096)
     a = make_cells(CONSTANT | {"neighbor": lambda size: 0.5e-5 if size < 1000 else 2e-5}, sizes)

@@ -172,6 +172,7 @@ class ComparedTimes:
             for cell in cells
             if cell.key.case.operation in RULED_OPERATIONS
             and cell.key.method == DEFAULT_METHODS[cell.key.case.operation]
+            and not cell.key.case.staggered
         }
         counted = Counter((cell.key.case.operation, cell.key.method) for cell in cells)
         return cls(counted, medians_of(cells), exact_in(cells), features)
