@@ -38,6 +38,9 @@ DEFAULT_METHODS = {
 RULED_OPERATIONS = ("exchange", "discovery", *COLLECTIVES)
 """The operations that method tables have rules for; an spmv plans its exchange as any other."""
 
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
+"""The collectives that reduce."""
+
 AUTO = "auto"
 """The library's own choice by a table, measured beside the methods; no rule can name it."""
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tuner.domain.operations import REDUCTIONS
 from tuner.export.exported import Exported, stated_in
 from tuner.export.mpi_library import openmpi_algorithms
 from tuner.export.witness import CARDS, MESSAGES, STACKS, Seen, SizedCall, Witness, WitnessError
@@ -35,7 +36,6 @@ _TOLERANCE = 0.05  # of the most bytes that a card sends: acknowledgements
 _ROOM_BYTES = 1 << 28
 _USUAL_BYTES = (1024, 65536)
 _INTEGER_BYTES = 4
-_REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 _UNUSABLE = ("ignore", "two_proc")  # names of no algorithm, and of one for two processes only
 _UNCOMPOSED = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"}
 _LOADING = ("OMPI_MCA_coll_", "MPIR_CVAR_")  # variables by which files are loaded
@@ -202,7 +202,7 @@ class _Check:
 
     def _cases(self, rule: Exported) -> list[SizedCall]:
         """Return the first and last sizes of a rule that can be tried, or none."""
-        unit = _INTEGER_BYTES if rule.operation in _REDUCTIONS else 1
+        unit = _INTEGER_BYTES if rule.operation in REDUCTIONS else 1
         least = unit * self._procs if self._family == "mpich" and rule.operation in _WHOLE else unit
         most = _ROOM_BYTES // self._procs
         low, high = max(rule.low, least), most if rule.high is None else min(rule.high, most)

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tuner.domain.operations import REDUCTIONS
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
@@ -25,7 +26,6 @@ from tuner.models.system import SystemModel
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
 """Operations whose size in MPICH is that of all ranks' blocks; the others have our sizes."""
 
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 PARAMETRIC = ("tree", "recexch", "k_", "recursive_multiplying", "ccl")
 """Parts of the names of algorithms whose parameters the file would have to state."""
 

@@ -6,6 +6,7 @@ a second file names the component for each size that the first has an algorithm 
 
 from typing import Any
 
+from tuner.domain.operations import REDUCTIONS
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
@@ -39,7 +40,6 @@ COMPONENTS = ("adapt", "sm", "xhc", "acoll", "ucc")
 """Components that are algorithms as a whole; docs/how-to/tune-the-mpi-library.md says why no file
 names one."""
 
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block")
 CAUTION = (
     "Open MPI does not check whether an algorithm keeps the order of operands: {} may be wrong "
     "with operations that do not commute"

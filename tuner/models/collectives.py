@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tuner.domain.operations import REDUCTIONS
 from tuner.inputs.structure.grid import choose
 from tuner.models import algorithms
 from tuner.models.algorithms import Group
@@ -263,7 +264,6 @@ def _by_leaders(on_node: OnNode, operation: str, leaders: int, group: Group, m: 
 
 _SENDS_ALL = ("scatter", "alltoall", "alltoallv", "reduce_scatter_block")
 _RECEIVES_ALL = ("gather", "allgather", "alltoall", "alltoallv")
-_REDUCES = ("reduce", "allreduce", "reduce_scatter_block")
 
 
 def _shared(operation: str, group: Group, m: float) -> float:
@@ -278,7 +278,7 @@ def _shared(operation: str, group: Group, m: float) -> float:
     into = group.procs if operation in _RECEIVES_ALL else 1
     step_s = (group.on_node or group.costs).of(_SMALL_BYTES).alpha_s
     seconds = step_s + (out + into) * m * group.copy_s_per_byte
-    if operation not in _REDUCES:
+    if operation not in REDUCTIONS:
         return seconds
     folded = m
     if operation == "allreduce" and group.procs > 2 and m >= _SLICED_BYTES:
