@@ -139,8 +139,3 @@ def test_ranks_are_exact(n: int) -> None:
     below = special.bdtr(np.arange(n // 2 + 1), n, 0.5)
     low, _ = stats.median_interval_ranks(np.array([n]))
     assert low[0] == max(np.count_nonzero(below <= 0.025) - 1, 0)
-
-
-def test_too_few_values_bound_no_median() -> None:
-    assert stats.median_upper_bound(np.full(5, -1.0)) == float("inf")
-    assert stats.median_upper_bound(np.full(6, -1.0)) == -1.0

@@ -234,14 +234,6 @@ def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
     return discovered
 
 
-def median_upper_bound(values: Floats, level: float = LEVEL) -> float:
-    """Return the upper end of the median's order-statistic interval; inf for too few values."""
-    n = len(values)
-    if 2 * 0.5**n > 1 - level:
-        return float("inf")
-    return float(np.sort(values)[n - 1 - _lower_rank(n, level)])
-
-
 def paired_log_ratios(
     rounds: NDArray[Any], samples: NDArray[Any], other_rounds: NDArray[Any], others: NDArray[Any]
 ) -> Floats:
