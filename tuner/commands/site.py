@@ -18,6 +18,7 @@ from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import SiteConfiguration, SiteError, host_pattern, host_stem
 from tuner.machine.sites.environments import reframe_name
 from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Scheduler
+from tuner.paths import is_checkout
 
 Answer = TypeVar("Answer", str, int)
 
@@ -131,7 +132,7 @@ def _asked(question: str, otherwise: Answer) -> Answer:
 
 def _place() -> Path:
     configurations = CHECKS / "config"
-    return configurations if os.access(configurations, os.W_OK) else Path()
+    return configurations if is_checkout() and os.access(configurations, os.W_OK) else Path()
 
 
 def _show(made: SiteConfiguration, path: Path) -> None:
