@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuner.machine.mpi import build_root, installation_directory, preload_variables, shim
+from tuner.machine.mpi import build_root, installation_directory, preload_library, preload_variables
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 
 _LIBRARY = "lib/libswitchpoint_pmpi.so"
@@ -34,7 +34,7 @@ def preload(system: dict[str, Any], is_last: bool = True) -> Preload:
         places = {place.name: place for place in (build_root() / "install").glob("*")}
         name = system["name"].partition("+")[0]  # without the placement on virtual nodes
         own = installation_directory(name, system["environment"]).name
-    found = {name: library for name, place in places.items() if (library := shim(place))}
+    found = {name: library for name, place in places.items() if (library := preload_library(place))}
     if own in found and is_last:
         return Preload(found[own], "")
     prefix = f"where Switchpoint is installed for {system['mpi_library'].partition(',')[0]}"

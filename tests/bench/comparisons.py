@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.bench.collectives import place
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import Kernels, build_kernels
-from tests.kernels.shim import INSTRUCTIONS, instructions_over_pmpi, vendor_table
+from tests.kernels.preloaded import INSTRUCTIONS, instructions_over_pmpi, vendor_table
 from tuner.machine.mpi import LaunchCommand, Mpi, launch
 from tuner.machine.nodes.launch import SYSTEM
 

@@ -18,7 +18,7 @@ from typing import TextIO
 
 from tests.conftest import Require
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
-from tests.kernels.shim import dispatched, every_method, mpi_library, run_shimmed
+from tests.kernels.preloaded import dispatched, every_method, mpi_library, run_preloaded
 from tuner.machine import mpi
 
 HOME = mpi.build_root() / "foreign"  # downloads stay for the next night
@@ -46,7 +46,7 @@ def run_alone(kernels: Kernels, program: Program, procs: int) -> str:
 
 def run_dispatched(kernels: Kernels, program: Program, procs: int, scratch: Path) -> str:
     """Return the output under the preload with a table of every method; some must be used."""
-    done = run_shimmed(
+    done = run_preloaded(
         kernels,
         Path(program.command[0]),
         procs,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import by_day
 from tests.kernels.conftest import Kernels
-from tests.kernels.shim import exchange_table, run_shimmed
+from tests.kernels.preloaded import exchange_table, run_preloaded
 
 from .programs import Program, run_dispatched
 
@@ -33,5 +33,5 @@ def test_collectives_do_what_mpi_does(kernels: Kernels, tmp_path: Path, procs: i
 )
 def test_blocks_arrive(kernels: Kernels, tmp_path: Path, procs: int, command: str) -> None:
     program, *arguments = command.split()
-    done = run_shimmed(kernels, program, procs, *arguments, table=exchange_table(tmp_path))
+    done = run_preloaded(kernels, program, procs, *arguments, table=exchange_table(tmp_path))
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr

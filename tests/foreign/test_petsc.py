@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Require
 from tests.kernels.conftest import Kernels
-from tests.kernels.shim import mpi_library
+from tests.kernels.preloaded import mpi_library
 
 from .programs import HOME, PROCS, Program, run_alone, run_dispatched
 

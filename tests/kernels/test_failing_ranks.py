@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import MPIS, Kernels, finish, in_turn
-from tests.kernels.shim import run_shimmed
+from tests.kernels.preloaded import run_preloaded
 from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"
@@ -125,7 +125,7 @@ def test_a_rank_that_fails_ends_a_program_with_a_table_as_without(
         os.environ | start.env | env,
         TIMEOUT_S,
     )
-    ended = run_shimmed(kernels, "swp_mix", 3, *words, table=table, ahead=[library], env=env)
+    ended = run_preloaded(kernels, "swp_mix", 3, *words, table=table, ahead=[library], env=env)
     # MPICH's launcher answers for the rank that exits, or for one that it kills then.
     either = {3, 9} if kernels.mpi.family == "mpich" and fault == "exit" else set()
     assert plain.returncode != 0 and ended.returncode != 0, ended.stderr

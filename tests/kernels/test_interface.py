@@ -10,7 +10,7 @@ import pytest
 from tests import abi
 
 from .conftest import Kernels
-from .shim import symbols
+from .preloaded import symbols
 from .test_python import shared_library
 
 RECORDED_ANEW = {"1.0": "ef51db87", "1.1": "5bd6258e"}

@@ -17,7 +17,7 @@ from tuner.machine.mpi import CHECKOUT, available_cores, launch
 from tuner.studies import bine
 
 from .conftest import MPIS, TIMEOUT_S, Kernels, crowded, finish, in_turn, on_ranks
-from .shim import mpi_library
+from .preloaded import mpi_library
 
 TESTS = CHECKOUT / "kernels" / "tests"
 VALGRIND = (

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Require, by_day
 
 from .conftest import Kernels
-from .shim import dispatched, exchange_table, mpi_library, run_shimmed, symbols
+from .preloaded import dispatched, exchange_table, mpi_library, run_preloaded, symbols
 from .test_library import TESTS, VALGRIND, run
 
 
@@ -30,7 +30,7 @@ def require_persistent(kernels: Kernels, require: Require) -> None:
 def test_blocks_arrive_whichever_rank_changes_its_counts(
     kernels: Kernels, procs: int, exchanges: Path
 ) -> None:
-    done = run_shimmed(kernels, "swp_neighbors", procs, table=exchanges)
+    done = run_preloaded(kernels, "swp_neighbors", procs, table=exchanges)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     used = dispatched(done.stderr)["exchange"]
     assert {"nap", "alltoallv"} <= used
@@ -43,7 +43,7 @@ def test_blocks_arrive_on_any_number_of_ranks(
     kernels: Kernels, procs: int, exchanges: Path
 ) -> None:
     for arguments in [], ["--persistent", "10"]:
-        done = run_shimmed(kernels, "swp_neighbors", procs, *arguments, table=exchanges)
+        done = run_preloaded(kernels, "swp_neighbors", procs, *arguments, table=exchanges)
         assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -51,7 +51,7 @@ def test_blocks_arrive_on_any_number_of_ranks(
 def test_persistent_requests_complete_among_others(
     kernels: Kernels, require, procs: int, number: str, exchanges: Path
 ) -> None:
-    done = run_shimmed(kernels, "swp_neighbors", procs, "--persistent", number, table=exchanges)
+    done = run_preloaded(kernels, "swp_neighbors", procs, "--persistent", number, table=exchanges)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
     require_persistent(kernels, require)
@@ -64,7 +64,7 @@ def test_an_old_request_does_not_complete_with_a_young_one(
     """There are 32767 tags for them, of which the last one made would have the first one's."""
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
-    done = run_shimmed(kernels, "swp_left", 2, "--old", "32766", table=table)
+    done = run_preloaded(kernels, "swp_left", 2, "--old", "32766", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
     require_persistent(kernels, require)
@@ -77,7 +77,7 @@ def test_a_start_that_waits_stops_no_other_thread(
 ) -> None:
     table = tmp_path / "one.table"
     table.write_text(f"switchpoint-table 1\nrule op=exchange method={method}\n")
-    done = run_shimmed(kernels, "swp_left", 2, "--ahead", table=table)
+    done = run_preloaded(kernels, "swp_left", 2, "--ahead", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
     require_persistent(kernels, require)
@@ -86,7 +86,7 @@ def test_a_start_that_waits_stops_no_other_thread(
 
 def test_blocks_arrive_under_the_guard(kernels: Kernels, exchanges: Path) -> None:
     env = {"SWITCHPOINT_GUARD": "1"}
-    done = run_shimmed(kernels, "swp_neighbors", 5, table=exchanges, env=env)
+    done = run_preloaded(kernels, "swp_neighbors", 5, table=exchanges, env=env)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     assert {"nap", "alltoallv"} <= dispatched(done.stderr)["exchange"]
 
@@ -108,14 +108,14 @@ def test_the_same_calls_are_right_without_the_preload(kernels: Kernels) -> None:
 def test_a_broken_promise_ends_the_job(
     kernels: Kernels, exchanges: Path, argument: str, words: str
 ) -> None:
-    done = run_shimmed(kernels, "swp_neighbors", 4, argument, table=exchanges)
+    done = run_preloaded(kernels, "swp_neighbors", 4, argument, table=exchanges)
     assert done.returncode != 0 and words in done.stderr, done.stdout + done.stderr
 
 
 def test_without_rules_for_exchanges_a_promise_is_ignored(kernels: Kernels, tmp_path: Path) -> None:
     table = tmp_path / "others.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
-    done = run_shimmed(kernels, "swp_neighbors", 4, "--break-promise", table=table)
+    done = run_preloaded(kernels, "swp_neighbors", 4, "--break-promise", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "exchange" not in dispatched(done.stderr)
 
@@ -132,7 +132,7 @@ def test_valgrind_finds_nothing_in_neighborhoods(
     kernels: Kernels, require, procs: int, arguments: list[str], exchanges: Path
 ) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
-    done = run_shimmed(
+    done = run_preloaded(
         kernels,
         "swp_neighbors",
         procs,

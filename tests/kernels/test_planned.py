@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import by_day
 
 from .conftest import Kernels
-from .shim import dispatched, exchange_table, run_shimmed
+from .preloaded import dispatched, exchange_table, run_preloaded
 from .test_library import VALGRIND, run
 
 NAMES = ("Gatherv", "Scatterv", "Alltoallw")
@@ -19,7 +19,7 @@ NAMES = ("Gatherv", "Scatterv", "Alltoallw")
 
 @pytest.mark.parametrize("procs", by_day([1, 4], [2, 3, 5, 9, 16]))
 def test_blocks_arrive_in_every_form(kernels: Kernels, procs: int, tmp_path: Path) -> None:
-    done = run_shimmed(kernels, "swp_planned", procs, table=exchange_table(tmp_path))
+    done = run_preloaded(kernels, "swp_planned", procs, table=exchange_table(tmp_path))
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     used = dispatched(done.stderr)["exchange"]
     assert "nap" in used and "vendor" not in used
@@ -35,14 +35,14 @@ def test_the_same_calls_are_right_without_the_preload(kernels: Kernels, procs: i
 def test_blocks_arrive_without_rules_for_exchanges(kernels: Kernels, tmp_path: Path) -> None:
     table = tmp_path / "others.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
-    done = run_shimmed(kernels, "swp_planned", 2, table=table)
+    done = run_preloaded(kernels, "swp_planned", 2, table=table)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     assert "exchange" not in dispatched(done.stderr)
 
 
 def test_blocks_arrive_under_the_guard(kernels: Kernels, tmp_path: Path) -> None:
     env = {"SWITCHPOINT_GUARD": "1"}
-    done = run_shimmed(kernels, "swp_planned", 4, table=exchange_table(tmp_path), env=env)
+    done = run_preloaded(kernels, "swp_planned", 4, table=exchange_table(tmp_path), env=env)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -50,7 +50,7 @@ def test_the_guard_begins_again_with_a_promise(kernels: Kernels, tmp_path: Path)
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
     env = {"SWITCHPOINT_GUARD": "1"}
-    done = run_shimmed(kernels, "swp_planned", 3, "--renew", table=table, env=env)
+    done = run_preloaded(kernels, "swp_planned", 3, "--renew", table=table, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     calls = re.search(r"exchange by vendor: (\d+) calls", done.stderr)
     assert calls is not None, done.stderr
@@ -58,7 +58,7 @@ def test_the_guard_begins_again_with_a_promise(kernels: Kernels, tmp_path: Path)
 
 
 def test_the_report_says_why_calls_are_left_to_mpi(kernels: Kernels, tmp_path: Path) -> None:
-    done = run_shimmed(kernels, "swp_planned", 4, table=exchange_table(tmp_path))
+    done = run_preloaded(kernels, "swp_planned", 4, table=exchange_table(tmp_path))
     left = re.findall(r"MPI_(\w+) left to the MPI library \((.*)\)", done.stderr)
     for name in NAMES:
         assert (name, "its counts are not promised to stay: swp_fixed_counts") in left
@@ -71,7 +71,7 @@ def test_the_report_says_why_calls_are_left_to_mpi(kernels: Kernels, tmp_path: P
 
 
 def test_calls_are_planned_for_eight_roots(any_kernels: Kernels, tmp_path: Path) -> None:
-    done = run_shimmed(any_kernels, "swp_planned", 9, table=exchange_table(tmp_path))
+    done = run_preloaded(any_kernels, "swp_planned", 9, table=exchange_table(tmp_path))
     why = "calls with other roots are planned, and each plan takes a communicator"
     assert f"MPI_Gatherv left to the MPI library ({why})" in done.stderr, done.stderr
 
@@ -79,14 +79,16 @@ def test_calls_are_planned_for_eight_roots(any_kernels: Kernels, tmp_path: Path)
 @pytest.mark.parametrize("function", range(len(NAMES)))
 def test_a_broken_promise_ends_the_job(any_kernels: Kernels, tmp_path: Path, function: int) -> None:
     table = exchange_table(tmp_path)
-    done = run_shimmed(any_kernels, "swp_planned", 4, "--break-promise", str(function), table=table)
+    done = run_preloaded(
+        any_kernels, "swp_planned", 4, "--break-promise", str(function), table=table
+    )
     who = f"MPI_{NAMES[function]}: rank 1 of a communicator with swp_fixed_counts=true calls it"
     assert done.returncode != 0, done.stdout
     assert re.search(rf"{who} with \d+ bytes (to|from) rank 0, and \d+ in the first", done.stderr)
     unruled = tmp_path / "others.table"
     unruled.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
     arguments = ("--break-promise", str(function))
-    done = run_shimmed(any_kernels, "swp_planned", 4, *arguments, table=unruled)
+    done = run_preloaded(any_kernels, "swp_planned", 4, *arguments, table=unruled)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -99,5 +101,5 @@ def test_valgrind_finds_nothing_in_planned_calls(
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     table = exchange_table(tmp_path)
     env = {"SWP_TEST_TIMEOUT": "240"}
-    done = run_shimmed(kernels, "swp_planned", procs, table=table, before=VALGRIND, env=env)
+    done = run_preloaded(kernels, "swp_planned", procs, table=table, before=VALGRIND, env=env)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -14,7 +14,7 @@ from tuner.domain.operations import DISPATCHED
 from tuner.machine import mpi
 
 from .conftest import TIMEOUT_S, Kernels, finish
-from .shim import build_fortran
+from .preloaded import build_fortran
 
 STEPS, PROCS = 400, 3
 

@@ -12,7 +12,7 @@ from tests.conftest import by_day
 from tuner.domain.operations import COLLECTIVES
 
 from .conftest import Kernels
-from .shim import dispatched, rules_for_all, run_shimmed
+from .preloaded import dispatched, rules_for_all, run_preloaded
 from .test_library import VALGRIND
 
 Require = Callable[[str, bool, str], None]
@@ -35,7 +35,7 @@ def test_starts_repeat_the_plain_call(
 ) -> None:
     for guard in "0", "1":
         env = {"SWITCHPOINT_GUARD": guard}
-        done = run_shimmed(kernels, "swp_together", procs, table=table, env=env)
+        done = run_preloaded(kernels, "swp_together", procs, table=table, env=env)
         _need(kernels, require, done.stdout)
         assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     assert set(dispatched(done.stderr)) == set(COLLECTIVES), done.stderr
@@ -49,7 +49,7 @@ def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
     table = rules_for_all(tmp_path / "most.table", ["method=METHOD"])
     small = "op=allreduce method", "op=allreduce bytes=1000:2000 method"
     table.write_text(table.read_text().replace(*small))
-    done = run_shimmed(kernels, "swp_together", 2, table=table)
+    done = run_preloaded(kernels, "swp_together", 2, table=table)
     _need(kernels, require, done.stdout)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     why = "by the rules for its bytes, or for an argument that MPI does not allow"
@@ -59,7 +59,7 @@ def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
 def test_a_start_behind_the_communicator_ends_the_job(
     kernels: Kernels, require: Require, table: Path
 ) -> None:
-    done = run_shimmed(kernels, "swp_together", 2, "--orphan", table=table)
+    done = run_preloaded(kernels, "swp_together", 2, "--orphan", table=table)
     _need(kernels, require, done.stdout)
     why = "a persistent collective is started after its communicator was freed"
     assert done.returncode != 0 and why in done.stderr, done.stdout + done.stderr
@@ -69,6 +69,6 @@ def test_a_start_behind_the_communicator_ends_the_job(
 def test_valgrind_finds_nothing(kernels: Kernels, require: Require, table: Path) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     env = {"SWP_TEST_TIMEOUT": "240"}
-    done = run_shimmed(kernels, "swp_together", 1, table=table, before=VALGRIND, env=env)
+    done = run_preloaded(kernels, "swp_together", 1, table=table, before=VALGRIND, env=env)
     _need(kernels, require, done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -20,7 +20,7 @@ from tuner.domain.tables import Rule
 from tuner.export.forms import export
 from tuner.export.mpi_library import intel_version
 from tuner.export.witness import CARDS, MESSAGES, SizedCall, Witness, witness
-from tuner.machine.mpi import Mpi, shim
+from tuner.machine.mpi import Mpi, preload_library
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import Nodes
 
@@ -345,9 +345,9 @@ def test_named_algorithms_run_before_components_of_higher_priority(
     file = tmp_path / "named.table"
     rules = [f"rule op={each} method=vendor:algorithm={name}" for each, name in CHOSEN.items()]
     file.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
-    shim_library = shim(kernels_of(mpi.name).build)
+    library = preload_library(kernels_of(mpi.name).build)
     environment = {"SWITCHPOINT_TABLE": str(file)} | STARTED
-    named = send(ppn, environment, str(shim_library))
+    named = send(ppn, environment, str(library))
     wanted = send(ppn, forced(CHOSEN))
     # The preload plans those only where counts are promised to stay.
     planned = [key for key in wanted if key[0] not in ("allgatherv", "alltoallv")]

@@ -16,7 +16,7 @@ from tuner.campaign import guard
 from tuner.campaign.ending import end_with_parent, exits_on, held
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import Mpi, profiler, shim
+from tuner.machine.mpi import Mpi, preload_library, profiler
 
 UNFINALIZED = "exiting improperly"
 """What Open MPI's launcher says, over one line or two, where it ends with 1 because a program exits
@@ -80,12 +80,12 @@ class Application:
 
     def tabled(self, table: Path) -> "Invocation":
         """Return how the program starts to use a table; it reports what was dispatched."""
-        start = self.preloading(_required(shim(self.build), self.build))
+        start = self.preloading(_required(preload_library(self.build), self.build))
         return start.using({_TABLE: str(table), "SWITCHPOINT_REPORT": "1", **self.variables})
 
     def lines(self, table: Path) -> list[str]:
         """Return the two lines for a shell that switch a table on."""
-        start = self.preloading(shim(self.build))
+        start = self.preloading(preload_library(self.build))
         values = {_TABLE: str(table), **start.env, **self.variables}
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
         return [f"export {exports}", shlex.join(start.command)]

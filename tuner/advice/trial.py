@@ -17,7 +17,7 @@ import msgspec
 from tuner.advice.proof import Proof, prove
 from tuner.advice.running import Application, Invocation, LimitError, RunError, last_text, run
 from tuner.files import one_line
-from tuner.machine.mpi import available_cores, last_line, shim
+from tuner.machine.mpi import available_cores, last_line, preload_library
 
 HANG_RATIO, HANG_S = 10.0, 30.0
 """A run counts as hung after this multiple of the longest run without the table, plus these
@@ -61,7 +61,7 @@ class PairedRuns:
         rules = [line.partition(" evidence=")[0] for line in self.table.read_text().splitlines()]
         own = [f"rule op={operation} " for operation in operations]
         named = [path for path in map(Path, self.app.command[1:]) if self._is_input(path)]
-        files = [shutil.which(self.app.command[0]), shim(self.app.build), *named]
+        files = [shutil.which(self.app.command[0]), preload_library(self.app.build), *named]
         environment = {key: its for key, its in os.environ.items() if key.startswith(_MATTER)}
         parts = [
             [platform.node(), available_cores()],

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import DispatchError, Job
-from tuner.machine.mpi import find_mpis, installation_directory, launch, shim
+from tuner.machine.mpi import find_mpis, installation_directory, launch, preload_library
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.systems import THIS_MACHINE, launch_on
 
@@ -59,7 +59,7 @@ def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
     """Print the shell command that makes the collectives of any program use the table."""
     mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
     installed = installation_directory(job.system, job.environment)
-    library = shim(installed)
+    library = preload_library(installed)
     if mpi is None or library is None or job.system.partition(":")[0] != "local":
         return
     start = launch(mpi, job.procs, build=installed, preload=[library])

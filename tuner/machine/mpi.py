@@ -20,7 +20,7 @@ from tuner.paths import CHECKOUT as CHECKOUT
 from tuner.paths import is_checkout, own_directory
 
 YIELD_LIBRARY = "libswp_yield.so"
-SHIM_LIBRARY = "libswitchpoint_pmpi.so"
+PRELOAD_LIBRARY = "libswitchpoint_pmpi.so"
 PROFILE_LIBRARY = "libswitchpoint_profile.so"
 FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks talk TCP
 
@@ -225,9 +225,9 @@ def needed(
     return [path for name in wanted if (path := _library(name, mpi, build)) is not None]
 
 
-def shim(build: Path) -> Path | None:
+def preload_library(build: Path) -> Path | None:
     """Return a build's or installation's library that dispatches an application's collectives."""
-    return _find(SHIM_LIBRARY, build)
+    return _find(PRELOAD_LIBRARY, build)
 
 
 def profiler(build: Path) -> Path | None:

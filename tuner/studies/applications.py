@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, shim
+from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, preload_library
 from tuner.machine.systems import LOCAL
 from tuner.stats import Floats, mean_interval
 
@@ -116,7 +116,7 @@ def find_build(environment: str) -> Build:
     for mpi in find_mpis():
         if environment in ("", mpi.name):
             root = Path(named) if named else installation_directory(LOCAL, mpi.name)
-            library, programs = shim(root), _programs(root)
+            library, programs = preload_library(root), _programs(root)
             if library is not None and len(programs) == len(_PROGRAMS):
                 return Build(mpi, root, library, programs)
     raise ApplicationError(

@@ -24,7 +24,7 @@ FORTRAN = CHECKOUT / "kernels" / "tests" / "fortran"
 REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")
 
 
-def run_shimmed(
+def run_preloaded(
     kernels: Kernels,
     program: Path | str,
     procs: int,
@@ -40,7 +40,7 @@ def run_shimmed(
     `before` goes between launcher and program, `ahead` are libraries to be preloaded before this
     one. Raises subprocess.TimeoutExpired when it hangs.
     """
-    library = mpi.shim(kernels.build)
+    library = mpi.preload_library(kernels.build)
     assert library is not None
     start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[*ahead, library])
     command = [*start.argv_prefix, *before, str(kernels.build / "tests" / program), *arguments]
@@ -115,9 +115,9 @@ def rules_for_all(path: Path, rules: Sequence[str]) -> Path:
 
 def mpi_library(kernels: Kernels) -> Path:
     """Return the library of this MPI that programs are linked with."""
-    shim = mpi.shim(kernels.build)
-    assert shim is not None
-    listing = subprocess.run(["ldd", shim], capture_output=True, text=True, check=True)
+    library = mpi.preload_library(kernels.build)
+    assert library is not None
+    listing = subprocess.run(["ldd", library], capture_output=True, text=True, check=True)
     return Path(next(re.finditer(r"libmpi\S* => (\S+)", listing.stdout))[1])
 
 
@@ -150,7 +150,7 @@ def instructions_over_pmpi(kernels: Kernels, table: Path) -> dict[str, float]:
             "--toggle-collect=call_mpi",
             "--dump-after=repeat",
         ]
-        done = run_shimmed(
+        done = run_preloaded(
             kernels,
             "swp_calls",
             1,

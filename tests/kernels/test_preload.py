@@ -14,10 +14,10 @@ import pytest
 
 from tests.conftest import by_day
 from tuner.domain.operations import COLLECTIVES
-from tuner.machine.mpi import shim
+from tuner.machine.mpi import preload_library
 
 from .conftest import MPIS, Kernels, in_turn
-from .shim import (
+from .preloaded import (
     INSTRUCTIONS,
     build_fortran,
     dispatched,
@@ -25,7 +25,7 @@ from .shim import (
     instructions_over_pmpi,
     mpi_library,
     rules_for_all,
-    run_shimmed,
+    run_preloaded,
     symbols,
     vendor_table,
 )
@@ -46,7 +46,7 @@ def check_every_method(
     table = every_method(kernels, procs, directory)
     env = {"SWITCHPOINT_GUARD": guard}
     arguments = ("--wild", "--truncation", *arguments)
-    done = run_shimmed(kernels, "swp_pmpi", procs, *arguments, table=table, env=env)
+    done = run_preloaded(kernels, "swp_pmpi", procs, *arguments, table=table, env=env)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     rules = {
         (op, method) for op, method in re.findall(r"op=(\w+) \S*method=(\S+)", table.read_text())
@@ -83,12 +83,12 @@ def test_the_guard_drops_a_rule_that_loses(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "wrong.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=chain:segment=16\n")
     arguments = ["mpi", "bcast", "5000"]
-    off = run_shimmed(kernels, "swp_calls", 5, *arguments, table=table)
+    off = run_preloaded(kernels, "swp_calls", 5, *arguments, table=table)
     assert off.returncode == 0 and "guard" not in off.stderr
     dropped: list[str] = []
     for _ in range(10):  # a busy machine may hide the loss from one job
         env = {"SWITCHPOINT_GUARD": "1"}
-        on = run_shimmed(kernels, "swp_calls", 5, *arguments, table=table, env=env)
+        on = run_preloaded(kernels, "swp_calls", 5, *arguments, table=table, env=env)
         assert on.returncode == 0, on.stderr
         dropped = [line for line in on.stderr.splitlines() if "guard: on 5 ranks bcast by" in line]
         if dropped:
@@ -100,7 +100,7 @@ def test_the_guard_settles(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
     env = {"SWITCHPOINT_GUARD": "1"}
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "3000", table=table, env=env)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "3000", table=table, env=env)
     calls = re.search(r"bcast by vendor: (\d+) calls", done.stderr)
     assert calls is not None, done.stderr
     assert calls[1] == "10" or "no longer used" in done.stderr
@@ -123,7 +123,7 @@ def test_one_table_gives_the_same_bits_again(
         form = "columns-all" if operation == "allreduce" else "columns-root"
         jacobi = kernels.build / "examples" / "swp_example_jacobi"
         runs = [
-            run_shimmed(kernels, jacobi, procs, form, str(48 * procs), "3", table=table)
+            run_preloaded(kernels, jacobi, procs, form, str(48 * procs), "3", table=table)
             for _ in range(3)
         ]
         assert all(done.returncode == 0 for done in runs), runs
@@ -131,7 +131,7 @@ def test_one_table_gives_the_same_bits_again(
 
 
 def test_without_a_table_nothing_is_dispatched(kernels: Kernels) -> None:
-    done = run_shimmed(kernels, "swp_pmpi", 2, table=None)
+    done = run_preloaded(kernels, "swp_pmpi", 2, table=None)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "switchpoint:" not in done.stderr
 
@@ -145,18 +145,18 @@ def test_the_same_program_passes_without_the_preload(kernels: Kernels) -> None:
     ["unknown_method.table", "range_exchanged.table", "other_version.table", "no_such.table"],
 )
 def test_a_broken_table_ends_the_job_with_one_line(kernels: Kernels, name: str) -> None:
-    done = run_shimmed(kernels, "swp_pmpi", 3, table=BROKEN / name)
+    done = run_preloaded(kernels, "swp_pmpi", 3, table=BROKEN / name)
     lines = [line for line in done.stderr.splitlines() if line.startswith("switchpoint:")]
     assert done.returncode != 0
     assert len(lines) == 1 and name in lines[0], done.stderr
 
 
 def test_the_report_tells_what_was_dispatched(kernels: Kernels, tmp_path) -> None:
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=vendor_table(tmp_path))
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=vendor_table(tmp_path))
     assert "switchpoint: bcast by vendor: 7 calls of 64 to 64 bytes" in done.stderr
     silent = {"SWITCHPOINT_REPORT": "0"}
     table = vendor_table(tmp_path)
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, env=silent)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, env=silent)
     assert done.returncode == 0 and "switchpoint" not in done.stderr
 
 
@@ -164,7 +164,7 @@ def test_the_report_tells_what_was_dispatched(kernels: Kernels, tmp_path) -> Non
 def test_programs_without_finalize_have_a_report(any_kernels: Kernels, tmp_path, end: str) -> None:
     table = tmp_path / "a.table"
     table.write_text("switchpoint-table 1\nrule op=alltoall method=bruck\n")
-    done = run_shimmed(any_kernels, "swp_mix", 1, "5", "64", "0", end, table=table)
+    done = run_preloaded(any_kernels, "swp_mix", 1, "5", "64", "0", end, table=table)
     lines = re.findall(r"switchpoint: alltoall.*", done.stderr)  # a launcher's may come before
     assert lines == ["switchpoint: alltoall by bruck: 5 calls of 64 to 64 bytes"], done.stderr
 
@@ -176,7 +176,7 @@ def test_the_report_names_what_ran_when_a_selected_method_cannot(
     first = "rule op=bcast method=vendor:algorithm=binomial\n"
     table.write_text(f"switchpoint-table 1\n{first}rule op=bcast method=knomial:radix=4\n")
     env = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    done = run_shimmed(kernels, "swp_calls", 2, "threads", "bcast", "5", table=table, env=env)
+    done = run_preloaded(kernels, "swp_calls", 2, "threads", "bcast", "5", table=table, env=env)
     assert "switchpoint: bcast by knomial:radix=4: 5 calls" in done.stderr
     why = "would also affect calls of other threads"
     passed = rf"bcast not by vendor:algorithm=binomial \(.*{why}.*\): 5 calls"
@@ -186,7 +186,7 @@ def test_the_report_names_what_ran_when_a_selected_method_cannot(
 def test_the_report_tells_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=no_such\n")
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
     assert "switchpoint: bcast by vendor: 5 calls of 64 to 64 bytes" in done.stderr
     why = r"\(the MPI library has no such algorithm, or .*\): 5 calls of 64 to 64 bytes"
     passed = rf"switchpoint: bcast not by vendor:algorithm=no_such {why}"
@@ -199,7 +199,7 @@ def test_the_report_tells_that_a_rule_names_a_method_that_is_off(
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
     env = {"SWITCHPOINT_OFF": "binomial"}
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
     assert "switchpoint: bcast by vendor: 5 calls of 64 to 64 bytes" in done.stderr
     why = r"\(off at this site, by SWITCHPOINT_OFF\)"
     assert re.search(rf"switchpoint: bcast not by binomial {why}: 5 calls", done.stderr), (
@@ -210,7 +210,7 @@ def test_the_report_tells_that_a_rule_names_a_method_that_is_off(
 def test_a_table_that_is_no_file_ends_the_job(kernels: Kernels, tmp_path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=fifo)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=fifo)
     assert done.returncode != 0
     assert f"{fifo}: not a regular file; name a method table" in done.stderr
 
@@ -219,7 +219,7 @@ def test_algorithms_of_the_library_run(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=binomial\n")
     env = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
     assert "switchpoint: bcast by vendor:algorithm=binomial: 5 calls" in done.stderr
 
 
@@ -232,10 +232,10 @@ def test_programs_with_code_for_accelerators_are_left_alone_without_a_promise(
     section = f".nv_fatbin={table}"
     plain = kernels.build / "tests" / "swp_calls"
     subprocess.run(["objcopy", "--add-section", section, plain, program], check=True)
-    done = run_shimmed(kernels, plain, 2, "mpi", "bcast", "5", table=table)
+    done = run_preloaded(kernels, plain, 2, "mpi", "bcast", "5", table=table)
     assert "switchpoint: bcast by binomial: 5 calls" in done.stderr
     promised = ["bcast", "2", "host_buffers", "1", "bcast", "5", "host_buffers", "0", "bcast", "3"]
-    done = run_shimmed(kernels, program, 2, "mpi", *promised, table=table)
+    done = run_preloaded(kernels, program, 2, "mpi", *promised, table=table)
     assert done.returncode == 0, done.stderr
     assert "switchpoint: bcast by binomial: 5 calls" in done.stderr
     assert "switchpoint: bcast by vendor: 5 calls" in done.stderr
@@ -246,7 +246,7 @@ def test_programs_with_code_for_accelerators_are_left_alone_without_a_promise(
 def test_another_library_may_end_mpi_first(kernels: Kernels, tmp_path) -> None:
     ahead = [kernels.build / "libswp_finalize.so"]
     table = vendor_table(tmp_path)
-    done = run_shimmed(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, ahead=ahead)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, ahead=ahead)
     assert "switchpoint: bcast by vendor: 7 calls" in done.stderr
 
 
@@ -256,7 +256,7 @@ def test_the_code_of_an_error_is_mpis_where_ranks_poll(kernels_of, tmp_path) -> 
     table.write_text("switchpoint-table 1\nrule op=allreduce method=hypercube\n")
     arguments = ["--brief", "--truncation", "--communicators", "0"]
     env = {"OMPI_MCA_mpi_yield_when_idle": "0"}
-    done = run_shimmed(kernels, "swp_pmpi", 4, *arguments, table=table, env=env)
+    done = run_preloaded(kernels, "swp_pmpi", 4, *arguments, table=table, env=env)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -265,7 +265,7 @@ def test_sessions_are_dispatched_too(
     kernels: Kernels, require, tmp_path, arguments: list[str]
 ) -> None:
     table = every_method(kernels, 2, tmp_path)
-    done = run_shimmed(kernels, "swp_sessions", 2, *arguments, table=table)
+    done = run_preloaded(kernels, "swp_sessions", 2, *arguments, table=table)
     require("sessions", "no sessions" not in done.stdout, f"{kernels.mpi.version} has none")
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
 
@@ -273,7 +273,7 @@ def test_sessions_are_dispatched_too(
 def test_blocks_beyond_an_int_are_gathered_too(kernels: Kernels, require, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=allgatherv method=ring\n")
-    done = run_shimmed(kernels, "swp_far", 3, table=table)
+    done = run_preloaded(kernels, "swp_far", 3, table=table)
     counts = "no large counts" not in done.stdout
     require("large_counts", counts, f"{kernels.mpi.version} has none")
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
@@ -283,7 +283,7 @@ def test_blocks_beyond_an_int_are_gathered_too(kernels: Kernels, require, tmp_pa
 def test_alltoallv_is_dispatched_where_its_counts_stay(any_kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=alltoallv method=pairwise\n")
-    done = run_shimmed(any_kernels, "swp_calls", 1, "mpi", "alltoallv", "3", table=table)
+    done = run_preloaded(any_kernels, "swp_calls", 1, "mpi", "alltoallv", "3", table=table)
     assert done.returncode == 0, done.stderr
     why = "alltoallv not by a rule (its counts are not promised to stay: swp_fixed_counts)"
     assert f"{why}: 3 calls of 64 to 64 bytes" in done.stderr
@@ -291,7 +291,7 @@ def test_alltoallv_is_dispatched_where_its_counts_stay(any_kernels: Kernels, tmp
 
 def test_persistent_collectives_are_left_to_mpi(kernels: Kernels, require, tmp_path) -> None:
     table = rules_for_all(tmp_path / "all.table", ["method=METHOD"])
-    done = run_shimmed(kernels, "swp_left", 3, table=table)
+    done = run_preloaded(kernels, "swp_left", 3, table=table)
     counts = "no persistent" not in done.stdout
     require("persistent", counts, f"{kernels.mpi.version} has no persistent collectives")
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
@@ -306,7 +306,7 @@ def test_calls_with_ranks_of_another_job_are_left_to_mpi(
 ) -> None:
     kernels = kernels_of("openmpi")  # Debian's MPICH 4.0.2 cannot start processes later
     table = rules_for_all(tmp_path / "all.table", ["method=METHOD"])
-    done = run_shimmed(kernels, "swp_merged", 2, table=table)
+    done = run_preloaded(kernels, "swp_merged", 2, table=table)
     assert done.returncode == 0 and "1 cases passed on 1 ranks" in done.stdout, done.stderr
     why = "the communicator has ranks of another job, or is between two groups"
     for name in "Allreduce", "Alltoallv":
@@ -316,7 +316,7 @@ def test_calls_with_ranks_of_another_job_are_left_to_mpi(
 def test_the_report_names_all_collectives_that_are_left_to_mpi(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=allgather method=ring\n")
-    done = run_shimmed(kernels, "swp_left", 2, "--all", table=table)
+    done = run_preloaded(kernels, "swp_left", 2, "--all", table=table)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     no_table, no_rule = (
         "no table is about this function",
@@ -350,7 +350,7 @@ def test_a_rank_that_changes_promised_counts_ends_the_job(
 ) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=alltoallv method=pairwise\n")
-    done = run_shimmed(kernels, "swp_pmpi", 3, f"--break-{argument}", table=table)
+    done = run_preloaded(kernels, "swp_pmpi", 3, f"--break-{argument}", table=table)
     counts = "no large counts" not in done.stdout
     require("large_counts", counts, f"{kernels.mpi.version} has none")
     said = [line for line in done.stderr.splitlines() if line.startswith("switchpoint:")]
@@ -369,7 +369,7 @@ def test_fortran_programs_are_dispatched(kernels: Kernels, require, tmp_path, na
     of_openmpi = kernels.mpi.family == "openmpi" and name == "swp_f08"
     for loaded in [False, True][: 1 + of_openmpi]:
         program, *arguments = build_fortran(kernels, require, name, tmp_path, loaded=loaded)
-        check_fortran(run_shimmed(kernels, program, 3, *arguments, table=table), name)
+        check_fortran(run_preloaded(kernels, program, 3, *arguments, table=table), name)
 
 
 def check_fortran(done: subprocess.CompletedProcess[str], name: str) -> None:
@@ -399,7 +399,7 @@ def test_no_rule_is_too_many_to_be_seen(any_kernels: Kernels, require, tmp_path)
 
 
 def test_the_library_inside_never_calls_what_stands_before_mpi(kernels: Kernels) -> None:
-    library = shim(kernels.build)
+    library = preload_library(kernels.build)
     assert library is not None
     exported = symbols("--dynamic", "--defined-only", library)
     called = symbols("--undefined-only", kernels.build / "pmpi" / "libswitchpoint_own_calls.a")
@@ -409,7 +409,7 @@ def test_the_library_inside_never_calls_what_stands_before_mpi(kernels: Kernels)
 
 
 def test_every_form_of_a_collective_is_seen(kernels: Kernels) -> None:
-    library = shim(kernels.build)
+    library = preload_library(kernels.build)
     assert library is not None
     offered = symbols("--dynamic", "--defined-only", mpi_library(kernels))
     messages = {
@@ -430,5 +430,5 @@ def test_valgrind_finds_nothing_under_the_preload(kernels: Kernels, require, tmp
     table = every_method(kernels, 2, tmp_path)
     env = {"SWP_TEST_TIMEOUT": "240"}
     arguments = ["--wild", "--communicators", "50"]
-    done = run_shimmed(kernels, "swp_pmpi", 2, *arguments, table=table, before=VALGRIND, env=env)
+    done = run_preloaded(kernels, "swp_pmpi", 2, *arguments, table=table, before=VALGRIND, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
