@@ -48,7 +48,8 @@ def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
     waits = undecided(store, (system, campaign))
     points = [] if waits else decided.of_campaign(store, system, campaign)
     verdicts, required = soaked.verdicts(store, system), tuning.required_by(store, system)
-    return comparison.measured(_times(store, system, campaign), points, verdicts, required)
+    cores = int(systems_of(store).set_index("system")["cores"][system])
+    return comparison.measured(_times(store, system, campaign), points, verdicts, required, cores)
 
 
 @kept(32)

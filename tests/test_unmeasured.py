@@ -14,6 +14,7 @@ from tests.test_rules import METHODS, on, point
 from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
+from tuner.selection.comparison import Chosen
 from tuner.selection.decisions import select
 from tuner.selection.rules import compile_rules
 from tuner.selection.unmeasured import Spread, Value, estimate, regimes, spread_of
@@ -214,6 +215,9 @@ def test_crowded_layouts_say_nothing_of_those_with_enough_cores() -> None:
         assert [ppn for ppn in asked if chosen(rules, 1, ppn, 8) == "nap"] == from_nap
         rest = {chosen(rules, 1, ppn, 8) for ppn in asked if ppn not in from_nap}
         assert rest == {"neighbor"}
+        compared = Chosen(points, cores)  # as the table's rules
+        named = Place(points[0].case.operation, 1, 5, points[0].mmax, points[0].mavg)
+        assert (compared.method(named, 8) == "nap") == bool(from_nap)
 
 
 def test_layouts_with_enough_cores_make_crowded_ones_surer() -> None:

@@ -114,9 +114,9 @@ class Comparison:
 class Chosen:
     """Decisions, and the methods that their rules choose, kept as compiling rules takes long."""
 
-    def __init__(self, points: list[Point]) -> None:
-        """Keep the decisions, of any operations and layouts."""
-        self._points = points
+    def __init__(self, points: list[Point], cores: int | None = None) -> None:
+        """Keep the decisions of a system whose nodes have so many cores: see `compile_rules`."""
+        self._points, self._cores = points, cores
         self._rules: dict[Place, list[Rule]] = {}
         self._methods: dict[tuple[Place, int], str | None] = {}
 
@@ -146,10 +146,16 @@ class Chosen:
     def _rules_of(self, layout: Place) -> list[Rule]:
         """Return the rules of a layout; those between measured ones take longest."""
         if layout not in self._rules:
-            alike = [of for its, of in self._measured.items() if its.operation == layout.operation]
-            of_layout = self._measured.get(layout) or [point for of in alike for point in of]
-            self._rules[layout] = compile_rules(of_layout)
+            here = self._measured.get(layout)
+            self._rules[layout] = compile_rules(here) if here else self._inferred[layout.operation]
         return self._rules[layout]
+
+    @cached_property
+    def _inferred(self) -> Mapping[str, list[Rule]]:
+        found: dict[str, list[Rule]] = defaultdict(list)
+        for rule in compile_rules(self._points, self._cores):
+            found[rule.operation].append(rule)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +221,16 @@ def measured(
     points: list[Point],
     soaked: Sequence[Soaked] = (),
     required_executions: int = 0,
+    cores: int | None = None,
 ) -> MeasuredSide:
-    """Return the compared side of times and decisions."""
-    chosen = Chosen(points)
+    """Return the compared side of times and decisions on a system whose nodes have these cores."""
+    chosen = Chosen(points, cores)
     deployable = soaks.withhold(points, soaked, required_executions)
     return MeasuredSide(
         times=times,
         chosen=chosen,
         required_executions=required_executions,
-        deployable=chosen if deployable == points else Chosen(deployable),
+        deployable=chosen if deployable == points else Chosen(deployable, cores),
     )
 
 

@@ -125,7 +125,8 @@ def compared_side(store: Store, system: str, campaign: str | None = None) -> Mea
         points = store.decisions(system, campaign)
     else:
         points = decide_again(store, system, campaign, soaked)
-    return comparison.measured(times, points, soaked, required_by(store, system))
+    cores = int(store.systems().set_index("system")["cores"][system])
+    return comparison.measured(times, points, soaked, required_by(store, system), cores)
 
 
 def headers(store: Store, system: str) -> dict[int, Header]:
