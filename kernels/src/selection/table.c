@@ -41,8 +41,10 @@ static const char *read_number(const char *text, bool fraction, double *value) {
     return p;
   const char *first = ++p;
   double decimals = 0, scale = 1;
-  for (; isdigit((unsigned char)*p) && p - first < 15; p++, scale *= 10)
+  for (; isdigit((unsigned char)*p) && p - first < 15; p++) {
     decimals = decimals * 10 + (*p - '0');
+    scale *= 10;
+  }
   *value = (*value * scale + decimals) / scale; /* rounded once, of up to 15 digits, as a degree is */
   return p == first ? NULL : p;
 }
