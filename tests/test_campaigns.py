@@ -4,6 +4,8 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +94,41 @@ def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     assert find(NAME) == PlannedCampaign(plan, PLANS.path_of(NAME))
     path.with_name("other.order.json").write_text("{}")
     assert "other.order.json: not an order of a campaign" in fail("run", "--resume", "other")
+
+
+HOLDING = """
+import sys
+from tuner.paths import only_here
+with only_here(sys.argv[1]):
+    print(flush=True)
+    input()
+"""
+
+
+def test_a_campaign_that_another_process_measures_is_not_planned_anew(results: Path) -> None:
+    """As the dry run of a resumption, which deletes its stage."""
+    path = FIXED.path_of(NAME)
+    path.parent.mkdir()
+    path.write_text(json.dumps(ORDER))
+    command = [sys.executable, "-c", HOLDING, NAME]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        said = fail("run", "--resume", NAME, "--dry-run")
+        other.communicate("\n")
+    assert f"another process measures campaign {NAME}" in said
+
+
+def test_campaigns_of_one_name_have_a_stage_for_each_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = set()
+    for place in ("a", "b"):
+        monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / place))
+        words = Call(Path("local.py"), [], {"campaign": NAME}).command([], tmp_path / "report")
+        stages |= {word for word in words if word.startswith(f"--timestamp={NAME}-")}
+    assert len(stages) == 2
 
 
 @pytest.mark.parametrize(
