@@ -188,14 +188,17 @@ with Store.open(Path(sys.argv[1])) as store:
 """
 
 
-def test_a_reader_sees_the_store_as_it_was_before_a_killed_writer(database: Path) -> None:
-    with Store.open(database, readonly=True) as store:
-        before = store.cells()
-    killed = subprocess.run([sys.executable, "-c", KILLED_WRITER, database], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert database.with_name(database.name + "-journal").exists()
-    with Store.open(database, readonly=True) as store:
-        assert store.cells().equals(before)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_reader_sees_the_store_as_it_was_before_a_killed_writer(
+    database: Path, is_open: bool
+) -> None:
+    with Store.open(database, readonly=True) as earlier:
+        before = earlier.cells()
+        killed = subprocess.run([sys.executable, "-c", KILLED_WRITER, database], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert database.with_name(database.name + "-journal").exists()
+        with earlier if is_open else Store.open(database, readonly=True) as store:
+            assert store.cells().equals(before)
 
 
 def test_a_store_that_stays_locked_is_told(database: Path) -> None:

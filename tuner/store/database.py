@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
@@ -80,7 +80,6 @@ class Database:
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         try:
             store._execute("PRAGMA trusted_schema = OFF")
-            store._take_back_unfinished(busy_timeout_s)
             version = store._version()
             if version == 0:  # a first ingest is on its way, or was killed
                 raise MissingStoreError(path, "an empty store")
@@ -93,22 +92,6 @@ class Database:
             store.close()
             raise
         return store
-
-    def _take_back_unfinished(self, busy_timeout_s: float) -> None:
-        """Undo what a killed writer left half done: a reader could not read beside its journal.
-
-        Raises StoreError where the store may not be written either.
-        """
-        try:
-            self._connection.execute("PRAGMA application_id")
-        except sqlite3.Error as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
-                raise self._explained(error) from error
-            writer = Database(self.path, _connect(self.path, "rw", busy_timeout_s))
-            try:
-                writer._execute("PRAGMA application_id")  # whoever may write rolls back first
-            finally:
-                writer.close()
 
     def close(self) -> None:
         """Close the file; the store cannot be used any more."""
@@ -172,9 +155,23 @@ class Database:
 
     def _execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         try:
-            return self._connection.execute(sql, values)
+            try:
+                return self._connection.execute(sql, values)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                    raise
+                self._take_back_unfinished()
+                return self._connection.execute(sql, values)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+
+    def _take_back_unfinished(self) -> None:
+        """Undo what a killed writer left half done: a reader could not read beside its journal.
+
+        Raises StoreError or sqlite3.Error where the store may not be written either.
+        """
+        with closing(_connect(self.path, "rw")) as writer:
+            writer.execute("PRAGMA application_id")  # whoever may write rolls back first
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._fetch(sql, values)[1]
