@@ -71,9 +71,10 @@ static int set_sizes(struct command_line *line, const char *value) {
   return sizes_parse(value, &line->sizes);
 }
 
-/* Adds sizes to those of the races before. */
-static int add_sizes(struct items *all, const struct items *sizes) {
-  for (int64_t i = 0; i < all->count * sizes->count; i++)
+/* Adds sizes to those of the races before. In a soak, methods at one size may differ in executions. */
+static int add_sizes(struct command_line *line, const struct items *sizes) {
+  struct items *const all = &line->sizes;
+  for (int64_t i = 0; line->command != COMMAND_SOAK && i < all->count * sizes->count; i++)
     if (all->list[i / sizes->count] == sizes->list[i % sizes->count])
       return failure_set("--races: %lld B appears in two races", (long long)sizes->list[i % sizes->count]);
   for (int64_t i = 0; i < sizes->count; i++)
@@ -92,7 +93,7 @@ static int add_race(struct command_line *line, char *text) {
   if (parse_number("--races", repeats_text, 1, line->command == COMMAND_SOAK ? EXECUTIONS_MOST : SAMPLES_MOST,
                    &repeats))
     return -1;
-  const int status = sizes_parse(sizes_text, &sizes) ? -1 : add_sizes(&line->sizes, &sizes);
+  const int status = sizes_parse(sizes_text, &sizes) ? -1 : add_sizes(line, &sizes);
   options->races[options->nraces++] = (struct size_race){(int)sizes.count, text, repeats};
   free(sizes.list);
   return status;

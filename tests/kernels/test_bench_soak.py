@@ -76,10 +76,12 @@ def test_every_method_passes(kernels: Kernels, tmp_path: Path, operation: str, p
 
 def test_each_race_has_its_own_methods_and_executions(any_kernels: Kernels, tmp_path: Path) -> None:
     words = ("--op", "exchange", "--pattern", "random:degree=1", "--races")
-    result = soak(any_kernels, tmp_path / "o", 2, *words, "8 30 direct|64,4K 20 direct neighbor")
+    races = "8 30 direct|8 20 neighbor|64,4K 20 direct neighbor"
+    result = soak(any_kernels, tmp_path / "o", 2, *words, races)
     found = [(each["size_bytes"], each["method"], each["executions"]) for each in soaks(result)]
     assert found == [
         (8, "direct", 30),
+        (8, "neighbor", 20),
         *((size, method, 20) for size in (64, 4096) for method in ("direct", "neighbor")),
     ]
 
