@@ -50,13 +50,19 @@ def this_machine(environment: str = "") -> Borrower:
 def of_store(store: Store, system: str) -> Borrower:
     """Return a system of the store. Raise StoreError."""
     its = store.systems().set_index("system").loc[system].to_dict()
-    library = library_of(its["mpi_library"])
+    library = _library(its["mpi_library"])
     return Borrower(system, *library, int(its["cores"]), fitting.last_fitted(store, system))
 
 
 def _of_bundle(bundle: Bundle) -> Borrower:
     its = bundle.table.provenance
-    return Borrower(its.system, *library_of(its.mpi_library), its.cores, bundle.model)
+    return Borrower(its.system, *_library(its.mpi_library), its.cores, bundle.model)
+
+
+def _library(banner: str) -> tuple[str, str]:
+    """Return the family and version of an MPI library; an unknown one is alone in its family."""
+    family, version = library_of(banner)
+    return family or banner, version
 
 
 class Distance(NamedTuple):
