@@ -161,9 +161,10 @@ def _winner(point: Point) -> str:
 def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
     """Return how often each method that the table chooses was soaked on each layout.
 
-    Defaults are left out. The result is empty for simulated machines, which need no soaks.
+    Defaults are left out. The result is empty for simulated machines, which need no soaks; those
+    that borrow of them do.
     """
-    if machines.is_simulated(table.provenance.system):
+    if machines.is_simulated(table.provenance.system) and not table.provenance.borrowed_for:
         return {}
     counted: dict[tuple[str, str, int, int], int] = defaultdict(int)
     for its in table.provenance.soaks:
