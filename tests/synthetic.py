@@ -69,6 +69,7 @@ class Campaign:
     sync: str = "window"
     mpi_library: str = "MPICH Version: 5.0.2"
     day: str = "2026-11-21"
+    host: str = "node0"
 
 
 def of_discovery(campaign: Campaign) -> Campaign:
@@ -95,7 +96,7 @@ def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, A
         "campaign": spec.name,
         "launch": launch,
         "date": f"{spec.day}T03:{launch // 60:02d}:{launch % 60:02d}Z",
-        "hostnames": ["node0"],
+        "hostnames": [spec.host],
         "cpu_model": "Synthetic CPU",
         "cores": spec.cores,
         "mpi_library": spec.mpi_library,

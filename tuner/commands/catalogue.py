@@ -32,11 +32,12 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
     with tuned(database) as store:
         table = table_of(store, one_system(store, system))
         its = bundles.of_store(store, table, last_fitted(store, table.provenance.system))
-    path = output or Path(f"{table.provenance.system}{bundles.SUFFIX}")
+    system = its.table.provenance.system
+    path = output or Path(f"{system}{bundles.SUFFIX}")
     content = bundles.pack(its)
     atomic.write(path, content)
     kib = -(-len(content) // 1024)
-    say(f"{path}: {table.provenance.system}, {len(table.points)} decisions, {kib} KiB")
+    say(f"{path}: {system}, {len(table.points)} decisions, {kib} KiB")
 
 
 @click.group(cls=Commands)
