@@ -12,9 +12,11 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +31,10 @@ from tuner.export import document
 from tuner.files import one_line, open_file, printable
 from tuner.models.system import SystemModel
 from tuner.rawfile.lines import SPEC
+from tuner.selection.intervals import place_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import CAUSES
+from tuner.selection.unmeasured import MeasuredLayouts, asked
 from tuner.store.store import Store
 
 FORMAT, VERSION = "switchpoint-bundle", 1
@@ -40,6 +44,9 @@ _MOST_FILE_BYTES = 1 << 23
 _MOST_BYTES = 1 << 25  # of what is packed
 _MOST_LAYOUTS = 64
 """Numbers of nodes times those of processes on each; what is inferred grows with this."""
+
+_MOST_INFERRED = 1 << 17
+"""Sizes at which other layouts have no point of their own; each takes up to a millisecond."""
 
 _MOST_PROCS = 2**31 - 1
 _MOST_NODES = 1 << 20
@@ -83,6 +90,7 @@ def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
         compiler=_without(hosts, its.compiler),
         soaks=[replace(soak, failure=_without(hosts, soak.failure)) for soak in its.soaks],
     )
+    model = model and replace(model, system=provenance.system)
     return Bundle(replace(table, provenance=provenance), model)
 
 
@@ -99,7 +107,9 @@ def _hosts(store: Store, system: str) -> set[str]:
 
 def _called(hosts: Iterable[str], system: str) -> str:
     """Return the id or name of a system, with `host` where it is called after its host."""
-    return re.sub(rf"^({'|'.join(map(re.escape, hosts))})(?=[-:])", "host", system)
+    called = {*hosts} | {re.sub(r"[^A-Za-z0-9.]+", "-", host) for host in hosts}
+    names = "|".join(map(re.escape, called))
+    return re.sub(rf"^({names})(?=[-:])", "host", system)
 
 
 def _without(hosts: Iterable[str], text: str) -> str:
@@ -183,6 +193,11 @@ def _bundle(content: _Content) -> Bundle:
     provenance = content.provenance
     if not re.fullmatch(NAME, provenance.system) or not 0 < provenance.cores <= _MOST_CORES:
         raise BundleError("no table: its system has no name or no cores")
+    counts = [provenance.launches, provenance.samples, provenance.required_executions]
+    for soak in provenance.soaks:
+        counts += [soak.executions, *chain.from_iterable(soak.places)]
+    if not all(0 <= count < 2**63 for count in counts):
+        raise BundleError("no table: a number of launches or executions is out of its range")
     if not _is_dated(provenance.date):
         raise BundleError(f"no table: its date is none: {one_line(provenance.date)}")
     shares = [provenance.disturbed, provenance.noisy, *provenance.refused.values()]
@@ -192,7 +207,22 @@ def _bundle(content: _Content) -> Bundle:
     places = [(point.case.layout.nodes, point.case.layout.ppn) for point in points]
     if math.prod(len(set(numbers)) for numbers in zip(*places, strict=True)) > _MOST_LAYOUTS:
         raise BundleError(f"has more than {_MOST_LAYOUTS} layouts")
+    where = Counter(
+        (place_of(point.case, point.mmax, point.mavg), point.case.bytes) for point in points
+    )
+    if max(where.values(), default=0) > 1:
+        raise BundleError("no table: it decides twice on a size")
+    if _inferred(points, provenance.cores) > _MOST_INFERRED:
+        raise BundleError(f"leaves more than {_MOST_INFERRED} sizes of other layouts to infer")
     return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), content.model)
+
+
+def _inferred(points: Sequence[Point], cores: int) -> int:
+    """Return a bound on the sizes of layouts that nobody measured at which rules are inferred."""
+    of_operations, spread = MeasuredLayouts.of(points, cores)
+    layouts = sum(1 for measured in of_operations.values() for _ in asked(measured, spread))
+    of_layouts = Counter((point.case.operation, point.case.layout) for point in points)
+    return layouts * max(of_layouts.values(), default=0)
 
 
 def _is_dated(date: str) -> bool:
@@ -230,13 +260,14 @@ def _is_sound(point: Point) -> bool:
     methods += [ratio.method for ratio in point.ratios]
     counts = (its.bytes, its.size_bytes, point.mmax, point.launches, point.more_launches)
     losses = (point.mavg, point.more_s, point.may_lose or 0.0)
-    won = point.method != DEFAULT_METHODS.get(its.operation) and (point.ratio or 0.0) < 1
+    is_default = point.method == DEFAULT_METHODS.get(its.operation)
+    won = not is_default and (point.ratio or 0.0) < 1
     return (
         its.operation in RULED_OPERATIONS
         and re.fullmatch(PATTERN_SPEC, its.pattern) is not None
         and re.fullmatch(SYNC, its.sync) is not None
         and point.status in STATUSES
-        and (won or point.status not in WON)
+        and (won if point.status in WON else point.filled or is_default)
         and all(re.fullmatch(SPEC, method) and len(method) < 256 for method in methods)
         and 1 <= layout.nodes <= _MOST_NODES
         and 1 <= layout.ppn <= min(layout.procs, _MOST_CORES)

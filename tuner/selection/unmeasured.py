@@ -392,8 +392,12 @@ def estimated(
 
 
 def _nearest(points: Sequence[Point], size: int) -> Point:
-    """Return the point at the nearest size."""
-    return min(points, key=lambda its: abs(math.log((its.case.bytes + 1) / (size + 1))))
+    """Return the point at the nearest size; they are in the order of sizes."""
+    above = bisect_left(points, size, key=lambda its: its.case.bytes)
+    return min(
+        points[max(above - 1, 0) : above + 1],
+        key=lambda its: abs(math.log((its.case.bytes + 1) / (size + 1))),
+    )
 
 
 def _beside(here: Middle, near: Sequence[NodesPpn]) -> set[NodesPpn]:
