@@ -21,12 +21,13 @@ from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
 from tuner.campaign import launches
 from tuner.campaign.campaigns import make
+from tuner.campaign.order import PLANS
 from tuner.campaign.planning import least_s
 from tuner.campaign.plans import Budget
 from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
 from tuner.cli import main
 from tuner.commands import example as trying
-from tuner.commands.finish import Tuned, tune_systems
+from tuner.commands.finish import Tuned, carry_out, tune_systems
 from tuner.commands.run import selecting
 from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch
 from tuner.paths import database_path
@@ -187,20 +188,33 @@ exec '{program}' "$@"
 
 
 @pytest.mark.check
-def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(results, tmp_path):
+@pytest.mark.parametrize(
+    ("batches", "failure"),
+    [
+        (0, r"allreduce .*\(launch 0\): .*wrong payload"),
+        (2, r"(?s)payload verified in 1 of 2.*\nleft out of this run: allreduce "),
+    ],
+)
+def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(
+    results, tmp_path, batches, failure
+):
     mpi = find_mpis()[0]
     selection = [f"--prgenv=^{mpi.name}$", "--tag=smoke", "--name=exchange|allreduce"]
     selection.append(f"--prefix={tmp_path / 'reframe'}")
     # What fails is launched first: the other one is launched even by a machine that is too slow.
     variables = corrupting(mpi, tmp_path, "--op allreduce") | {"sizes": "8"}
-    budget = Budget(math.ceil(least_s(2)))
+    variables |= {"batches": str(batches)} if batches else {}  # as on a queue
+    budget = Budget(math.ceil(least_s(2)) * (1 + batches))
     campaign = make(Call(CONFIGS["local"], selection, variables), budget, 3)
-    with pytest.raises(DispatchError, match=r"allreduce .*\(launch 0\): .*wrong payload"):
-        campaign.run(Console())
+    with pytest.raises(DispatchError, match=failure):
+        carry_out(campaign, 0, Console())
+    order = PLANS.load(PLANS.path_of(campaign.order.campaign))
+    assert (len(order.batches) >= batches, order.ended) == (True, False)
     with Store.open(database_path(), readonly=True) as store:
         (system,) = store.systems()["system"]
         assert len(store.launches()) == len(keeping.of_campaign(campaign.order.campaign)) > 0
         assert {cell.key.case.operation for cell in store.contents(system)} == {"exchange"}
+    assert (results / system / "switchpoint.table").is_file()
 
 
 def processes_below(directory: Path) -> list[str]:

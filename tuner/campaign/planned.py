@@ -10,7 +10,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from tuner.campaign.plans import (
     octaves,
 )
 from tuner.campaign.races import Baseline, Measured, no_model
-from tuner.campaign.reframe import Call, Job, Session
+from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.standings import known_methods, settled_before
 from tuner.campaign.times import SESSION_S
@@ -57,6 +57,7 @@ class PlannedCampaign:
 
     order: RacePlan
     path: Path
+    failed: set[int] = field(default_factory=set)  # cases with a failed launch, in this run
 
     @classmethod
     def load(cls, path: Path) -> PlannedCampaign:
@@ -131,22 +132,47 @@ class PlannedCampaign:
     def run(self, console: Console) -> list[Path]:
         """Measure the rest of the plan, and return all raw files.
 
+        A case with a failed launch races no more in this run, and the others go on without it.
+
         Raises:
-            DispatchError: a job failed, or did not run; the finished launches are kept.
+            DispatchError: jobs failed, or did not run; the finished launches are kept.
             KeyboardInterrupt, SystemExit: interrupted or terminated; finished launches are kept.
         """
-        session = None
+        session, failures = None, []
         keep_finished(self.order.campaign, self.order.stage)
         if not self.order.batches:
             self._show_known(console)
         while remaining(self.order) or self._plan_next():
-            session = self._run_batch(console)
-        if session:
+            session, batch = self._run_batch(console)
+            try:
+                batch.require_all(session)
+            except DispatchError as error:
+                failures.append(str(error))
+                if self.order.in_job:  # which went on without the case itself
+                    break
+                failures.append(self._leave_out_failed())
+        if session and not failures:
             session.clear()
-        self.order.ended = True
+        self.order.ended = not failures
         PLANS.save(self.order, self.path)
         self._show_end(console)
+        if failures:
+            raise DispatchError("\n".join(failures))
         return keeping.of_campaign(self.order.campaign)
+
+    def _leave_out_failed(self) -> str:
+        """Drop the launches that a batch has not made, and their cases from the batches to come.
+
+        Return which.
+        """
+        lacking = remaining(self.order)
+        numbers = sorted({task.case for task in lacking})
+        self.failed |= {*numbers}
+        self.order.drop(lacking)
+        PLANS.save(self.order, self.path)
+        cases = [self.order.cases[number] for number in numbers]
+        names = (f"{its.operation} {its.pattern} on {its.procs} processes" for its in cases)
+        return f"left out of this run: {', '.join(names)}"
 
     def soak_site(self, required: int) -> SoakSite:
         """Return where and how the winners are soaked."""
@@ -156,7 +182,8 @@ class PlannedCampaign:
 
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""
-        found = any(plan_next(self.order, turn) for turn in self.order.turns)
+        turns = (turn.without(self.failed) for turn in self.order.turns)
+        found = any(plan_next(self.order, turn) for turn in turns)
         PLANS.save(self.order, self.path)
         return found
 
@@ -209,27 +236,27 @@ class PlannedCampaign:
             soft_wrap=True,
         )
 
-    def _run_batch(self, console: Console) -> Session:
+    def _run_batch(self, console: Console) -> tuple[Session, Batch]:
         """Run the missing launches of the last batch, and add the time spent to the plan.
 
         The time is taken from the clock too, as a busy machine needs longer than launches record;
-        that of jobs in a queue is not counted.
+        that of jobs in a queue is not counted. Starts are not slow where one waited for its limit.
         """
-        plan, started_s, took_s = self.order, time.monotonic(), 0.0
+        plan, started_s, took_s, passed = self.order, time.monotonic(), 0.0, False
         before, batch = keeping.of_campaign(plan.campaign), self._batch()
         spent_before_s = plan.spent_s
         try:
             session = batch.run(console)
             took_s = time.monotonic() - started_s - session.build_s - session.waited_s
+            passed = not session.failures
         finally:
             plan = self.order = PLANS.load(self.path)  # a job plans its launches itself
             plan.spent_s = max(spent_s(plan), plan.spent_s, spent_before_s + took_s)
             made = {*keeping.of_campaign(plan.campaign)} - {*before}
-            if not plan.in_job:
+            if passed and not plan.in_job:
                 plan.slow = max((took_s - _seconds(made)) / (START_S * len(made) + SESSION_S), 1.0)
             PLANS.save(plan, self.path)
-        batch.require_all(session)
-        return session
+        return session, batch
 
     def _show_end(self, console: Console) -> None:
         """Print the time spent."""

@@ -8,7 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tuner.campaign.times import BEYOND_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import SOAKS_SHARE, START_S
@@ -173,6 +173,10 @@ class Turn(NamedTuple):
     share: float
     staggered: bool = False
     spare: bool = False
+
+    def without(self, cases: Collection[int]) -> Self:
+        """Return the turn of its other cases."""
+        return self._replace(cases=[case for case in self.cases if case not in cases])
 
 
 @dataclass(slots=True)

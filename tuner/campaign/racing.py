@@ -80,7 +80,7 @@ def race(starts: Starts) -> list[LaunchError]:
     failures: dict[int, LaunchError] = {}
     _choose_methods(plan, starts)
     for turn in plan.turns_of((starts.system, starts.environment)):
-        while tasks := _next(plan, _without(turn, failures)):
+        while tasks := _next(plan, turn.without(failures)):
             PLANS.save(plan, starts.plan)
             made: list[Path] = []
             for group in _groups(tasks, starts):
@@ -122,10 +122,6 @@ def _probe(starts: Starts) -> looks.Known:
             start.launcher, starts.swpbench, start.options, raw, start.limit_s, command="probe"
         )
         return looks.known_by(raw)
-
-
-def _without(turn: Turn, cases: Collection[int]) -> Turn:
-    return turn._replace(cases=[case for case in turn.cases if case not in cases])
 
 
 def _next(plan: RacePlan, turn: Turn) -> list[Task]:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from tuner.campaign import soaking
 from tuner.campaign.campaigns import AnyCampaign
+from tuner.campaign.reframe import DispatchError
 from tuner.commands.example import RanJob, print_preload_command, try_example
 from tuner.commands.printing.results import show_products, show_table
 from tuner.domain import tables
@@ -15,6 +16,7 @@ from tuner.domain.operations import COLLECTIVES
 from tuner.export import forms
 from tuner.models.fitting import last_fitted
 from tuner.paths import database_path, results_directory
+from tuner.rawfile import keeping
 from tuner.selection import tuning
 from tuner.store.store import Store
 from tuner.studies.products import last_measured
@@ -39,10 +41,17 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
     Print the paths of all results, and return them as a document.
 
     Raises:
+        DispatchError: jobs failed; all steps were done with the launches that did not.
         DispatchError, TuningError, ExportError, StoreError: a step failed; earlier ones stay done.
         KeyboardInterrupt: after a Ctrl-C, with the finished launches kept.
     """
-    raw_files = campaign.run(console)
+    failed = None
+    try:
+        raw_files = campaign.run(console)
+    except DispatchError as error:
+        failed, raw_files = error, keeping.of_campaign(campaign.order.campaign)
+        if not raw_files:
+            raise
     systems = sorted({path.parent.parent.name for path in raw_files})
     with Store.open(database_path()) as store:
         tunable = [name for name in systems if store.campaigns_with_cells(name)]
@@ -56,6 +65,8 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
             console.print(f"{what:10} {path}", soft_wrap=True)
     for each in tuned:
         _try(each, campaign.jobs, console)
+    if failed:
+        raise failed
     return {
         "campaign": campaign.order.campaign,
         "launches": len(raw_files),
