@@ -22,12 +22,13 @@ from tuner.campaign.batch import Batch, Queue
 from tuner.campaign.campaigns import find
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
-from tuner.campaign.planned import PlannedCampaign
+from tuner.campaign.planned import PlannedCampaign, done, spent_s
 from tuner.campaign.plans import Budget
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.commands.printing.campaign import show_campaign
 from tuner.rawfile import keeping
+from tuner.rawfile.keeping import RawFileError
 
 NAME = "20261121T034500Z"
 ORDER = {
@@ -56,6 +57,19 @@ SOAKING = {
     ],
     "stage": "/a/stage",
 }
+
+CASE = {
+    "system": "local:cpu",
+    "environment": "mpich",
+    "operation": "bcast",
+    "pattern": "blocks",
+    "scale": "1_node",
+    "procs": 2,
+    "ppn": 2,
+    "sizes": [8],
+}
+TASK = {"number": 0, "case": 0, "races": [], "budget_s": 5.0}
+PLAN = {"campaign": NAME, "config": "local.py", "budget_s": 60.0, "cases": [CASE], "ended": False}
 
 
 @pytest.fixture
@@ -149,6 +163,39 @@ def test_a_damaged_order_is_one_line(results: Path, content: str) -> None:
     said = fail("soak", "--config", __file__)
     assert said.startswith(f"Error: {path}: not an order of soaks: ")
     assert said.endswith("; delete it, or restore it from a copy")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cases": [{**CASE, "sizes": []}]}, "a case has no sizes"),
+        ({"batches": [{"stage": "s", "tasks": [{**TASK, "case": 1}]}]}, "a launch is of no case"),
+        ({"cases": [], "unraced": ["spmv"]}, "no cases"),
+    ],
+)
+def test_a_plan_that_none_can_be_is_one_line(
+    results: Path, change: dict[str, object], message: str
+) -> None:
+    path = PLANS.path_of(NAME)
+    path.parent.mkdir()
+    path.write_text(json.dumps(PLAN | change))
+    for words in (["show", "plan", str(path)], ["run", "--resume", NAME]):
+        assert fail(*words).startswith(f"Error: {path}: not a plan: {message}")
+
+
+@pytest.mark.parametrize("cut", [0, 500, -20])
+def test_a_cut_raw_file_of_a_campaign_is_one_line(results: Path, cut: int) -> None:
+    directory = results / "local-cpu-mpich" / NAME
+    directory.mkdir(parents=True)
+    (whole,) = synthetic.write(results / "raw", synthetic.Campaign(launches=1, samples=5))
+    path = directory / "planned-0.jsonl"
+    path.write_bytes(whole.read_bytes()[:cut])
+    (directory / "planned-3 (copy).jsonl").write_bytes(whole.read_bytes())
+    PLANS.path_of(NAME).parent.mkdir()
+    PLANS.path_of(NAME).write_text(json.dumps(PLAN))
+    assert done(PLANS.load(PLANS.path_of(NAME))) == {0}
+    with pytest.raises(RawFileError, match="does not end with an end record; delete it, and"):
+        spent_s(PLANS.load(PLANS.path_of(NAME)))
 
 
 @pytest.mark.parametrize("built", [False, True])

@@ -22,7 +22,7 @@ from tests.crowd import crowd
 from tuner.domain.cases import CellKey
 from tuner.domain.flat import columns, take
 from tuner.rawfile import ingest as ingest_module
-from tuner.rawfile.ingest import Report, ingest
+from tuner.rawfile.ingest import IngestError, Report, ingest
 from tuner.rawfile.kinds import KINDS
 from tuner.store.database import MissingStoreError
 from tuner.store.store import Store
@@ -310,6 +310,21 @@ def test_workers_end_with_a_killed_ingest(database: Path, results: Path) -> None
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def killed(_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_one_line(
+    database: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthetic.write(results, synthetic.Campaign(launches=8))
+    monkeypatch.setattr(ingest_module, "PARALLEL_BYTES", 0)
+    monkeypatch.setattr(ingest_module, "available_cores", lambda: 2)
+    monkeypatch.setattr(ingest_module, "_load", killed)
+    with pytest.raises(IngestError, match="a process that reads raw files was killed"):
+        ingest(database, [results])
 
 
 AT_ONCE = """

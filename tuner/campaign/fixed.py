@@ -106,7 +106,7 @@ class FixedCampaign:
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:
     """Print how many cases launches left out, and why, the most frequent reason first."""
-    skipped = (case for path in raw_files for case in keeping.end_record(path)["skipped"])
-    for reason, count in Counter(case["reason"] for case in skipped).most_common():
+    skipped = (case for path in raw_files for case in keeping.end_record(path).skipped)
+    for reason, count in Counter(case.reason for case in skipped).most_common():
         advice = "; raise `--minutes`, or use an idle machine" if reason == TIME_BUDGET else ""
         console.print(f"left out: {count} cases: {reason}{advice}")

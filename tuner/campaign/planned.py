@@ -314,7 +314,7 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
 def done(plan: RacePlan) -> set[int]:
     """Return the numbers of the launches whose raw files are among the results."""
     names = (path.stem.rpartition("-") for path in keeping.of_campaign(plan.campaign))
-    return {int(number) for name, _, number in names if name == RAW_NAME}
+    return {int(number) for name, _, number in names if name == RAW_NAME and number.isdecimal()}
 
 
 def plan_next(plan: RacePlan, turn: Turn) -> bool:
@@ -343,7 +343,7 @@ def spent_s(plan: RacePlan) -> float:
 
 def _seconds(files: Collection[Path]) -> float:
     """Return the seconds of launches by their closing records."""
-    return float(sum(keeping.end_record(path)["seconds"] for path in files))
+    return float(sum(keeping.end_record(path).seconds for path in files))
 
 
 def cost_share(campaigns: Collection[str]) -> float | None:

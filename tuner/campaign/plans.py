@@ -210,6 +210,15 @@ class RacePlan:
     ended: bool = True  # also where an older version wrote the plan
     advises: str = ""  # the program, while advice on it has not taken its results into account
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no plan is, as a damaged file may be."""
+        if not self.cases:
+            raise ValueError("no cases")
+        if not all(case.sizes for case in self.cases):
+            raise ValueError("a case has no sizes")
+        if not all(0 <= task.case < len(self.cases) for task in self.tasks):
+            raise ValueError("a launch is of no case")
+
     @property
     def tasks(self) -> list[Task]:
         """Return the launches of all batches."""

@@ -188,7 +188,7 @@ def _start(plan: RacePlan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
     start = starts.of_case[tasks[0].case]
     timeout_s, started_s = sum(task.budget_s for task in tasks) + start.limit_s, time.monotonic()
     launches.run_each(start.launcher, starts.swpbench, wanted, timeout_s)
-    measured_s = sum(keeping.end_record(path)["seconds"] for _, path in wanted)
+    measured_s = sum(keeping.end_record(path).seconds for _, path in wanted)
     start_s = (time.monotonic() - started_s - measured_s) / len(tasks)
     for task in tasks:
         plan.starts_s[task.case] = (plan.starts_s.get(task.case, start_s) + start_s) / 2

@@ -11,6 +11,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from io import BytesIO
 from multiprocessing import parent_process
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from tuner.domain.cases import LaunchKey, ProbeLaunch
 from tuner.domain.flat import flat
 from tuner.domain.records import Cell, Header, Launch, Problem, Product, System
+from tuner.errors import SwitchpointError
 from tuner.files import open_file, read_bytes, shown
 from tuner.machine.mpi import available_cores
 from tuner.rawfile import cells, reading
@@ -35,6 +37,10 @@ BATCH_SAMPLES = 2_000_000
 
 PARALLEL_BYTES = 16_000_000
 """Least number of bytes to read for which all cores parse the files."""
+
+
+class IngestError(SwitchpointError):
+    """Error raised when an ingest cannot go on; what it has committed stays."""
 
 
 @dataclass(slots=True)
@@ -150,8 +156,14 @@ def _load_all(groups: list[list[_Source]]) -> Iterator[_Loaded]:
     # Few groups are split, so that each core has its share; the parts are merged when stored.
     parts = -(-2 * cores // len(groups))
     units = [group[i::parts] for group in groups for i in range(min(parts, len(group)))]
-    with ProcessPoolExecutor(cores, initializer=_end_with_parent) as processes:
-        yield from _in_order(processes, _load, units, ahead=2 * cores)
+    try:
+        with ProcessPoolExecutor(cores, initializer=_end_with_parent) as processes:
+            yield from _in_order(processes, _load, units, ahead=2 * cores)
+    except BrokenProcessPool as error:
+        raise IngestError(
+            "a process that reads raw files was killed, perhaps for want of memory; run "
+            "`switchpoint ingest` again"
+        ) from error
 
 
 def _end_with_parent() -> None:

@@ -1,10 +1,11 @@
 """Copies of raw files from the scratch directories of launches to the results and the store."""
 
-import json
 import shutil
 from collections.abc import Iterable
+from glob import escape
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from tuner.atomic import replacing
 from tuner.domain.records import Header, System
@@ -57,7 +58,7 @@ def of_results() -> list[Path]:
 
 def of_campaign(campaign: str) -> list[Path]:
     """Return the raw files of a campaign among the results, of all its systems."""
-    return sorted(results_directory().glob(f"*/{campaign}/*.jsonl"))
+    return sorted(results_directory().glob(f"*/{escape(campaign)}/*.jsonl"))
 
 
 def numbers_there(campaign: str, system: str, environment: str, name: str) -> set[int]:
@@ -85,10 +86,28 @@ def header_line(path: Path) -> bytes:
         return b""
 
 
-def end_record(path: Path) -> dict[str, Any]:
-    """Return the last line of a complete raw file: its seconds, and skipped cases with reasons."""
-    *_, last = path.read_bytes().splitlines()
-    return dict(json.loads(last))
+class _SkippedCase(msgspec.Struct):
+    reason: str
+
+
+class _EndRecord(msgspec.Struct, tag_field="record", tag="end"):
+    seconds: float
+    skipped: list[_SkippedCase]
+
+
+def end_record(path: Path) -> _EndRecord:
+    """Return the seconds of a launch and what it skipped, by the last line of its raw file.
+
+    Raise RawFileError when the file is damaged.
+    """
+    *_, last = read_bytes(path).rpartition(b"\n{")
+    try:
+        return msgspec.json.decode(b"{" + last, type=_EndRecord)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RawFileError(
+            f"{shown(path)}: damaged, as it does not end with an end record; delete it, and "
+            "`switchpoint run --resume` measures it again"
+        ) from error
 
 
 def place_of(header: Header) -> Path:

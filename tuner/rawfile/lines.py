@@ -63,4 +63,5 @@ class EndLine(msgspec.Struct, tag_field="record", tag="end"):
 
 
 decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
+decode_statistics = msgspec.json.Decoder(dict[str, Real]).decode
 decode_seconds = msgspec.json.Decoder(list[Real]).decode

@@ -24,7 +24,14 @@ from tuner.domain.records import NAME, PATTERN_SPEC, SYNC, Features, Header, Pro
 from tuner.files import one_line, open_file, shown
 from tuner.rawfile.kinds import KINDS
 from tuner.rawfile.kinds.kind import Kind, UnusableError
-from tuner.rawfile.lines import CaseLine, EndLine, HeaderLine, decode_integers, decode_seconds
+from tuner.rawfile.lines import (
+    CaseLine,
+    EndLine,
+    HeaderLine,
+    decode_integers,
+    decode_seconds,
+    decode_statistics,
+)
 
 decode_line = msgspec.json.Decoder(Union[HeaderLine, CaseLine, EndLine, *KINDS]).decode
 
@@ -242,8 +249,7 @@ class _Reader:
         if key in self._seen:
             raise UnusableError(f"a second case of {record.method} at size_bytes {key[1]}")
         statistics = bytes(record.statistics).decode()
-        if not statistics.startswith("{"):
-            raise UnusableError("statistics is not an object")
+        decode_statistics(statistics)  # raises for what is no object of numbers
         if self.file.header and self.file.header.operation == "spmv":
             self.file.products.append(_phases(record))
         self._seen.add(key)
