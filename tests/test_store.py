@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,29 @@ def test_a_damaged_store_is_told(database: Path) -> None:
         Store.open(database, readonly=True) as store,
     ):
         store.cells()
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ("UPDATE tuned SET provenance = substr(provenance, 2)", Store.table),
+        ("UPDATE tuned SET provenance = '{}'", Store.table),
+        ("UPDATE tuned SET provenance = '[]'", Store.table),
+        ("UPDATE point SET ratios = '{'", Store.table),
+        ("UPDATE point SET ratios = '[1]'", Store.table),
+        ("UPDATE cell SET samples = x'00'", Store.contents),
+        ("UPDATE cell SET parts = x'00'", Store.contents),
+    ],
+)
+def test_what_a_flipped_bit_leaves_is_one_line(
+    database: Path, change: str, read: Callable[[Store, str], object]
+) -> None:
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        tune(store, system, required_executions=0)
+        store._execute(change)
+        with pytest.raises(StoreError, match=r"damaged: .*; delete it and run"):
+            read(store, system)
 
 
 def test_an_unwritable_place_is_told(tmp_path: Path) -> None:

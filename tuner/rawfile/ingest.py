@@ -111,10 +111,11 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
             continue
         if source.content in known:
             launch = known[source.content]
-            report.problems += [
-                Problem(shown(source.path), line, message)
-                for line, message in json.loads(launch.problems)
-            ]
+            with store.decoding():
+                report.problems += [
+                    Problem(shown(source.path), line, message)
+                    for line, message in json.loads(launch.problems)
+                ]
         elif source.content not in new:
             new[source.content] = source
             continue

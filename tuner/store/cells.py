@@ -131,13 +131,15 @@ class Cells(Database):
             f"SELECT {', '.join((*_CONTENT, *blobs))} FROM cell WHERE {where} {_IN_ORDER}",  # noqa: S608
             given,
         )
-        return [cell_of(row) for row in rows]
+        with self.decoding():
+            return [cell_of(row) for row in rows]
 
     def samples(self, key: CellKey) -> NDArray[np.float32]:
         """Return a cell's samples in seconds, launch after launch; none when there is no cell."""
         where, given = equal_to(**flat(key))
         rows = self._query(f"SELECT samples FROM cell WHERE {where}", given)  # noqa: S608
-        return np.frombuffer(rows[0][0] if rows else b"", np.float32)
+        with self.decoding():
+            return np.frombuffer(rows[0][0] if rows else b"", np.float32)
 
     def products(self, system: str, campaign: str | None = None) -> pd.DataFrame:
         """Return medians of `communication_s` and `local_s`, a row per cell of spmv and launch."""

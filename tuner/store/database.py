@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tuner.errors import SwitchpointError
-from tuner.files import require_regular
+from tuner.files import one_line, require_regular
 from tuner.paths import has_locks
 
 if TYPE_CHECKING:
@@ -216,6 +216,17 @@ class Database:
         }
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         return StoreError(f"{self.path}: {reasons.get(code, error)}")
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Raise StoreError where what was read cannot be decoded, as in a damaged store."""
+        try:
+            yield
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise StoreError(
+                f"{self.path}: damaged: {one_line(str(error))}; delete it and run `switchpoint "
+                "ingest`"
+            ) from error
 
     @contextmanager
     def moment(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuner.domain.flat import columns, flat, take
-from tuner.domain.tables import Point, Provenance, Ratio, Rule, Soaked, Table
+from tuner.domain.tables import Point, Provenance, Ratio, Rule, Table
 from tuner.files import one_line
 from tuner.store.database import Database, equal_to
 
@@ -75,18 +75,19 @@ class Tables(Database):
             f"SELECT {', '.join(_POINT)} FROM decision WHERE {where} ORDER BY rowid",  # noqa: S608
             values,
         )
-        return [_point(row) for row in rows]
+        with self.decoding():
+            return [_point(row) for row in rows]
 
     def provenance(self, system: str) -> Provenance | None:
         """Return the provenance of a system's table, None when it has none."""
         rows = self._query("SELECT provenance FROM tuned WHERE system = ?", [system])
         if not rows:
             return None
-        fields = json.loads(rows[0][0])
-        for name, value in fields.items():  # of any length in stores of earlier versions
-            fields[name] = one_line(value) if isinstance(value, str) else value
-        fields["soaks"] = msgspec.convert(fields.get("soaks", []), list[Soaked])
-        return Provenance(**fields)
+        with self.decoding():
+            fields = msgspec.json.decode(rows[0][0], type=dict[str, Any])
+            for name, value in fields.items():  # of any length in stores of earlier versions
+                fields[name] = one_line(value) if isinstance(value, str) else value
+            return msgspec.convert(fields, Provenance)
 
     def table(self, system: str) -> Table | None:
         """Return the table of a system as `tune` stored it, None when it did not."""
@@ -102,7 +103,8 @@ class Tables(Database):
             )
         if provenance is None:
             return None
-        return Table(provenance, [_rule(row) for row in rules], [_point(row) for row in points])
+        with self.decoding():
+            return Table(provenance, [_rule(row) for row in rules], [_point(row) for row in points])
 
 
 def _point_row(point: Point) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def _point_row(point: Point) -> dict[str, Any]:
 
 def _point(row: Iterable[Any]) -> Point:
     point = take(Point, iter(row))
-    ratios = json.loads(str(point.ratios))
+    ratios = msgspec.json.decode(str(point.ratios), type=dict[str, list[float | None]])
     return point._replace(ratios=tuple(Ratio(name, *ends) for name, ends in ratios.items()))
 
 
