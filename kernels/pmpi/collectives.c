@@ -1,22 +1,13 @@
 /*
  * The collectives of MPI, as the application calls them: by the table's method if there is one, otherwise by
  * the MPI library's own, with unchanged arguments. Calls with large counts (MPI-4), which some callers such
- * as mpi4py always use, are treated like the others if their counts fit an int.
+ * as mpi4py always use, are treated like the others, which they may meet in one call.
  */
 #include "dispatch.h"
 #include "functions.h"
 #include "startup.h"
 
 #include <limits.h>
-
-/* Whether a block fits an int: decided by its bytes, which are equal on all ranks; counts differ with
-   types. */
-static bool is_small(struct place *place, enum swp_operation operation, MPI_Count count, MPI_Datatype type) {
-  if (count < 0 || count > INT_MAX || type == MPI_DATATYPE_NULL)
-    return dispatch_invalid(operation);
-  MPI_Count size = dispatch_size(place, type);
-  return (size >= 0 && count * size <= INT_MAX) || dispatch_invalid(operation);
-}
 
 /*
  * A function. Calls that the table leaves to the MPI library must cost little: the search calls nothing, so
@@ -28,8 +19,7 @@ static bool is_small(struct place *place, enum swp_operation operation, MPI_Coun
   static __attribute__((noinline)) int name##_by_method(LIST parameters, MPI_Comm comm) {                    \
     struct place *place = place_for(OPERATION, comm, #name);                                                 \
     int result;                                                                                              \
-    if (place != NULL && (sizeof(block) == sizeof(int) || is_small(place, OPERATION, block, item)) &&        \
-        dispatch_wanted(place, OPERATION, block, all, item, ROOT, OP)) {                                     \
+    if (place != NULL && dispatch_wanted(place, OPERATION, block, all, item, ROOT, OP)) {                    \
       struct swp_collective problem = {.operation = OPERATION, .root = ROOT, .op = OP, __VA_ARGS__};         \
       if (dispatch(place, &problem, from, to, &result))                                                      \
         return result;                                                                                       \
@@ -52,7 +42,7 @@ static bool is_small(struct place *place, enum swp_operation operation, MPI_Coun
 /* For the side that has blocks at the root. */
 #define AT_ROOT(there, elsewhere) (place->rank == root ? there : elsewhere)
 
-#define BLOCKS(count) ((int64_t)(count) * place->procs)
+#define BLOCKS(count) ((int64_t)(count) > INT_MAX ? INT64_MAX : (int64_t)(count) * place->procs)
 
 /* With counts of int, or large ones. */
 #define ALL(suffix, count_t)                                                                                 \

@@ -5,6 +5,8 @@
 #include "startup.h"
 #include "types.h"
 
+#include <limits.h>
+
 MPI_Count dispatch_size(struct place *place, MPI_Datatype type) {
   MPI_Count size;
   bool named;
@@ -49,9 +51,16 @@ bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t 
       (place_reduces(operation) && op == MPI_OP_NULL))
     return dispatch_invalid(operation);
   MPI_Count size = type == place->named_type ? place->named_bytes : dispatch_size(place, type);
-  const int64_t bytes = place_bytes(place, operation, operation == SWP_ALLGATHERV ? total : most, size);
-  const struct swp_facts facts = {bytes, total * size, most * size, root, op};
-  return size >= 0 ? dispatch_chosen(place, operation, &facts) : dispatch_invalid(operation);
+  const int64_t items = operation == SWP_ALLGATHERV ? total : most;
+  if (size < 0 || (size > 0 && items > INT_MAX / size))
+    return dispatch_invalid(operation);
+  if (size == 0 || items == 0) { /* of which some ranks may have more than an int can express */
+    report(operation, 0, NULL, NULL, NULL);
+    return false;
+  }
+  const struct swp_facts facts = {place_bytes(place, operation, items, size), total * size, most * size, root,
+                                  op};
+  return dispatch_chosen(place, operation, &facts);
 }
 
 int dispatch_mpi_error(int error) {

@@ -1,7 +1,7 @@
 /*
  * An allgatherv with large counts, where on rank 0 alone a block lies farther away than an int can express,
- * in memory of which little is touched. For a preload. Where MPI has no large counts the program says so, and
- * ends with 77.
+ * in memory of which little is touched; and a bcast without data. For a preload. Where MPI has no large
+ * counts the program says so, and ends with 77.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -37,6 +37,19 @@ static int gather(char *recv, MPI_Aint far, int rank, int procs, int in_place) {
   return wrong;
 }
 
+/* Ranks may call different forms; of a type without bytes, rank 0 has more items than an int can express. */
+static void send_nothing(int rank) {
+  MPI_Datatype empty;
+  char byte;
+  MPI_Type_contiguous(0, MPI_CHAR, &empty);
+  MPI_Type_commit(&empty);
+  if (rank == 0)
+    MPI_Bcast_c(&byte, (MPI_Count)INT_MAX + 1, empty, 0, MPI_COMM_WORLD);
+  else
+    MPI_Bcast(&byte, 0, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Type_free(&empty);
+}
+
 int main(int argc, char **argv) {
   const MPI_Aint far = (MPI_Aint)INT_MAX + 1000;
   const size_t bytes = 2 * ((size_t)far + COUNT) + 1;
@@ -48,6 +61,7 @@ int main(int argc, char **argv) {
   if (procs > MOST_PROCS || recv == NULL)
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   wrong = gather(recv, far, rank, procs, 0) + gather(recv, far, rank, procs, 1);
+  send_nothing(rank);
   free(recv);
   MPI_Finalize();
   if (rank == 0 && wrong == 0)

@@ -272,7 +272,8 @@ def test_sessions_are_dispatched_too(
 
 def test_blocks_beyond_an_int_are_gathered_too(kernels: Kernels, require, tmp_path) -> None:
     table = tmp_path / "one.table"
-    table.write_text("switchpoint-table 1\nrule op=allgatherv method=ring\n")
+    rules = "rule op=allgatherv method=ring", "rule op=bcast method=binomial"
+    table.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
     done = run_preloaded(kernels, "swp_far", 3, table=table)
     counts = "no large counts" not in done.stdout
     require("large_counts", counts, f"{kernels.mpi.version} has none")
