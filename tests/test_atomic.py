@@ -27,6 +27,12 @@ def test_a_file_is_written_with_its_directory(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").read_bytes() == "ü".encode()
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "\N{GREEK SMALL LETTER MU}" * 127])
+def test_a_name_may_be_as_long_as_names_are(tmp_path: Path, name: str) -> None:
+    atomic.write(tmp_path / name, "content")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_who_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")

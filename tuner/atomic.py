@@ -44,7 +44,8 @@ def write(path: Path, content: str | bytes) -> None:
 
 def _stem(target: Path) -> str:
     """Return the first part of the names beside a file; a pid has a meaning on one host only."""
-    return f".{target.name}.{os.uname().nodename}"
+    name = os.fsdecode(os.fsencode(target.name)[:100])  # as a name has 255 bytes at most
+    return f".{name}.{os.uname().nodename}"
 
 
 def _delete_left(target: Path) -> None:
