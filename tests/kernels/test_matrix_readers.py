@@ -2,20 +2,25 @@
 
 import gzip
 import subprocess
+import zlib
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import Require
 from tests.kernels.conftest import Kernels
-from tuner.inputs.matrices.market import MatrixError, read_pattern
+from tuner.inputs.matrices.market import MatrixError, open_lines, read_pattern
+from tuner.inputs.matrices.packed import PIECE_BYTES
 
 MATRICES = sorted((Path(__file__).parents[1] / "data" / "matrix").glob("*/*.mtx"))
 CONTENTS = [path.read_bytes() for path in MATRICES]
 HEADER = b"%%MatrixMarket matrix coordinate "
 LONGEST = 1 << 16
+SMALL = HEADER + b"pattern general\n2 2 1\n2 1\n"
 
 Read = Callable[[Path], str]
 
@@ -56,8 +61,9 @@ def read_in_python(path: Path) -> str:
         return str(error)
     if pattern.shape[0] != pattern.shape[1]:
         return "a rectangular matrix, which only Python reads"
-    words = path.read_bytes().split(None, 5)
-    if words[4].lower() != b"general":  # in the file, an entry is on or below the diagonal
+    with open_lines(path) as lines:
+        symmetry = lines.readline().split()[4]
+    if symmetry.lower() != b"general":  # in the file, an entry is on or below the diagonal
         own = pattern.rows >= pattern.columns
         return f"accepted {pattern.rows[own].sum()} {pattern.columns[own].sum()}"
     return f"accepted {pattern.rows.sum()} {pattern.columns.sum()}"
@@ -100,6 +106,61 @@ def test_compression_is_seen_in_the_content(
     for written in (content, gzip.compress(content)):
         path.write_bytes(written)
         assert_agreed(path, read_in_c)
+
+
+@pytest.fixture(scope="module")
+def unpacking(read_in_c: Read, require: Require, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip where the kernels cannot unpack."""
+    path = tmp_path_factory.mktemp("packed") / "a.mtx"
+    path.write_bytes(gzip.compress(SMALL))
+    require("zlib", "without zlib" not in read_in_c(path), "the kernels were built without it")
+
+
+def packed(content: bytes, flags: int = 0, announced: bytes = b"") -> bytes:
+    """A member of gzip's form, with flags and what they announce."""
+    member = gzip.compress(content, mtime=0)
+    return member[:3] + bytes([flags]) + member[4:10] + announced + member[10:]
+
+
+MEMBER = packed(SMALL)
+CHECK, EXTRA, NAME, COMMENT, RESERVED = 2, 4, 8, 16, 128
+CHECKED = (zlib.crc32(packed(b"", CHECK)[:10]) & 0xFFFF).to_bytes(2, "little")
+FIRST, LAST = SMALL[:-4], SMALL[-4:]
+
+
+def of_bytes(size: int) -> bytes:
+    """A member of the first lines that has this many bytes."""
+    return packed(FIRST, COMMENT, b"x" * (size - len(packed(FIRST)) - 1) + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("content", "accepted"),
+    [
+        *((MEMBER + rest, True) for rest in (b"x", b"\n", b"\x1f", b"\0\0", LAST)),
+        (MEMBER + MEMBER, False),
+        (packed(FIRST) + packed(LAST), True),
+        (packed(FIRST) + bytes(4) + packed(LAST), False),
+        (b"".join(packed(bytes([byte])) for byte in SMALL), True),
+        (packed(b"") + MEMBER + packed(b""), True),
+        *((of_bytes(PIECE_BYTES + more) + packed(LAST), True) for more in (-2, -1, 0, 1)),
+        *((MEMBER[:size], False) for size in (1, 2, 9, 10, len(MEMBER) - 8, len(MEMBER) - 1)),
+        (MEMBER[:-1] + b"\1", False),  # another length
+        (MEMBER[:-8] + bytes(4) + MEMBER[-4:], False),
+        (MEMBER[:2] + b"\7" + MEMBER[3:], False),  # another way to compress
+        (packed(SMALL, CHECK, CHECKED), True),
+        (packed(SMALL, CHECK, CHECKED[::-1]), False),
+        (packed(SMALL, EXTRA, b"\2\0ab"), True),
+        (packed(SMALL, NAME, b"a.mtx\0"), True),
+        (packed(SMALL, RESERVED), False),
+    ],
+    ids=count(),
+)
+def test_packed_files(
+    unpacking: None, read_in_c: Read, tmp_path: Path, content: bytes, accepted: bool
+) -> None:
+    path = tmp_path / "a.mtx.gz"
+    path.write_bytes(content)
+    assert assert_agreed(path, read_in_c) == accepted
 
 
 @st.composite

@@ -5,15 +5,15 @@ rectangular ones. Values are checked, and not kept. Files are read and parsed in
 that is not plainly valid is parsed line by line.
 """
 
-import gzip
 import io
 import math
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import pandas as pd
 
 from tuner.errors import SwitchpointError
 from tuner.files import open_file
+from tuner.inputs.matrices.packed import unpacked
 
 Indices = npt.NDArray[np.int64]
 
@@ -29,7 +30,6 @@ SUFFIXES = (".mtx.gz", ".mtx")
 
 _VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers of each entry
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-_GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1 << 24
 _LARGEST = 2**61 - 1
 _LINE_BYTES = 1 << 16
@@ -65,17 +65,26 @@ def stem(path: Path) -> str:
 
 
 def read_pattern(path: Path) -> Pattern:
-    """Read the pattern of a file, unpacked on the way when it is compressed by gzip.
+    """Read the pattern of a file.
 
     Raises:
         MatrixError: it cannot be read or is malformed, with the line.
     """
+    with open_lines(path) as lines:
+        return _EntryReader(path, lines).read()
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, unpacked on the way when it is compressed by gzip.
+
+    Raises:
+        MatrixError: it cannot be read, also later on.
+    """
     try:
         with open_file(path) as file:
-            packed = file.peek(2)[:2] == _GZIP
-            with gzip.open(file) if packed else file as lines:
-                return _EntryReader(path, cast(BinaryIO, lines)).read()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            yield unpacked(file)
+    except (EOFError, zlib.error) as error:
         raise MatrixError(f"{path}: cannot be unpacked: {error}") from error
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
