@@ -136,7 +136,7 @@ def test_a_partition_that_is_no_regular_file_is_refused(tmp_path: Path, fifo: Pa
         *("matrix", "messages", matrix, "--parts", "2", "--by", fifo), place=tmp_path
     )
     assert said.returncode == 1
-    assert said.stderr == f"Error: {fifo}: the partition cannot be read: {NOT_REGULAR}\n"
+    assert said.stderr == f"Error: {fifo}: cannot be read: {NOT_REGULAR}\n"
 
 
 def test_a_store_that_cannot_be_written_is_shown_without_tables(

@@ -124,6 +124,7 @@ def test_a_partition_from_a_file(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("0\n1\n", "2 parts for the 3 rows"),
+        ("0\n1\n2\n1\n", "more parts than the 3 rows"),
         ("0\n1\n3\n", "not from 0 to 2"),
         ("0\n-1\n1\n", "not from 0 to 2"),
         ("0\n1.5\n1\n", "not a partition"),
@@ -140,8 +141,18 @@ def test_a_broken_partition(tmp_path: Path, text: str, reason: str) -> None:
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize("named", ["4", "0", "4294967299"])
+def test_a_partition_for_another_number_of_parts(tmp_path: Path, named: str) -> None:
+    path = tmp_path / f"a.graph.{named}.part"
+    path.write_text("0\n1\n2\n")
+    with pytest.raises(MatrixError, match=f"is for {named} parts, but there are 3 processes"):
+        ownership(tmp_path / "a.mtx", square(3), str(path), 3)
+    path = path.rename(tmp_path / "a.graph.03.part")
+    assert ownership(tmp_path / "a.mtx", square(3), str(path), 3).owner.tolist() == [0, 1, 2]
+
+
 def test_a_partition_that_is_not_there() -> None:
-    with pytest.raises(MatrixError, match="nowhere: the partition cannot be read"):
+    with pytest.raises(MatrixError, match="nowhere: cannot be read"):
         ownership(Path("a.mtx"), square(3), "nowhere", 3)
 
 

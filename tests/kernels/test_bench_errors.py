@@ -167,11 +167,14 @@ def test_broken_partition(
     assert words in said
 
 
-def test_partition_for_another_number_of_ranks(any_kernels: Kernels, tmp_path: Path) -> None:
-    part = tmp_path / "seven.metis.4.part"
+@pytest.mark.parametrize("named", ["4", "0", "4294967298"])
+def test_partition_for_another_number_of_ranks(
+    any_kernels: Kernels, tmp_path: Path, named: str
+) -> None:
+    part = tmp_path / f"seven.metis.{named}.part"
     part.write_text("0\n1\n0\n1\n0\n")
     said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
-    assert f"{part} is for 4 parts, but there are 2 ranks" in said
+    assert f"{part} is for {named} parts, but there are 2 ranks" in said
 
 
 @pytest.mark.parametrize("part", ["", "strided,part=strided", "/nonexistent/p", "stridden"])

@@ -1,4 +1,4 @@
-"""The two readers of matrices, in C and in Python, accept the same files and find the same."""
+"""The readers of matrices and partitions, in C and in Python, accept and find the same."""
 
 import gzip
 import subprocess
@@ -15,12 +15,14 @@ from tests.conftest import Require
 from tests.kernels.conftest import Kernels
 from tuner.inputs.matrices.market import MatrixError, open_lines, read_pattern
 from tuner.inputs.matrices.packed import PIECE_BYTES
+from tuner.inputs.matrices.partition import read_parts
 
 MATRICES = sorted((Path(__file__).parents[1] / "data" / "matrix").glob("*/*.mtx"))
 CONTENTS = [path.read_bytes() for path in MATRICES]
 HEADER = b"%%MatrixMarket matrix coordinate "
 LONGEST = 1 << 16
 SMALL = HEADER + b"pattern general\n2 2 1\n2 1\n"
+ROWS, PARTS = 4, 3  # of partitions, as in kernels/tests/parsers/bench.c
 
 Read = Callable[[Path], str]
 
@@ -161,6 +163,60 @@ def test_packed_files(
     path = tmp_path / "a.mtx.gz"
     path.write_bytes(content)
     assert assert_agreed(path, read_in_c) == accepted
+
+
+def partition_accepted_in_c(kernels: Kernels, path: Path) -> bool:
+    done = subprocess.run(
+        [kernels.build / "tests/swp_parsers", "--parser=partition"],
+        input=f"{path}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout == "accepted\n"
+
+
+def assert_partition_agreed(kernels: Kernels, path: Path, accepted: bool) -> None:
+    in_python = True
+    try:
+        read_parts(path, ROWS, PARTS)
+    except MatrixError:
+        in_python = False
+    assert (partition_accepted_in_c(kernels, path), in_python) == (accepted, accepted)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+@pytest.mark.parametrize("row", range(ROWS))
+def test_long_lines_of_partitions(
+    any_kernels: Kernels, tmp_path: Path, row: int, end: bytes
+) -> None:
+    path = tmp_path / "p"
+    for length in (LONGEST - 1, LONGEST, LONGEST + 1):
+        lines = [b"1"] * ROWS
+        lines[row] = b"1".rjust(length)
+        path.write_bytes((end or b"\n").join(lines) + end)
+        accepted = length + (end == b"\r\n") <= LONGEST
+        assert_partition_agreed(any_kernels, path, accepted)
+
+
+@pytest.mark.parametrize(
+    ("content", "accepted"),
+    [
+        (packed(b"0\n1\n2\n0\n"), True),
+        (packed(b"0\n1\n") + packed(b"2\n0") + b"\n1\n", True),
+        (packed(b"0\n1\n") + b"2\n0\n", False),
+        (packed(b"0\n1\n2\n0\n")[:-1], False),
+        (packed(b"0\n1\n2\n0\n1\n"), False),
+        (b"\x1f\x8b", False),
+    ],
+    ids=count(),
+)
+def test_packed_partitions(
+    unpacking: None, any_kernels: Kernels, tmp_path: Path, content: bytes, accepted: bool
+) -> None:
+    path = tmp_path / "p"
+    path.write_bytes(content)
+    assert_partition_agreed(any_kernels, path, accepted)
 
 
 @st.composite

@@ -11,16 +11,16 @@
 
 enum { TAG_OWNERS = 2, DIGITS_MOST = 18 };
 
-/* The number of parts in a name such as "bcsstk01.metis.8.part", 0 if it has none. */
-static int parts_of_name(const char *path) {
+/* The number of parts in a name such as "bcsstk01.metis.8.part", -1 if it has none. */
+static long parts_of_name(const char *path) {
   static const char ENDING[] = ".part";
   const char *end = path + strlen(path) - strlen(ENDING);
   if (end <= path || strcmp(end, ENDING) != 0)
-    return 0;
+    return -1;
   const char *begin = end;
   while (begin > path && isdigit((unsigned char)begin[-1]))
     begin--;
-  return begin > path && begin < end && begin[-1] == '.' ? atoi(begin) : 0;
+  return begin > path && begin < end && begin[-1] == '.' ? strtol(begin, NULL, 10) : -1;
 }
 
 static int read_owner(const struct lines *lines, int parts, int *owner) {
@@ -52,9 +52,9 @@ static int read_owners(struct lines *lines, int64_t n, int parts, int *owners) {
 }
 
 int partition_read(const char *path, int64_t n, int parts, int *owners) {
-  const int named = parts_of_name(path);
-  if (named && named != parts)
-    return failure_set("%s is for %d parts, but there are %d ranks", path, named, parts);
+  const long named = parts_of_name(path);
+  if (named >= 0 && named != parts)
+    return failure_set("%s is for %ld parts, but there are %d ranks", path, named, parts);
   struct lines lines = {.path = path};
   const int status = read_owners(&lines, n, parts, owners);
   lines_close(&lines);

@@ -90,6 +90,23 @@ def open_lines(path: Path) -> Iterator[BinaryIO]:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
+def blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Yield blocks of whole lines; only one that is too long may be cut."""
+    while block := file.read(_BLOCK_BYTES):
+        yield block + file.readline(_LINE_BYTES + 2)
+
+
+def has_long_line(block: bytes) -> bool:
+    """Return whether a line is too long, by one step for many short lines."""
+    start = 0
+    while len(block) - start > _LINE_BYTES:
+        end = block.rfind(b"\n", start, start + _LINE_BYTES + 1)
+        if end < 0:
+            return True
+        start = end + 1
+    return False
+
+
 class _EntryReader:
     """One pass over a file."""
 
@@ -171,8 +188,7 @@ class _EntryReader:
         """Yield rows and columns, from 0, of the file's own entries."""
         count = 0
         yield np.empty((2, 0), dtype=np.int64)
-        while block := self.file.read(_BLOCK_BYTES):
-            block += self.file.readline(_LINE_BYTES + 2)
+        for block in blocks(self.file):
             entries = self._parse(block)
             if count + entries.shape[1] > self.entries:
                 self._find_surplus(block, self.entries - count)
@@ -188,7 +204,7 @@ class _EntryReader:
         When something may be wrong they are parsed one by one, to report what and where.
         """
         plain = block.replace(b"\r\n", b"\n")
-        if plain.translate(None, _PLAIN) or _has_long_line(block):
+        if plain.translate(None, _PLAIN) or has_long_line(block):
             return self._parse_lines(block)
         numbers = 2 + _VALUES[self.field]
         values = {} if self.field == "integer" else dict.fromkeys(range(2, numbers), np.float64)
@@ -263,17 +279,6 @@ class _EntryReader:
 
 def _lines(block: bytes) -> list[bytes]:
     return block.removesuffix(b"\n").split(b"\n")
-
-
-def _has_long_line(block: bytes) -> bool:
-    """Return whether a line is too long, by one step for many short lines."""
-    start = 0
-    while len(block) - start > _LINE_BYTES:
-        end = block.rfind(b"\n", start, start + _LINE_BYTES + 1)
-        if end < 0:
-            return True
-        start = end + 1
-    return False
 
 
 def _integer(word: str) -> int | None:

@@ -15,15 +15,24 @@ import msgspec
 import numpy as np
 
 from tuner import atomic
-from tuner.files import open_file, read_bytes, read_json
-from tuner.inputs.matrices.market import Indices, MatrixError, Pattern, stem
+from tuner.files import open_file, read_json
+from tuner.inputs.matrices.market import (
+    Indices,
+    MatrixError,
+    Pattern,
+    blocks,
+    has_long_line,
+    open_lines,
+    stem,
+)
 from tuner.inputs.matrices.ownership import RULES, Ownership
 from tuner.inputs.matrices.partitioners import PARTITIONERS, partitioned, version
 
 SEED = 1
 
+_NAMED = re.compile(r"\.([0-9]+)\.part\Z")
 _LINES = re.compile(rb"(?:[ \t]*+-?+[0-9]{1,18}+[ \t]*+\r*+(?:\n|\Z))*+")
-"""A partition file, as kernels/bench/products/partition.c reads it."""
+"""Lines of a partition file, as kernels/bench/products/partition.c reads it."""
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -108,16 +117,21 @@ def read_parts(path: Path, rows: int, procs: int) -> Indices:
     """Return the part of each row.
 
     Raises:
-        MatrixError: the file cannot be read, or lacks a part from 0 to procs - 1 for each row.
+        MatrixError: the file cannot be read, or lacks a part from 0 to procs - 1 for each row; or
+            its name has another number of parts.
     """
-    try:
-        content = read_bytes(path)
-    except OSError as error:
-        raise MatrixError(f"{path}: the partition cannot be read: {error.strerror}") from error
-    if not _LINES.fullmatch(content):
-        raise MatrixError(f"{path}: not a partition, which has one part number per line")
-    parts = np.array(content.split(), dtype=np.int64)
-    if len(parts) != rows:
+    if (named := _NAMED.search(path.name)) and int(named[1]) != procs:
+        raise MatrixError(f"{path} is for {named[1]} parts, but there are {procs} processes")
+    found: list[Indices] = [np.empty(0, dtype=np.int64)]
+    with open_lines(path) as file:
+        for block in blocks(file):
+            if has_long_line(block) or not _LINES.fullmatch(block):
+                raise MatrixError(f"{path}: not a partition, which has one part number per line")
+            found.append(np.array(block.split(), dtype=np.int64))
+            if sum(map(len, found)) > rows:
+                raise MatrixError(f"{path}: more parts than the {rows} rows of the matrix")
+    parts = np.concatenate(found)
+    if len(parts) < rows:
         raise MatrixError(f"{path}: {len(parts)} parts for the {rows} rows of the matrix")
     if rows and not 0 <= parts.min() <= parts.max() < procs:
         raise MatrixError(f"{path}: a part is not from 0 to {procs - 1}")
