@@ -77,6 +77,24 @@ def test_a_matrix_is_told_of() -> None:
     assert json.loads(succeed("matrix", "info", RECTANGULAR, "--json"))["columns"] == 8
 
 
+@pytest.mark.parametrize("rows", [2**61 - 1, 2**59])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("info", ()),
+        ("messages", ("--parts", "2")),
+        ("partition", ("--parts", "2", "--by", "strided")),
+        ("partition", ("--parts", "2", "--by", "graph")),
+    ],
+)
+def test_a_matrix_of_too_many_rows_is_refused(
+    tmp_path: Path, command: str, options: tuple[str, ...], rows: int
+) -> None:
+    path = tmp_path / "m.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate pattern general\n{rows} {rows} 1\n1 1\n")
+    assert f"not enough memory for {rows} rows" in fail("matrix", command, path, *options)
+
+
 def test_a_matrix_is_partitioned_and_reported_on(tmp_path: Path) -> None:
     copy = tmp_path / "m.mtx"
     copy.write_bytes(MATRIX.read_bytes())

@@ -55,6 +55,13 @@ class Pattern:
     rows: Indices
     columns: Indices
 
+    def require_room(self) -> None:
+        """Raise MatrixError where an array with a number for each row cannot be had."""
+        try:
+            np.empty(self.shape[0], dtype=np.int64)
+        except (MemoryError, ValueError) as error:
+            raise MatrixError(f"not enough memory for {self.shape[0]} rows") from error
+
 
 def stem(path: Path) -> str:
     """Return the file's name without the suffixes of Matrix Market files: `a.mtx.gz` → `a`."""

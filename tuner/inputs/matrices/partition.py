@@ -65,10 +65,11 @@ def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
         procs: Number of processes.
 
     Raises:
-        MatrixError: the matrix is not square, or the partition cannot be read or does not fit it.
+        MatrixError: the matrix is not square or too large, or the partition cannot be read or does
+            not fit it.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
-    _require_square(matrix, pattern)
+    _require_partitionable(matrix, pattern)
     rows = pattern.shape[0]
     if by in RULES:
         return RULES[by](rows, procs)
@@ -81,10 +82,11 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     """Return the partition beside the matrix, made when missing or when of another matrix.
 
     Raises:
-        MatrixError: the matrix is not square, or the existing file was made by something else.
+        MatrixError: the matrix is not square or too large, or the existing file was made by
+            something else.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
-    _require_square(matrix, pattern)
+    _require_partitionable(matrix, pattern)
     path = matrix.with_name(f"{stem(matrix)}.{by}.{procs}.part")
     beside = path.with_name(f"{path.name}.json")
     matrix_sha256 = _sha256(matrix)
@@ -138,10 +140,11 @@ def read_parts(path: Path, rows: int, procs: int) -> Indices:
     return parts
 
 
-def _require_square(matrix: Path, pattern: Pattern) -> None:
+def _require_partitionable(matrix: Path, pattern: Pattern) -> None:
     rows, columns = pattern.shape
     if rows != columns:
         raise MatrixError(f"{matrix}: {rows} x {columns}; only a square matrix can be partitioned")
+    pattern.require_room()
 
 
 def _read_record(path: Path) -> _Record | None:
