@@ -13,6 +13,7 @@ import pytest
 from tests import probes, synthetic
 from tests.test_cli import call, fail, succeed
 from tuner.domain.cases import Layout, ProbeKey, ProbeLaunch
+from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.simulation.machines import machine
 from tuner.models.fitting import fitted
 from tuner.models.loggp import LogGP
@@ -251,6 +252,37 @@ def test_what_the_models_do_not_describe_is_told(database: Path, tmp_path: Path)
     assert "128 ranks, 128 per node: not predicted, more ranks than cores" in text
     assert text.count("not predicted") == 1
     assert "exchange matrix:bar.mtx, 8 ranks" in text
+
+
+def test_raw_files_of_others_name_no_file_and_no_great_work(database: Path, tmp_path: Path) -> None:
+    """A matrix of a measured case is an example, and its partition is not made."""
+    path = Path(shutil.copy(database, tmp_path))
+    bar = write_matrix("bar", tmp_path)
+    other = Path(shutil.copy(bar, tmp_path / "other.mtx"))
+    refused = {
+        f"matrix:{other}": f"{other}: neither a file to read here nor an example of pyamg",
+        f"matrix:{bar},part=graph": "graph: the partition cannot be read: No such file",
+        f"matrix:{bar},part={other}": "other.mtx: the partition cannot be read: No such file",
+        "random:degree=1": "more than 16384 ranks",
+    }
+    measured = synthetic.Campaign(
+        name="20261123T000000Z",
+        patterns=[(pattern, 1, 1.0) for pattern in refused],
+        procs=(4,),
+        cores=64,
+        sizes=(8,),
+        methods=METHODS,
+        times=lambda method, size: 1e-5,
+        launches=1,
+    )
+    *_, large = synthetic.write(tmp_path, measured)
+    large.write_text(large.read_text().replace('"procs": 4', '"procs": 16385'))
+    assert ingest(path, [tmp_path]).problems == []
+    text = succeed("check", "model", "--database", path, "--campaign", measured.name)
+    for pattern, reason in refused.items():
+        (line,) = (line for line in text.splitlines() if f"exchange {pattern}, " in line)
+        assert f"not predicted, {reason}" in line
+    assert not list(tmp_path.rglob("*.part*"))
 
 
 def test_predict_puts_methods_in_order(database: Path) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING
 from tuner.domain.cases import COLD, STAGGERED
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.gallery import write_matrix
-from tuner.inputs.matrices.market import Pattern, read_pattern
-from tuner.inputs.matrices.partition import ownership
+from tuner.inputs.matrices.market import MatrixError, Pattern, read_pattern, stem
+from tuner.inputs.matrices.ownership import RULES, Ownership
+from tuner.inputs.matrices.partition import ownership, read_parts
 from tuner.inputs.structure.halo import Halo, halo
 from tuner.inputs.structure.methods import MethodError, method
 from tuner.inputs.structure.patterns import pattern as generated
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OPERATIONS = ("exchange", "discovery", *collectives.FORMULAS)
+
+MOST_PROCS = 1 << 14
+"""The most processes of a measured case that is predicted: raw files may name any number."""
 
 _CASE = ["operation", "pattern", "procs", "nodes", "ppn", "oversubscribed", "sync"]
 
@@ -55,9 +58,18 @@ def predictor(model: SystemModel, case: PatternCase, specs: list[str] | None = N
 
     Raises ModelError, PatternError, MatrixError, MethodError.
     """
+    return _predictor(model, case, specs, _halo)
+
+
+def _predictor(
+    model: SystemModel,
+    case: PatternCase,
+    specs: list[str] | None,
+    messages_of: Callable[[str, int], Halo],
+) -> Predictor:
     if case.operation in collectives.FORMULAS:
         return predict.of_collective(model, case.operation, case.procs, case.ppn, specs)
-    messages = _halo(case.pattern, case.procs)
+    messages = messages_of(case.pattern, case.procs)
     of = predict.of_exchange if case.operation == "exchange" else predict.of_discovery
     return of(model, messages, case.ppn, specs)
 
@@ -77,15 +89,37 @@ def _halo(spec: str, procs: int) -> Halo:
     return halo(rows, ownership(Path(name), rows, by or "contiguous", procs))
 
 
-def _rows(path: Path) -> Pattern:
-    """Return the pattern of a file.
+def _stored_halo(spec: str, procs: int) -> Halo:
+    """Return the messages of a pattern that a raw file names, which may be anyone's.
 
-    Campaigns keep only its name; the file is then the example that the checks measure.
+    Its matrix is an example, whatever file has that name, and its partition one by rule or a file
+    in the working directory: nothing else is read, and nothing is written.
     """
-    if not path.exists():
-        with TemporaryDirectory() as scratch, suppress(ValueError):
-            return read_pattern(write_matrix(path.stem, Path(scratch)))
-    return read_pattern(path)
+    family, _, rest = spec.partition(":")
+    if family != "matrix":
+        return generated(spec, procs)
+    name, _, by = rest.partition(",part=")
+    rows = _example(name)
+    if not by or by in RULES:
+        return halo(rows, RULES[by or "contiguous"](rows.shape[0], procs))
+    return halo(rows, Ownership(procs, read_parts(Path(Path(by).name), rows.shape[0], procs)))
+
+
+def _rows(path: Path) -> Pattern:
+    """Return the pattern of a file, or of the example of its name if there is no such file."""
+    return read_pattern(path) if path.exists() else _example(str(path))
+
+
+def _example(file: str) -> Pattern:
+    """Return the pattern of a matrix that the checks can measure, of which campaigns keep the name.
+
+    Raises MatrixError.
+    """
+    try:
+        with TemporaryDirectory() as scratch:
+            return read_pattern(write_matrix(stem(Path(file)), Path(scratch)))
+    except ValueError as error:
+        raise MatrixError(f"{file}: neither a file to read here nor an example of pyamg") from error
 
 
 def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
@@ -98,14 +132,18 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
         if fields["operation"] not in OPERATIONS or fields["sync"].endswith((COLD, STAGGERED)):
             continue
         case = PatternCase(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
-        keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
-        measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
-        specs = predictable(case, sorted(set(rows["method"])))
         if fields["oversubscribed"]:
             yield Outcome(case, None, "more ranks than cores, which the models do not cover")
             continue
+        if case.procs > MOST_PROCS:
+            yield Outcome(case, None, f"more than {MOST_PROCS} ranks")
+            continue
+        keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
+        measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
+        specs = predictable(case, sorted(set(rows["method"])))
         try:
-            yield Outcome(case, validate(predictor(model, case, specs), measured))
+            its = _predictor(model, case, specs, _stored_halo)
+            yield Outcome(case, validate(its, measured))
         except SwitchpointError as error:
             yield Outcome(case, None, str(error))
 
