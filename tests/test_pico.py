@@ -201,6 +201,7 @@ def test_a_bad_file_is_one_line_and_the_rest_arrives(theirs: Path, message: str)
         ("2026_11_24___16_19_43,0", "monday,0", "timestamp monday is not YYYY_MM_DD"),
         ("2026_11_24___16_19_43,0", "2026_13_24___16_19_43,0", "cannot be read"),
         (",0,2,1,", ",0,2x2,1,", "nnodes '2x2' is not a number"),
+        (",0,2,1,ALLREDUCE", ",0,0,1,ALLTOALL", "nnodes or tasks_per_node is 0"),
         (",0,2,1,", ",7,2,1,", "cannot be read: No such file or directory"),
         ("ALLREDUCE", "REDUCE_SCATTER", "REDUCE_SCATTER is no operation here"),
         ("1.0.0,no", "1.0.0,yes", "buffers were on GPUs"),

@@ -158,6 +158,8 @@ def _test(metadata: Path, row: dict[str, str]) -> _Test:
     run = metadata.parent / metadata.name.removesuffix(METADATA) / timestamp
     day, time = "-".join(date.groups()[:3]), ":".join(date.groups()[3:])
     number, nodes, ppn = numbers
+    if nodes * ppn == 0:
+        raise UnusableError("nnodes or tasks_per_node is 0")
     return _Test(row, run, number, f"{day}T{time}Z", collective.lower(), nodes, ppn)
 
 
