@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tuner.domain import off
-from tuner.domain.operations import DEFAULT_METHODS, SHARED_BYTES, by_memory
+from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_memory
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
@@ -30,6 +30,14 @@ LARGEST_SHARE = 10
 
 SoakedMethod = tuple[str, str]
 """Operation and method."""
+
+
+def are_possible(name: str) -> bool:
+    """Return whether soaks can run on a system, by ReFrame's name.
+
+    On simulated machines every execution is the same, and nothing runs on those of PICO.
+    """
+    return not (machines.is_simulated(name) or name.startswith(FOREIGN))
 
 
 def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
@@ -197,7 +205,8 @@ def notes(table: Table) -> list[str]:
             "run `switchpoint soak`"
         )
     if rarely := [where for where, count in executions(table).items() if count < ENOUGH]:
-        lines.append(f"not soaked: {_named(rarely)}; run `switchpoint soak`")
+        advice = "; run `switchpoint soak`" if are_possible(table.provenance.name) else ""
+        lines.append(f"not soaked: {_named(rarely)}{advice}")
     if required:
         lines.append(f"only methods that passed {required} executions in soaks are chosen")
     return lines

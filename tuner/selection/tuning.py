@@ -9,7 +9,6 @@ from tuner import __version__
 from tuner.domain.records import Header, System
 from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
-from tuner.machine.simulation import machines
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
 from tuner.selection import comparison, soaks
@@ -37,9 +36,10 @@ def tune(
 
     All campaigns count, or only the named ones, and all soaks. Where the winner passed fewer
     executions in soaks than required, by default the number in the environment, the default stays;
-    simulated machines are not soaked. Methods that are off at this site do not take part. The same
-    cells and soaks always give the same table. The decisions of single campaigns are stored with it
-    where they are missing. Raises TuningError when there is nothing to choose from, and StoreError.
+    on some systems no soak is possible. Methods that are off at this site do not take part. The
+    same cells and soaks always give the same table. The decisions of single campaigns are stored
+    with it where they are missing. Raises TuningError when there is nothing to choose from, and
+    StoreError.
     """
     described = store.systems().set_index("system")
     if system not in described.index:
@@ -153,11 +153,11 @@ def required(executions: int | None = None) -> int:
 
 
 def required_on(name: str, executions: int | None = None) -> int:
-    """Return the executions required on a system by ReFrame's name: 0 for simulated machines.
+    """Return the executions required on a system by ReFrame's name: 0 where no soak is possible.
 
     Raises TuningError.
     """
-    return 0 if machines.is_simulated(name) else required(executions)
+    return required(executions) if soaks.are_possible(name) else 0
 
 
 def required_by(store: Store, system: str) -> int:
