@@ -108,6 +108,12 @@ HERE = point("neighbor", 64, status="faster in this allocation")
             "soak the faster methods that wait: `switchpoint soak --system local-cpu-mpich-",
         ),
         (
+            [point("direct", status="unsoaked")],
+            {"name": "published"},
+            "soak the faster methods that wait: `switchpoint run --environment mpich "
+            "--anonymous-as published`",
+        ),
+        (
             [OPEN],
             {"disturbed": 0.5},
             "measure again while nothing else runs: `switchpoint run --environment mpich`",

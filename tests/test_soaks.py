@@ -154,6 +154,27 @@ def test_systems_are_soaked_that_this_machine_still_has(
     assert asked == [*systems[systems["mpi_library"].str.contains("5.0.3")]["system"]]
 
 
+def test_systems_that_cannot_be_soaked_from_here_are_tuned(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = {
+        "published": "has a name of its own; soak it by `switchpoint run --anonymous-as published`",
+        "hpc:long": "is not a system of this machine; give its configuration with --config",
+    }
+    for system in refused:
+        synthetic.write(results, synthetic.Campaign(system=system, samples=20, sizes=(8, 64)))
+    succeed("ingest")
+    asked: list[str] = []
+    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems))
+    said = succeed("soak")
+    assert [name.startswith("local-cpu-mpich-") for name in asked] == [True]
+    assert len(list(results.glob("*/switchpoint.table"))) == 3
+    for system, why in refused.items():
+        name = system.replace(":", "-")
+        assert re.search(rf"^not soaked: {name}-.* {re.escape(why)}$", said, re.MULTILINE)
+        assert why in fail("soak", "--system", name)
+
+
 def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:
     """On 1 x 2 one end has passed already, and 1 x 4 and 1 x 8 know other sizes."""
     more = synthetic.Campaign(name="more", procs=(4, 8), samples=20, sizes=(64, 128, 512))

@@ -27,10 +27,8 @@ def soak(
     from tuner.commands.finish import tune_systems
     from tuner.commands.options import one_system, systems_of
     from tuner.commands.printing.results import console
-    from tuner.domain.operations import FOREIGN
     from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
-    from tuner.machine.simulation.machines import SYSTEM as SIMULATED
     from tuner.paths import database_path
     from tuner.selection import soaks, tuning
     from tuner.store.store import Store
@@ -41,19 +39,24 @@ def soak(
         names = [one_system(store, system)] if system else systems_of(store)
         names = [name for name in names if store.campaigns_with_cells(name)]
         systems = store.systems().sort_values("last_date").set_index("system")
-    of_reframe = systems["name"]
+    of_reframe = systems["name"].astype(str)
     installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     for name in names:
-        kind = str(of_reframe[name]).partition(":")[0]
-        is_foreign = str(of_reframe[name]).startswith(FOREIGN)
-        if kind == SIMULATED or is_foreign or not (system or name in installed):
+        if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
+        kind, has_partition, _ = of_reframe[name].partition(":")
         its = configs.get(kind, config)
-        if its is None:
-            raise SwitchpointError(
-                f"{name} is not a system of this machine; give its configuration with --config"
+        if its is None or not has_partition:
+            how = (
+                "is not a system of this machine; give its configuration with --config"
+                if has_partition
+                else f"has a name of its own; soak it by `switchpoint run --anonymous-as {kind}`"
             )
+            if system:
+                raise SwitchpointError(f"{name} {how}")
+            out.print(f"not soaked: {name} {how}", soft_wrap=True)
+            continue
         with namespaces.available() if kind == VIRTUAL else nullcontext():
             site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes)
             soaking.soak([name], site, out)

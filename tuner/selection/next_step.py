@@ -98,7 +98,9 @@ def next_step(table: Table) -> NextStep:
     if trust.state(its.disturbed, its.noisy) == trust.CONTAMINATED:
         return NextStep("Measure again while nothing else runs.", again)
     if UNSOAKED in statuses:
-        return NextStep("Soak the faster methods that wait.", [f"switchpoint soak {of_system}"])
+        # `soak` finds no partition for a name of its own; a run soaks at its end.
+        lines = [f"switchpoint soak {of_system}"] if ":" in its.name else again
+        return NextStep("Soak the faster methods that wait.", lines)
     elsewhere = " in another allocation, an hour later" * (FASTER_HERE in statuses)
     if settled.open:
         filled = f" and {settled.filled} filled" if settled.filled else ""
