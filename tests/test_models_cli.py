@@ -84,6 +84,19 @@ def test_the_last_campaign_is_the_latest_whatever_its_name(tmp_path: Path) -> No
     assert campaigns == ["ape-methods", "zebra-methods"]
 
 
+def test_a_campaign_is_fitted_on_the_systems_that_have_it(tmp_path: Path) -> None:
+    for name, environment in (("first", "mpich"), ("second", "openmpi")):
+        spec = probes.ProbeCampaign(probes.LAPTOP, launches=1, pairs=(1,), name=name)
+        for path in probes.write(tmp_path, spec):
+            of_mpi = f'"environment": "{environment}"'
+            path.write_text(path.read_text().replace('"environment": "mpich"', of_mpi))
+    ingest(tmp_path / "s.db", [tmp_path])
+    command = ("fit", "--database", tmp_path / "s.db", "--json", "--campaign")
+    (document,) = json.loads(succeed(*command, "first"))
+    assert document["campaign"] == "first"
+    assert "campaign third of local-cpu-mpich-" in fail(*command, "third")
+
+
 def test_each_kind_of_pair_is_of_the_best_layout_that_has_it(tmp_path: Path) -> None:
     off_node = {"off_node": probes.CLUSTER["off_node"]}
     for spec in (

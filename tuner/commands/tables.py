@@ -97,6 +97,9 @@ def tune(
     require_store(database)
     with Store.open(database) as store:
         names = [one_system(store, system)] if system else systems_of(store)
+        # Only systems that have the campaigns, so that an error comes before any table is replaced.
+        of_all = {name: {*store.campaigns(name)["campaign"]} for name in names}
+        names = [name for name in names if of_all[name].issuperset(campaigns)] or names
         tables = [
             make_table(store, name, list(campaigns) or None, required_executions) for name in names
         ]
