@@ -300,6 +300,7 @@ def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:
     campaign = ("--campaign", "20261122T000000Z")
     (one,) = json.loads(succeed("tune", *arguments, *campaign))
     assert json.loads(succeed("tune", "--json", *campaign)) == [one]  # the other system lacks it
+    assert json.loads(succeed("tune", "--json", *campaign, *campaign)) == [one]
     assert both["provenance"]["launches"] == 2 * one["provenance"]["launches"]
     assert "this table omits 6 launches" in succeed("show")
     assert "no campaign other" in fail("tune", *arguments, "--campaign", "other")

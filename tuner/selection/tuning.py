@@ -51,7 +51,7 @@ def tune(
             f"{system} has no campaign {missing[0]}; available: {', '.join(measured.index)}"
         )
     before = measured.to_dict("index")
-    names = sorted(campaigns or measured.index)
+    names = sorted(set(campaigns or measured.index))
     measurements = {name: store.contents(system, campaign=name) for name in names}
     cells = [cell for its in measurements.values() for cell in its]
     description = described.loc[system].to_dict()
