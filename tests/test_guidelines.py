@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests import synthetic
+from tests import probes, synthetic
 from tests.test_cli import fail, succeed
+from tuner.rawfile.ingest import ingest
 from tuner.selection.guidelines import violations
 
 
@@ -87,3 +88,11 @@ def test_the_command_tells_of_the_last_campaign(
     assert "no methods were measured in campaign other" in fail(
         "check", "library", "--campaign", "other"
     )
+
+
+def test_a_system_without_methods_is_told(tmp_path: Path) -> None:
+    probes.write(tmp_path, probes.ProbeCampaign(probes.LAPTOP, launches=1, pairs=(1,)))
+    database = tmp_path / "s.db"
+    assert ingest(database, [tmp_path]).problems == []
+    said = fail("check", "library", "--database", database)
+    assert "no methods were measured in local-cpu-mpich-" in said

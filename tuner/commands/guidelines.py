@@ -27,7 +27,8 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
         name = one_system(store, system)
         measured = store.campaigns_with_cells(name)
         if not measured or (campaign and campaign not in measured):
-            raise SwitchpointError(f"no methods were measured in campaign {campaign} of {name}")
+            where = f"campaign {campaign} of {name}" if campaign else name
+            raise SwitchpointError(f"no methods were measured in {where}")
         rows = store.cells(name, campaign=campaign or measured[0]).to_dict("records")
     found = violations({str(key): value for key, value in row.items()} for row in rows)
     if as_json:
