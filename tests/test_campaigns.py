@@ -19,7 +19,7 @@ from tests.test_cli import fail, succeed
 from tuner.campaign import progress as showing
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch, Queue
-from tuner.campaign.campaigns import find
+from tuner.campaign.campaigns import find, make
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
 from tuner.campaign.planned import PlannedCampaign, done, spent_s
@@ -316,6 +316,19 @@ def test_options_for_jobs_are_those_of_later_sessions_too(
     assert planned.order.options == kept
     planned.order.options = given
     assert planned.soak_site(200).options == kept
+
+
+def test_several_partitions_get_no_common_name(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would find the other's raw files, and leave its own launches out."""
+    job = Job("exchange", "site:cpu", "mpich", "exchange", "random", "1_node", 2, 2, 1, "pass", "")
+    jobs = [job, replace(job, system="site:gpu")]
+    session = Session(jobs, [], results / "stage", results / "output")
+    monkeypatch.setattr(reframe, "dry_run", lambda call: session)
+    call = Call(Path("/a/site.py"), [], {"system_name": "published"})
+    with pytest.raises(OrderError, match=r"one partition, not site:cpu, site:gpu; select one"):
+        make(call, Budget(600), 6, only_shown=True)
 
 
 COLD = ["--setvar", "cache=cold"]

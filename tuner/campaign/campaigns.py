@@ -28,12 +28,18 @@ def make(
 
     Raises:
         DispatchError: nothing would run, or not everything that was asked for.
-        OrderError: the budget does not suit.
+        OrderError: the budget does not suit, or several partitions would have one name.
     """
     name = planned_campaign() if only_shown else new_campaign()
     call = replace(call, variables={"campaign": name, **call.variables})
     fixed = {"launches": str(launches or LAUNCHES)}
     session = reframe.dry_run(replace(call, variables=call.variables | fixed)).clear()
+    partitions = sorted({job.system for job in session.wanted})
+    if "system_name" in call.variables and len(partitions) > 1:
+        raise OrderError(
+            f"--anonymous-as names one partition, not {', '.join(partitions)}; select one, as by "
+            f"`-- --system={partitions[0]}`"
+        )
     if any(job.races for job in session.wanted):
         return PlannedCampaign.make(call, session, budget, launches or MOST_LAUNCHES)
     if budget.share:
