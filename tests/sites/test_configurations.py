@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tuner.cli import main
 from tuner.machine.mpi import CHECKOUT, available_cores, find_mpis
 from tuner.machine.sites import environments
 from tuner.machine.sites.configuration import reframe_name
+from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Processors
 from tuner.store.store import Store
 
 
@@ -69,6 +71,17 @@ def test_partitions_that_are_not_there_are_an_error(answering, tmp_path):
     said = init("--partition", "gpu", "--output", str(tmp_path / "site.py"), code=1)
     assert "no partition gpu" in said
     assert "cpu, smt" in said
+
+
+def test_each_partition_is_written_once(answering, tmp_path, monkeypatch):
+    answering("slurm")
+    config = tmp_path / "site.py"
+    init("--partition", "smt", "--partition", "smt", "--output", str(config))
+    assert config.read_text().count('"name": "smt"') == 1
+    alike = [Partition(name, 1, Processors(4)) for name in ("gpu.a", "gpu-a")]
+    monkeypatch.setitem(SCHEDULERS, "local", replace(SCHEDULERS["local"], ask=lambda: alike))
+    said = init("--scheduler", "local", "--output", str(tmp_path / "alike.py"), code=1)
+    assert "partitions gpu.a and gpu-a would both be gpu-a; choose one with --partition" in said
 
 
 def test_whatever_a_site_is_called_is_python_and_a_name_of_reframe(answering, tmp_path):

@@ -119,7 +119,15 @@ def _partitions(scheduler: Scheduler, wanted: tuple[str, ...]) -> list[Partition
     if unknown := [name for name in wanted if name not in there]:
         known = ", ".join(there)
         raise SiteError(f"no partition {unknown[0]} that accepts jobs; available: {known}")
-    return [there[name] for name in wanted or there]
+    chosen: dict[str, Partition] = {}
+    for name in wanted or there:
+        other = chosen.setdefault(reframe_name(name), there[name])
+        if other.name != name:
+            raise SiteError(
+                f"partitions {other.name} and {name} would both be {reframe_name(name)}; choose "
+                "one with --partition"
+            )
+    return list(chosen.values())
 
 
 def _asked(question: str, otherwise: Answer) -> Answer:
