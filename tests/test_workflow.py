@@ -1,5 +1,6 @@
 """`switchpoint run`: what it would do, and that it does it."""
 
+import io
 import json
 import math
 import os
@@ -28,7 +29,7 @@ from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
 from tuner.cli import main
 from tuner.commands import example as trying
 from tuner.commands.finish import Tuned, carry_out, tune_systems
-from tuner.commands.run import selecting
+from tuner.commands.run import default_environment, selecting
 from tuner.machine.mpi import Mpi, available_cores, find_mpis, launch
 from tuner.paths import database_path
 from tuner.rawfile import keeping
@@ -83,6 +84,25 @@ def test_a_run_measures_the_first_mpi_and_prints_how_another_is_chosen(
     for chosen in ([*options, "--environment", other.name, *named[:2]], [*options, *named]):
         cases = json.loads(switchpoint(*chosen))["cases"]
         assert {case["environment"] for case in cases} == {other.name}
+
+
+def test_an_mpi_that_is_passed_over_is_named(tmp_path, monkeypatch):
+    for version in ("9.0.0", "9.1.0"):
+        for program, said in (("mpicc", ""), ("mpiexec", "mpiexec (Open MPI)")):
+            script = tmp_path / version / program
+            script.parent.mkdir(exist_ok=True)
+            script.write_text(f"#!/bin/sh\necho '{said or 'Open MPI'} {version}'\n")
+            script.chmod(0o700)
+            script.with_name(f"{program}.openmpi").symlink_to(script)
+    places = [str(tmp_path / version) for version in ("9.1.0", "9.0.0")]
+    monkeypatch.setattr("tuner.machine.mpi.search_path", lambda: os.pathsep.join(places))
+    out = Console(file=io.StringIO())
+    assert default_environment(out, []) == "openmpi"
+    said = out.file.getvalue()
+    assert said.count("passed over: ") == 1
+    assert f"passed over: Open MPI 9.0.0 ({tmp_path}/9.0.0/mpicc, " in said
+    assert f"of the same major version as {tmp_path}/9.1.0/mpicc; to measure it, put it" in said
+    assert "no other MPI" not in said
 
 
 def test_a_misspelt_option_is_not_left_to_reframe(results):

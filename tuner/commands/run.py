@@ -156,9 +156,10 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
     Each further MPI would take as much time again. Return None where ReFrame's options name an
     environment, and where no MPI is found: the site configuration then reports what to do.
     """
-    from tuner.machine.mpi import find_mpis, why_first
+    from tuner.machine.mpi import find_all_mpis, why_first
 
-    mpis = find_mpis()
+    found = find_all_mpis()
+    mpis = [first for first, *_ in found]
     if not mpis or selects_environment(options):
         return None
     say = partial(console.print, soft_wrap=True)
@@ -167,7 +168,12 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
         say(f"to measure {other}: `switchpoint run --environment {other.name}`")
     if mpis[1:]:
         say("to measure every one: `switchpoint run --environment all`")
-    else:
+    for first, other in ((first, other) for first, *others in found for other in others):
+        say(
+            f"passed over: {other}, of the same major version as {first.mpicc}; to measure it, put "
+            "it first on PATH, and in a checkout start afresh: `rm -r .venv build && make run`"
+        )
+    if sum(map(len, found)) == 1:
         say("no other MPI is on PATH; to measure one, add its mpicc and mpiexec to PATH")
     return mpis[0].name
 

@@ -70,14 +70,21 @@ def find_mpis() -> list[Mpi]:
 
     The first of a family has the family's name; the names of others also hold the major version.
     """
-    found: dict[tuple[str, int], Mpi] = {}
+    return [first for first, *_ in find_all_mpis()]
+
+
+def find_all_mpis() -> list[list[Mpi]]:
+    """Return each installation of `find_mpis`, followed by those passed over for it."""
+    found: dict[tuple[str, int], list[Mpi]] = {}
     for mpicc, mpiexec in _pairs():
         mpi = identify(mpicc, mpiexec)
-        if mpi is None or (mpi.family, mpi.major) in found:
+        if mpi is None:
             continue
-        if any(family == mpi.family for family, _ in found):
+        if any(family == mpi.family and major != mpi.major for family, major in found):
             mpi = replace(mpi, name=f"{mpi.family}{mpi.major}")
-        found[mpi.family, mpi.major] = mpi
+        alike = found.setdefault((mpi.family, mpi.major), [])
+        if not any(Path(mpicc).samefile(other.mpicc) for other in alike):  # by another name
+            alike.append(mpi)
     return list(found.values())
 
 
