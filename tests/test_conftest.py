@@ -9,7 +9,7 @@ PACKAGES_OF_OTHERS = (
     "tests/foreign/test_mpi4py.py",
     "tests/foreign/test_petsc.py",
     "tests/test_spack_real.py",
-    "tests/test_wheel.py",
+    "tests/test_wheel.py::test_a_prebuilt_wheel_measures_without_a_compiler",
 )
 """Tests for which a machine lacks what they need until a night fetches it."""
 

@@ -5,17 +5,19 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
 from tests import abi
-from tests.conftest import TIMEOUT_S, Require
+from tests.conftest import TIMEOUT_S, Require, by_day
 from tests.kernels.conftest import finish
 from tests.kernels.test_abi import libraries
 from tests.test_metadata import PROJECT
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, identify, launch
+from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, identify, launch, search_path
 
 PARTS = ("checks", "dashboard", "kernels", "switchpoint", "templates", "tuner")
 LEFT_OUT = ("kernels/tests/", "templates/packages/")
@@ -136,21 +138,29 @@ def installed_in(environment: Path, wheel: Path, *needed: str) -> Path:
     return next(environment.glob("lib/*/site-packages/switchpoint"))
 
 
-def measure(environment: Path, home: Path, mpi: str, path: str) -> tuple[dict[str, str], Path]:
-    """Run a campaign at home; return the header of a raw file, and the installation."""
+def run(environment: Path, home: Path, mpi: str, path: str, *arguments: str) -> dict[str, Any]:
+    """Run a campaign at home; return what it says as JSON."""
     home.mkdir()
     options = ["--name=collective.*kind=bcast", "--tag=smoke"]
-    arguments = ["--minutes", "0.6", "--json", "--environment", mpi, "--", *options]
     answer = subprocess.run(
-        [environment / "bin" / "switchpoint", "run", *arguments],
+        [
+            *(environment / "bin" / "switchpoint", "run", "--minutes", "0.6", "--json"),
+            *("--environment", mpi, *arguments, "--", *options),
+        ],
         cwd=home,
         env=os.environ | {"HOME": str(home), "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
     )
-    assert answer.returncode == 0, answer.stdout
+    assert answer.returncode == 0, answer.stderr + answer.stdout
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
+
+
+def measure(environment: Path, home: Path, mpi: str, path: str) -> tuple[dict[str, str], Path]:
+    """Measure a campaign at home; return the header of a raw file, and the installation."""
+    run(environment, home, mpi, path)
     raw_files = list(home.glob(".local/state/switchpoint/results/*/*/*.jsonl"))
     assert raw_files
     (installed,) = home.glob(".cache/switchpoint/install/*")
@@ -169,13 +179,24 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("nothing_set")
-def test_a_wheel_measures_without_a_checkout(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "does", by_day([pytest.param("plans", marks=pytest.mark.check)], ["plans", "measures"])
+)
+def test_a_wheel_measures_without_a_checkout(does: str, require: Require, tmp_path: Path) -> None:
+    """By day it plans only, beside the packages of this environment."""
+    require("mpi", bool(find_mpis()), "no MPI is installed")
     environment = tmp_path / "venv"
-    package = installed_in(environment, build(tmp_path, SWITCHPOINT_PREBUILT="0"))
+    no_others = ["--no-deps"] * (does == "plans")
+    package = installed_in(environment, build(tmp_path, SWITCHPOINT_PREBUILT="0"), *no_others)
     mpi = find_mpis()[0]
-    header, installed = measure(environment, tmp_path / "home", mpi.name, os.environ["PATH"])
+    if does == "plans":
+        package.with_name("others.pth").write_text(sysconfig.get_path("purelib"))
+        planned = run(environment, tmp_path / "home", mpi.name, search_path(), "--dry-run")
+        assert {case["operation"] for case in planned["cases"]} == {"bcast"}
+        assert_untouched(package)
+        return
+    header, installed = measure(environment, tmp_path / "home", mpi.name, search_path())
     assert header["commit"] != "unknown"
     assert not (installed / "lib" / "mpi").exists()
     # The user's own build of all, and the package for Python.
