@@ -1,6 +1,7 @@
 """Nothing that runs lies outside the linters' sight."""
 
 import subprocess
+import tomllib
 
 from tuner.machine.mpi import CHECKOUT
 
@@ -18,3 +19,12 @@ def test_scripts_are_where_linters_look() -> None:
             if not shell or not (path.suffix == ".sh" or name.startswith(".ci/")):
                 unseen.append(name)
     assert unseen == []
+
+
+def test_programs_are_where_mypy_looks() -> None:
+    command = ["git", "grep", "-l", "^if __name__ ==", "--", "*.py"]
+    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    modules = [name.removesuffix(".py").replace("/", ".") for name in listed.stdout.split()]
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["mypy"]
+    seen = tuple(f"{name}." for name in settings["packages"] + settings["modules"])
+    assert [module for module in modules if not f"{module}.".startswith(seen)] == []
