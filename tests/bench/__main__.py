@@ -34,7 +34,8 @@ def kept(part: str, directory: Path) -> list[list[str]]:
     except FileNotFoundError:
         return []
     whole = document["command"] == ["--json", str(path)]  # with the options that it has here
-    if not whole or document["dirty"] or not document.items() >= commit().items():
+    same = commit() | {"skipped": ""}
+    if not whole or document["dirty"] or not document.items() >= same.items():
         return []
     return [*figure_rows(part, document["figures"], False), [part, "", "", "", "kept"]]
 
@@ -46,8 +47,8 @@ def run(part: str, directory: Path, least: bool) -> list[list[str]]:
     print(f"==== {part}", flush=True)
     command = [sys.executable, "-m", f"tests.bench.{part}", "--json", str(path)]
     ended = run_limited([*command, *["--least"] * least], LIMIT_S)
-    figures = json.loads(path.read_text())["figures"] if path.exists() else []
-    return rows_of(part, figures, ended, least)
+    document = json.loads(path.read_text()) if path.exists() else {"figures": [], "skipped": ""}
+    return rows_of(part, document["figures"], ended, least, document["skipped"])
 
 
 def figure_rows(part: str, figures: list[dict[str, Any]], least: bool) -> list[list[str]]:
@@ -61,7 +62,9 @@ def figure_rows(part: str, figures: list[dict[str, Any]], least: bool) -> list[l
     return rows
 
 
-def rows_of(part: str, figures: list[dict[str, Any]], ended: Ended, least: bool) -> list[list[str]]:
+def rows_of(
+    part: str, figures: list[dict[str, Any]], ended: Ended, least: bool, skipped: str = ""
+) -> list[list[str]]:
     """Return the rows of a part: one for each bar, and one for how the part ended."""
     rows = figure_rows(part, figures, least)
     missed = any(figure["bar"] and not figure["met"] for figure in figures)
@@ -71,7 +74,7 @@ def rows_of(part: str, figures: list[dict[str, Any]], ended: Ended, least: bool)
         reason = f"exit status {ended.status}"
     else:
         reason = ""
-    verdict = f"FAILED: {reason}" if reason else "ran"
+    verdict = f"FAILED: {reason}" if reason else f"skipped: {skipped}" if skipped else "ran"
     return [*rows, [part, "", f"{ended.seconds:.0f} s", "", verdict]]
 
 

@@ -88,14 +88,19 @@ def kept_at(part: str) -> Path:
     return build_root() / "bench" / f"{part}.json"
 
 
-def conclude(part: str, figures: Sequence[Figure], options: argparse.Namespace) -> int:
+def conclude(
+    part: str, figures: Sequence[Figure], options: argparse.Namespace, skipped: str = ""
+) -> int:
     """Print the figures beside their bars, and write them to `options.json`.
 
-    Return 1 if a bar is missed or nothing was measured, else 0.
+    skipped: what the machine lacks, where nothing was measured. Return 1 if a bar is missed or
+    nothing was measured without such a reason, else 0.
     """
     if not figures:
-        print(f"{part}: nothing was measured", file=sys.stderr)
-        return 1
+        why = f"skipped: {skipped}" if skipped else "nothing was measured"
+        print(f"{part}: {why}", file=sys.stderr)
+        if not skipped:
+            return 1
     judged = not options.least
     print_table([each.as_row(judged) for each in figures])
     document = {
@@ -106,6 +111,7 @@ def conclude(part: str, figures: Sequence[Figure], options: argparse.Namespace) 
         **commit(),
         "machine": machine(),
         "figures": [each.as_json() for each in figures],
+        "skipped": "" if figures else skipped,
     }
     options.json.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(options.json, json.dumps(document, indent=1) + "\n")

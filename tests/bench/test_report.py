@@ -105,6 +105,23 @@ def test_a_part_is_kept_until_the_commit_changes(
         assert [row[-1] for row in kept("part", tmp_path)] == verdicts
 
 
+def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again at the same commit."""
+    now = {"commit": "a" * 40, "dirty": False}
+    monkeypatch.setattr("tests.bench.__main__.commit", lambda: now)
+    path = tmp_path / "part.json"
+    monkeypatch.setattr("sys.argv", ["part", "--json", str(path)])
+    assert conclude("part", [], Namespace(least=False, json=path), "no virtual nodes") == 0
+    document = json.loads(path.read_text())
+    assert (document["figures"], document["skipped"]) == ([], "no virtual nodes")
+    ((*_, verdict),) = rows_of("part", [], Ended(0, 3.0, True), False, document["skipped"])
+    assert verdict == "skipped: no virtual nodes"
+    path.write_text(json.dumps(document | now))
+    assert kept("part", tmp_path) == []
+
+
 def test_ratios_are_read_from_what_comparisons_print() -> None:
     first, second = "exchange, 2 ranks, hub:hubs=1,seed=1, 8 B", "discovery, 8 ranks"
     assert list(ratios(SAID)) == [
