@@ -16,6 +16,8 @@ from tuner.units import bytes_text, degree_text, multiple_text, parse_sizes, siz
         (1536, "1.5 KiB"),
         (1025, "1 KiB"),
         (3 * 2**20, "3 MiB"),
+        (2**20 - 1, "1 MiB"),
+        (1023 * 2**10, "1023 KiB"),
     ],
 )
 def test_sizes_have_binary_units(size: int, text: str) -> None:

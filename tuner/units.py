@@ -54,7 +54,7 @@ def size_text(size_bytes: float) -> str:
     """Return bytes as `512 B`, `1 KiB`, `1.5 MiB`."""
     value = float(size_bytes)
     unit = 0
-    while value >= 1024 and unit < len(_BYTE_UNITS) - 1:
+    while round(value) >= 1024 and unit < len(_BYTE_UNITS) - 1:
         value /= 1024
         unit += 1
     return (
