@@ -100,22 +100,9 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
     The defaults are the newest campaign (if an operation is given, the newest that measured it),
     and a pattern that was measured without oversubscription.
     """
-    systems = explorable(store)
-    filters = Filters(query, strict=strict)
-    system = filters.choose("system", system_options(systems))
-    campaigns = campaigns_of(store, system)
-    asked = campaigns_of(store, system, query.operation) if query.operation else campaigns
-    campaign = filters.choose("campaign", named(campaigns), default=next(iter(asked), ""))
-    cases = cases_of(store, system, campaign)
-    operation = filters.choose("operation", named(operations_of(cases)))
-    cases = cases[cases["operation"] == operation]
-    pattern = filters.choose("pattern", named(_patterns(cases)))
-    return PatternChoice(
-        query=filters.query,
-        options=filters.options,
-        system=systems.set_index("system").loc[system].to_dict(),
-        cases=cases[cases["pattern"] == pattern],
-    )
+    filters, system, cases = _measured(store, query, strict=strict)
+    cases = _of_pattern(filters, cases)
+    return PatternChoice(filters.query, filters.options, system, cases)
 
 
 def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
@@ -123,15 +110,37 @@ def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
 
     The default layout is one that is not oversubscribed.
     """
-    chosen = choose_pattern(store, query, strict=strict)
-    layouts = layout_options(chosen.cases)
-    layout = choose([value for value, _ in layouts], query.layout, "layout", strict=strict)
-    return CaseChoice(
-        query=replace(chosen.query, layout=layout),
-        options=chosen.options | {"layout": layouts},
-        system=chosen.system,
-        case=chosen.cases[layout_keys(chosen.cases) == layout].to_dict("records")[0],
-    )
+    filters, system, cases = _measured(store, query, strict=strict)
+    case = case_of(filters, cases)
+    return CaseChoice(filters.query, filters.options, system, case)
+
+
+def case_of(filters: Filters[Any], cases: pd.DataFrame) -> dict[str, Any]:
+    """Choose operation, pattern and layout among rows of `cases`; return the first such row."""
+    cases = _of_pattern(filters, cases)
+    layout = filters.choose("layout", layout_options(cases))
+    return cases[layout_keys(cases) == layout].to_dict("records")[0]
+
+
+def _measured(
+    store: Store, query: QueryT, *, strict: bool
+) -> tuple[Filters[QueryT], dict[str, Any], pd.DataFrame]:
+    """Return filters with a system and a campaign, the system, and the campaign's cases."""
+    systems = explorable(store)
+    filters = Filters(query, strict=strict)
+    system = filters.choose("system", system_options(systems))
+    campaigns = campaigns_of(store, system)
+    asked = campaigns_of(store, system, query.operation) if query.operation else campaigns
+    campaign = filters.choose("campaign", named(campaigns), default=next(iter(asked), ""))
+    row = systems.set_index("system").loc[system].to_dict()
+    return filters, row, cases_of(store, system, campaign)
+
+
+def _of_pattern(filters: Filters[Any], cases: pd.DataFrame) -> pd.DataFrame:
+    operation = filters.choose("operation", named(operations_of(cases)))
+    cases = cases[cases["operation"] == operation]
+    pattern = filters.choose("pattern", named(_patterns(cases)))
+    return cases[cases["pattern"] == pattern]
 
 
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,9 @@ from dashboard.choice import (
     CaseChoice,
     CaseQuery,
     Filters,
-    choose_case,
+    campaigns_of,
+    case_of,
+    cases_of,
     explorable,
     layout_key,
     system_options,
@@ -27,7 +29,7 @@ from dashboard.measuring import with_own_commands
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, Query, choose, parameter
+from dashboard.query import INTEGER, Query, parameter
 from dashboard.snapshot import kept
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name, prose
@@ -50,7 +52,7 @@ class HistoryQuery(CaseQuery):
 
 @dataclass(frozen=True)
 class HistoryChoice(CaseChoice):
-    """The case, in the newest campaign, and all campaigns of the machine in order of date."""
+    """The case, as the newest campaign with it has it, and all campaigns in order of date."""
 
     query: HistoryQuery
     measured: list[tuple[MachineCampaign, list[Cell]]]  # of the size; cells have no samples
@@ -62,23 +64,22 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
 
     The default is the case that changed most in the last campaign with changes.
     """
+    systems = explorable(store)
     filters = Filters(query, strict=strict)
-    system = filters.choose("system", system_options(explorable(store)))
+    system = filters.choose("system", system_options(systems))
     steps = compared.steps(store, system)
     if not (query.pattern or query.layout or query.size):
         changed = _most_changed(steps, query.operation)
-        query = replace(filters.query, **changed)
-        strict = strict and not changed  # the newest campaign may not have measured it
-    chosen = choose_case(store, replace(query, campaign=""), strict=strict)
-    which = chosen.query.system, frozenset(chosen.case.items())
-    sizes = _sizes(store, *which)
-    middle = str(sizes[len(sizes) // 2])
-    size = choose([middle, *map(str, sizes)], query.size, "size", strict=strict)
+        filters.query = replace(filters.query, **changed)
+    case = case_of(filters, _cases(store, system))
+    which = system, frozenset(case.items())
+    sizes = [(str(size), size_text(size)) for size in _sizes(store, *which)]
+    size = filters.choose("size", sizes, default=sizes[len(sizes) // 2][0])
     return HistoryChoice(
-        query=replace(chosen.query, campaign="", size=size),
-        options=chosen.options | {"size": [(str(size), size_text(size)) for size in sizes]},
-        system=chosen.system,
-        case=chosen.case,
+        query=replace(filters.query, campaign=""),
+        options=filters.options,
+        system=systems.set_index("system").loc[system].to_dict(),
+        case=case,
         measured=_of_case(store, *which, int(size)),
         steps=steps,
     )
@@ -104,13 +105,19 @@ def _parameters(where: Where) -> dict[str, str]:
 
 
 @kept(64)
+def _cases(store: Store, system: str) -> pd.DataFrame:
+    """Return the cases of all campaigns, those of the newest first."""
+    campaigns = reversed(compared.campaigns(store, system))
+    cases = [cases_of(store, campaign.system, campaign.name) for campaign in campaigns]
+    return pd.concat(cases, ignore_index=True)
+
+
+@kept(64)
 def _sizes(store: Store, system: str, case: Collection[tuple[str, Any]]) -> list[int]:
-    """Return the sizes of a case in the newest campaign that measured it."""
-    for campaign in reversed(compared.campaigns(store, system)):
-        sizes = store.cells(**_where(campaign, case))["size_bytes"]
-        if len(sizes):
-            return sorted(map(int, sizes.unique()))
-    return []
+    """Return the sizes of a case in all campaigns."""
+    campaigns = compared.campaigns(store, system)
+    cells = [store.cells(**_where(campaign, case)) for campaign in campaigns]
+    return sorted({size for rows in cells for size in rows["size_bytes"].tolist()})
 
 
 @kept(32)
@@ -234,8 +241,9 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 
 def _reported(store: Store, system: str) -> list[Query]:
-    """Return the case that changed most, if there is another campaign."""
-    return [HistoryQuery(system)] if len(compared.campaigns(store, system)) > 1 else []
+    """Return the case that changed most, if the system has methods and other campaigns."""
+    having = campaigns_of(store, system) and len(compared.campaigns(store, system)) > 1
+    return [HistoryQuery(system)] if having else []
 
 
 PAGE = FilteredPage(

@@ -57,6 +57,27 @@ def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None
     assert "neighbor" in text
 
 
+def test_history_has_what_only_older_campaigns_measured(tmp_path: Path) -> None:
+    """The last one measured another pattern, and the one before it not all sizes."""
+
+    def slower(method: str, size: int) -> float:
+        return exchange_times(method, size) * (2 if method == "neighbor" else 1)
+
+    first = Campaign(name="20260101T000000Z", sizes=(8, 512, 4096), day="2026-01-01")
+    second = replace(first, name="20260201T000000Z", sizes=(8, 512), seed=2, day="2026-02-01")
+    hub = (("hub:hubs=4,seed=1", 15, 4.25),)
+    write(tmp_path, first)
+    write(tmp_path, replace(second, times=slower))
+    write(tmp_path, replace(second, name="20260301T000000Z", patterns=hub, day="2026-03-01"))
+    path = tuned_store(tmp_path)
+    choice, _ = drawn(pages.history.PAGE, path)
+    assert choice.query.pattern == first.patterns[0][0]
+    for size, names in (("8", [first.name, second.name]), ("4096", [first.name])):
+        link = replace(choice.query, size=size).search()
+        choice, _ = drawn(pages.history.PAGE, path, link)
+        assert [campaign.name for campaign, _ in choice.measured] == names
+
+
 def overview_of(path: Path) -> str:
     with Store.open(path, readonly=True) as store:
         return said(pages.overview.PAGE.layout(store, ""))

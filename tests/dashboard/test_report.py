@@ -13,8 +13,9 @@ from dashboard.markup import as_html
 from dashboard.pages import PAGES
 from dashboard.report import html_report
 from dashboard.widgets import data_table, notice
-from tests import synthetic
+from tests import probes, synthetic
 from tests.test_cli import succeed
+from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
 
@@ -85,6 +86,17 @@ def test_the_newest_campaign_may_have_operations_of_its_own(tmp_path: Path) -> N
     succeed("ingest", tmp_path, "--database", database)
     succeed("report", "--database", database, "--output", path)
     assert "discovery" in path.read_text()
+
+
+def test_an_mpi_of_which_only_probes_are_stored_has_no_history(tmp_path: Path) -> None:
+    """That of its machine has several campaigns, with another version."""
+    older = synthetic.Campaign(samples=20, sizes=(8,), cores=64, mpi_library="MPICH Version: 5.0.1")
+    for name in ("20260101T000000Z", "20260201T000000Z"):
+        synthetic.write(tmp_path, replace(older, name=name))
+    probes.write(tmp_path, probes.ProbeCampaign(sizes=(8, 64), launches=1))
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        assert html_report(store).count("<h1>History</h1>") == 1
 
 
 def test_what_a_browser_gets_as_html_is_escaped_and_linked() -> None:
