@@ -100,6 +100,7 @@ _GLYPHS = {
     "pentagon": "⬟",
     "hexagon": "⬢",
 }
+_DIMS = re.compile(r"dims=(\d{1,9})")
 _GRID = re.compile(r"grid=(\d{1,9})x(\d{1,9})")
 _SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
 
@@ -122,9 +123,9 @@ def method_style(spec: str) -> MethodStyle:
     """Return the style of a method, from its spec alone: it does not depend on the page."""
     family, _, parameters = spec.partition(":")
     code = zlib.crc32(parameters.encode())
-    if family == "stfw" and parameters.startswith("dims="):
+    if family == "stfw" and (dims := _DIMS.fullmatch(parameters)):
         # Neighbouring dimensions are compared most: consecutive colours, dashes and markers.
-        code = int(parameters.removeprefix("dims=")) - 2
+        code = int(dims[1]) - 2
         color = _ALTERNATING[code % len(_ALTERNATING)]
         return MethodStyle(color, _DASHES[code % len(_DASHES)], _SYMBOLS[code % len(_SYMBOLS)])
     if family == "stfw":

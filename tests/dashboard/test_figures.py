@@ -119,6 +119,10 @@ def test_no_two_methods_of_an_operation_look_alike() -> None:
         assert len(set(styles)) == len(methods)
 
 
+def test_a_spec_of_a_file_that_no_method_has_is_drawn_too() -> None:
+    assert method_style("stfw:dims=x") != method_style("direct")
+
+
 def test_figures_are_valid() -> None:
     samples = {"direct": np.full(5, 2e-5, np.float32), "stfw:dims=2": np.arange(1, 9, 1, "f4")}
     rules = frames.selected().assign(row="exchange, 1 node × 8")
