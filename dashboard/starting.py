@@ -52,9 +52,9 @@ def command(
     launcher: the program that started the system's launches; "" if it is not known.
     """
     variables = preload_variables([library] if library else []).items()
-    preloading = [shlex.quote(f"{name}={value}") for name, value in variables]
+    preloading = [f"{name}={value}" for name, value in variables]
     env = ["env", *preloading] if preloading else []  # for the ranks alone
-    return " ".join([*_launcher(system, nodes, ppn, launcher), *env, "./app"])
+    return shlex.join([*_launcher(system, nodes, ppn, launcher), *env, "./app"])
 
 
 def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> list[str]:

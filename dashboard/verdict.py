@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from shlex import quote
+from shlex import join, quote
 from typing import Any
 
 from dashboard.choice import campaigns_of, explorable, upgrades
@@ -171,7 +171,7 @@ def _advice(
     campaigns = store.campaigns(name).set_index("campaign")
     newest = campaigns_of(store, name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
-        resume = [f"switchpoint run --resume {newest}"]
+        resume = [f"switchpoint run --resume {quote(newest)}"]
         if not is_resumable(newest):
             resume = measuring(system)
         yield NextStep(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
@@ -182,7 +182,7 @@ def _advice(
     if step and step.slower and trust.state(its.disturbed, its.noisy) != trust.CONTAMINATED:
         operation = step.slower[0].operation
         before = step.before[operation]
-        sides = f"{before.system}/{before.name} {name}/{step.campaign.name}"
+        sides = join([f"{before.system}/{before.name}", f"{name}/{step.campaign.name}"])
         yield NextStep(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
     yield next_step(table)
 

@@ -375,6 +375,8 @@ def test_choose_starts_applications_as_the_system_does(
     begun = "switchpoint nodes exec --environment mpich -n 4 --ppn 2"
     assert starting.command(nodes, 2, 2, library) == f"{begun} {program}"
     assert starting.command(nodes, 2, 2, None) == f"{begun} ./app"
+    hostile = starting.command(nodes | {"environment": "a; $(b)"}, 2, 2, None)
+    assert hostile == f"{begun} ./app".replace("mpich", "'a; $(b)'")
     spaced = starting.command(nodes, 2, 2, Path("/my work/lib") / library.name)
     assert re.search(rf"LD_PRELOAD={library.name} 'LD_LIBRARY_PATH=/my work/lib[:']", spaced)
     for launcher, begun in (
