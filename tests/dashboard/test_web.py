@@ -18,10 +18,12 @@ from flask.testing import FlaskClient
 from dashboard import app as app_module
 from dashboard import pages, web
 from dashboard.app import create_app
+from dashboard.snapshot import opened, table_of
 from tests import probes
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write
 from tuner.rawfile.ingest import ingest
+from tuner.store.database import StoreError
 from tuner.store.store import Store
 
 PAGES = tuple(page.path for page in pages.PAGES)
@@ -448,6 +450,20 @@ def test_a_store_that_vanishes_is_told_in_the_page(tmp_path: Path, database: Pat
     answer = client.post("/_dash-update-component", json=request)
     assert answer.status_code == 200
     assert "no store there" in answer.text
+
+
+def test_results_of_a_store_that_was_replaced_are_not_kept(tmp_path: Path, database: Path) -> None:
+    """They would be taken for those of the new file."""
+    path, other = tmp_path / "switchpoint.db", tmp_path / "other.db"
+    path.write_bytes(database.read_bytes())
+    Store.open(other).close()
+    with opened(path, 0) as store:
+        other.replace(path)
+        with pytest.raises(StoreError, match="was replaced while it was read"):
+            table_of(store, "any")
+        path.unlink()
+        with pytest.raises(StoreError, match="no store there"):
+            table_of(store, "any")
 
 
 @pytest.mark.parametrize("path", FILTERED)
