@@ -9,6 +9,7 @@ import pandas as pd
 from dashboard.snapshot import kept, table_of
 from tuner.domain import off
 from tuner.domain.cases import Place
+from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
 from tuner.selection import match
 from tuner.selection.evidence import have_filled, verdict
@@ -22,12 +23,14 @@ _INTERVALS = ("mmax", "mavg", "bytes")
 def of_table(store: Store, system: str) -> pd.DataFrame:
     """Return a system's rules, with speed-ups, and the verdict on each in words; cached."""
     table = table_of(store, system)
-    verdicts = []
+    rows = []
     if table is not None:
         for rule, filled in zip(table.rules, have_filled(table), strict=True):
             more = "; some open sizes follow their neighbours" * filled
-            verdicts.append(verdict(rule.evidence, "×") + more)
-    return with_speedup(store.rules(system)).assign(verdict=verdicts)
+            said = {"inferred": rule.inferred, "verdict": verdict(rule.evidence, "×") + more}
+            rows.append({"system": system} | flat(rule) | said)
+    names = dict.fromkeys(["system", *columns(Rule), "inferred", "verdict"])
+    return with_speedup(pd.DataFrame(rows, columns=list(names)).drop(columns="ratios"))
 
 
 def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
@@ -84,11 +87,5 @@ def case_text(rule: Any) -> str:
     layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
     crowded = "oversubscribed" if rule.oversubscribed else ""
-    between = "inferred" if _inferred(rule) else ""
+    between = "inferred" if rule.inferred else ""
     return ", ".join(filter(None, [rule.operation, layout, crowded, between, degree]))
-
-
-def _inferred(rule: Any) -> bool:
-    """Return whether a rule is for layouts between measured ones; one of those has its evidence."""
-    measured = rule.nodes_low <= rule.nodes <= rule.nodes_high
-    return not (measured and rule.ppn_low <= rule.ppn <= rule.ppn_high)

@@ -1,9 +1,16 @@
 """What a stored table says about a case."""
 
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from dashboard import rules
+from dashboard.choice import systems_of
+from tuner.store.store import Store
 
 
 def table(*rows: dict[str, object]) -> pd.DataFrame:
@@ -12,7 +19,7 @@ def table(*rows: dict[str, object]) -> pd.DataFrame:
     base = dict.fromkeys(ends) | {"operation": "exchange", "nodes": 1, "ppn": 8}
     base |= {"nodes_low": 1, "nodes_high": 1, "ppn_low": 8, "ppn_high": 8}
     base |= {"method": "direct", "status": "default", "oversubscribed": 0}
-    base |= {"ratio": None, "ratio_low": None, "ratio_high": None}
+    base |= {"ratio": None, "ratio_low": None, "ratio_high": None, "inferred": False}
     return rules.with_speedup(pd.DataFrame([base | row for row in rows]))
 
 
@@ -61,10 +68,23 @@ def test_a_case_is_said_in_words() -> None:
     rows = table(
         {"mmax_low": 4, "mmax_high": 9},
         {"mavg_high": 5.5, "oversubscribed": 1, "nodes": 2, "nodes_low": 2, "nodes_high": 2},
-        {"ppn_low": 5, "ppn_high": 7},
+        {"ppn_low": 5, "ppn_high": 7, "inferred": True},
     )
     assert [rules.case_text(row) for row in rows.itertuples()] == [
         "exchange, 1 node × 8, degree 4 to 9",
         "exchange, 2 nodes × 8, oversubscribed, mean degree up to 5.5",
         "exchange, 1 node × 5 to 7, inferred",
     ]
+
+
+def test_rules_and_verdicts_are_of_one_table(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may get another one while a page is made."""
+    with Store.open(Path(shutil.copy(database, tmp_path)), readonly=True) as store:
+        system = systems_of(store)["system"].iloc[0]
+        before = store.table(system)
+        before = replace(before, rules=before.rules[:1])
+        monkeypatch.setattr(rules, "table_of", lambda store, system: before)
+        (row,) = rules.of_table(store, system).to_dict("records")
+    assert (row["system"], row["method"]) == (system, before.rules[0].method)
