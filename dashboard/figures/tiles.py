@@ -24,11 +24,13 @@ def tiles(best: pd.DataFrame) -> Figure:
     rows = list(dict.fromkeys(best["row"]))
     sizes = sorted(best["size_bytes"].unique().tolist())
     methods = sorted(best["method"].unique())
+    columns = list(range(len(sizes)))  # by number, as sizes that differ may have one text
+    best = best.assign(column=best["size_bytes"].map(dict(zip(sizes, columns, strict=True))))
     places = {(tile["row"], tile["size_bytes"]): tile for tile in best.to_dict("records")}
     grid = [[places.get((row, size)) for size in sizes] for row in rows]
     tile_map = {
         "type": "heatmap",
-        "x": [size_text(size) for size in sizes],
+        "x": columns,
         "y": rows,
         "z": [[_code(tile, methods) for tile in line] for line in grid],
         "customdata": [[_link(tile) for tile in line] for line in grid],
@@ -51,11 +53,13 @@ def tiles(best: pd.DataFrame) -> Figure:
             showlegend=True,
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
             xaxis={
-                "type": "category",
+                "tickvals": columns,
+                "ticktext": [size_text(size) for size in sizes],
                 "range": [-0.5, len(sizes) - 0.5],
                 "title": {"text": "bytes (as measured)", "standoff": 8, "font": {"size": 13}},
                 "fixedrange": True,
                 "showgrid": False,
+                "zeroline": False,
                 "linecolor": LINE,
                 "automargin": True,
             },
@@ -110,7 +114,7 @@ def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers+text",
-        "x": [size_text(size) for size in tiles_of_method["size_bytes"]],
+        "x": tiles_of_method["column"].tolist(),
         "y": tiles_of_method["row"].tolist(),
         "text": [_text(tile) for tile in shown],
         "textposition": "bottom center",

@@ -156,7 +156,7 @@ def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
     heat = figure["data"][0]
     assert heat["z"] == [[1, 2, 3], [3, None, 3]]
     direct, stfw = figure["data"][1:]
-    assert (direct["x"], direct["y"], direct["text"]) == (["8 B"], ["8: 1 node × 8"], [""])
+    assert (direct["x"], direct["y"], direct["text"]) == ([0], ["8: 1 node × 8"], [""])
     assert stfw["text"] == ["1.50"] * 4
     assert heat["hovertext"][0][1].endswith("median 10.0 µs<br>1.4 to 1.6 × faster")
     assert direct["marker"]["symbol"] != stfw["marker"]["symbol"]
@@ -166,6 +166,13 @@ def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
     assert colors[0] == transparent(method_style("direct").color, 0.1)
     assert colors[-1] == transparent(method_style("stfw:dims=2").color, 0.42)
     go.Figure(tiles(tile_frame().iloc[:0]))
+
+
+def test_sizes_with_one_text_have_columns_of_their_own() -> None:
+    figure = tiles(tile_frame(size_bytes=[8, 1024, 1025, 8, 1025]))
+    heat, marks = figure["data"]
+    assert (heat["x"], marks["x"]) == ([0, 1, 2], [0, 1, 2, 0, 2])
+    assert figure["layout"]["xaxis"]["ticktext"] == ["8 B", "1 KiB", "1 KiB"]
 
 
 def test_residuals_show_measured_predicted_and_what_lies_between() -> None:
