@@ -317,7 +317,9 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
     marks: list[Component] = [badge(kind)] if kind else []
     if case["oversubscribed"]:
         cores = choice.system["cores"]
-        marks.append(badge(f"oversubscribed: {case['ppn']} ranks on {cores} cores"))
+        # Virtual nodes share their cores.
+        ranks = case["ppn"] if case["ppn"] > cores else case["procs"]
+        marks.append(badge(f"oversubscribed: {ranks} ranks on {cores} cores"))
     if selected.empty:
         marks.append(badge("no rule of the table matches this case", "secondary"))
     marks += map(badge, choice.steadiness.doubts())

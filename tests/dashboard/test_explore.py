@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard.pages.explore import (
+    PAGE,
     ExploreQuery,
     _best,
     _cell_table,
@@ -15,7 +16,9 @@ from dashboard.pages.explore import (
     _method_options,
 )
 from dashboard.query import MalformedError, UnknownError
-from tests.dashboard.frames import cells, said
+from tests.dashboard.frames import cells, drawn, said
+from tests.synthetic import Campaign, write
+from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
 
@@ -68,6 +71,15 @@ def test_products_are_told_whole_and_in_parts(database: Path, part: str, share: 
     assert (faster["speedup_low"] > 1.5).all()
     header = parts["cell"].children.children[1].children
     assert {"Whole", "Exchange", "Local part"} <= {cell.children for cell in header.children}
+
+
+def test_ranks_of_nodes_that_share_their_cores_are_counted_together(tmp_path: Path) -> None:
+    for path in write(tmp_path, Campaign(procs=(8,), sizes=(8,))):
+        header = path.read_text()
+        path.write_text(header.replace('"nodes": 1, "ppn": 8', '"nodes": 4, "ppn": 2'))
+    ingest(tmp_path / "s.db", [tmp_path])
+    _, parts = drawn(PAGE, tmp_path / "s.db")
+    assert "oversubscribed: 8 ranks on 2 cores" in said(parts["notes"])
 
 
 def test_collectives_are_shown_by_their_block_and_rule(database: Path) -> None:
