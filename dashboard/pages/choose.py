@@ -19,7 +19,7 @@ from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
 from dashboard.snapshot import table_of
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
 from tuner.domain.cases import Place
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, NO_DATA_BYTES
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED, NO_DATA, NO_DATA_BYTES
 from tuner.domain.records import NAME
 from tuner.domain.tables import Point
 from tuner.machine.systems import unreal
@@ -218,6 +218,9 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
         text = [
             "The application needs no change: a preloaded library selects its collective methods."
         ]
+        if query.operation not in DISPATCHED:
+            promise = html.Code("swp_fixed_counts=true")
+            text = ["A preloaded library selects the method on communicators with ", promise, "."]
         if preload.prefix:
             text.append(f" PREFIX is {preload.prefix}.")
     else:

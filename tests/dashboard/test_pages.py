@@ -321,6 +321,13 @@ def test_choose_preloads_for_collectives(database: Path) -> None:
     assert "LD_PRELOAD" in said(parts["switch"])
 
 
+def test_choose_says_what_promise_the_preload_needs(tmp_path: Path) -> None:
+    write(tmp_path, replace(of_bcast(Campaign(sizes=(8,))), operation="alltoallv"))
+    path = tuned_store(tmp_path)
+    text = said(drawn(pages.choose.PAGE, path, "?o=alltoallv")[1]["switch"])
+    assert "swp_fixed_counts=true" in text and "needs no change" not in text
+
+
 def test_choose_asks_for_no_size_where_there_are_no_data(tmp_path: Path) -> None:
     write(tmp_path, replace(of_bcast(Campaign(sizes=(1,))), operation="barrier"))
     path = tuned_store(tmp_path)
