@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from dash import html
 from dash.development.base_component import Component
@@ -96,15 +97,20 @@ def _verdict(choice: ModelsChoice) -> list[Component]:
     ]
     if validation.rank_correlation is not None:
         facts.append(f"rank correlation of the methods {validation.rank_correlation:.2f}")
-    facts.append(f"switch points predicted: {_switches(validation.predicted_switches)}")
-    facts.append(f"measured: {_switches(validation.measured_switches)}")
+    cells = choice.errors
+    facts.append(f"switch points predicted: {_switches(validation.predicted_switches, cells)}")
+    facts.append(f"measured: {_switches(validation.measured_switches, cells)}")
     facts += [f"{name}: {why}" for name, why in validation.not_predicted.items()]
     return [html.Span([html.Span(fact) for fact in facts], className="facts")]
 
 
-def _switches(crossovers: Sequence[SwitchPoint]) -> str:
-    texts = [f"{each.after} from {size_text(each.size_bytes)}" for each in crossovers]
-    return ", ".join(texts) or "none"
+def _switches(crossovers: Sequence[SwitchPoint], cells: pd.DataFrame) -> str:
+    """Return switch points in words, by the mean message size, as the figure has it."""
+    sizes = cells.drop_duplicates("size_bytes").sort_values("size_bytes")
+    found = [each.size_bytes for each in crossovers]
+    bytes_ = np.interp(found, sizes["size_bytes"], sizes["bytes"])
+    pairs = zip(crossovers, bytes_, strict=True)
+    return ", ".join(f"{each.after} from {size_text(its)}" for each, its in pairs) or "none"
 
 
 def _parameters(model: SystemModel) -> list[Component]:

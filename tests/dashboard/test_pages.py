@@ -9,6 +9,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
@@ -29,6 +30,7 @@ from tuner.domain.cases import Place
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
 from tuner.export.forms import export
 from tuner.models.fitting import fit
+from tuner.models.predict import SwitchPoint
 from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
@@ -458,6 +460,14 @@ def test_an_empty_page_says_what_to_run_and_nothing_else(
     *_, missing, body = shown.children
     assert re.search(rf"switchpoint run --environment \w+{command}", said(missing))
     assert body.hidden
+
+
+def test_switch_points_of_models_are_in_bytes_per_message() -> None:
+    """As the figure is, also where sizes are those of an item, of which a message has several."""
+    cells = pd.DataFrame({"size_bytes": [8, 8, 64, 512], "bytes": [24, 24, 192, 1536]})
+    crossovers = [SwitchPoint(23, "direct", "nap"), SwitchPoint(64, "nap", "direct")]
+    assert pages.models._switches(crossovers, cells) == "nap from 69 B, direct from 192 B"
+    assert pages.models._switches([], cells) == "none"
 
 
 def test_models_are_held_against_measurements(tmp_path: Path) -> None:
