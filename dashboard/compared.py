@@ -9,6 +9,7 @@ from typing import Any
 from dashboard import decided, soaked
 from dashboard.choice import campaigns_of, systems_of, upgrades
 from dashboard.snapshot import Snapshot, kept, snapshot
+from tuner.domain.operations import known_cores
 from tuner.selection import changes, comparison, tuning
 from tuner.selection.changes import Medians, Shift, Where
 from tuner.selection.comparison import ComparedTimes, Comparison, MeasuredSide, Subject
@@ -48,7 +49,8 @@ def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
     waits = undecided(store, (system, campaign))
     points = [] if waits else decided.of_campaign(store, system, campaign)
     verdicts, required = soaked.verdicts(store, system), tuning.required_by(store, system)
-    cores = int(systems_of(store).set_index("system")["cores"][system])
+    its = systems_of(store).set_index("system").loc[system].to_dict()
+    cores = known_cores(its["name"], int(its["cores"]))
     return comparison.measured(_times(store, system, campaign), points, verdicts, required, cores)
 
 

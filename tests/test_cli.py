@@ -265,6 +265,18 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
 
 
+def test_layouts_of_pico_are_not_called_crowded(tmp_path: Path) -> None:
+    """Its results have no cores; one is stored."""
+    pico = synthetic.Campaign(system="pico:made", procs=(4, 8), cores=1, samples=20)
+    for path in synthetic.write(tmp_path, pico):
+        path.write_text(
+            path.read_text().replace('"oversubscribed": true', '"oversubscribed": false')
+        )
+    succeed("ingest", tmp_path, "--database", tmp_path / "s.db")
+    said = succeed("tune", "--database", tmp_path / "s.db")
+    assert "1 x 5 to 7 (i)" in said and "(o)" not in said
+
+
 @pytest.mark.parametrize(
     ("sync", "mark", "words"),
     [

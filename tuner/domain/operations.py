@@ -57,6 +57,14 @@ FOREIGN = "pico:"
 """Prefix of the systems that PICO measured, and of its own algorithms, which no rule can name."""
 
 
+def known_cores(system: str, cores: int) -> int | None:
+    """Return the stored cores of a system by its name; None for PICO's, which does not record them.
+
+    What is stored for these is 1.
+    """
+    return None if system.startswith(FOREIGN) else cores
+
+
 def by_memory(exchange: str) -> bool:
     """Return whether messages of an exchange method go by a node's memory if they are small."""
     return exchange == "shared" or exchange.endswith("node=shared")

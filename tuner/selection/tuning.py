@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from tuner import __version__
+from tuner.domain.operations import known_cores
 from tuner.domain.records import Header, System
 from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
@@ -80,7 +81,8 @@ def tune(
         soaks=soaked,
         required_executions=required_executions,
     )
-    table = Table(provenance, compile_rules(points, provenance.cores), points)
+    cores = known_cores(provenance.name, provenance.cores)
+    table = Table(provenance, compile_rules(points, cores), points)
     undecided = store.undecided(system)
     # Those of the only campaign, if nothing of it is left out, are made already.
     are_made = len(names) == 1 and len(candidates) == len(cells)
@@ -125,7 +127,8 @@ def compared_side(store: Store, system: str, campaign: str | None = None) -> Mea
         points = store.decisions(system, campaign)
     else:
         points = decide_again(store, system, campaign, soaked)
-    cores = int(store.systems().set_index("system")["cores"][system])
+    its = store.systems().set_index("system").loc[system].to_dict()
+    cores = known_cores(its["name"], int(its["cores"]))
     return comparison.measured(times, points, soaked, required_by(store, system), cores)
 
 
