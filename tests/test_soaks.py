@@ -86,7 +86,9 @@ def test_what_won_waits_for_its_soak(results: Path) -> None:
     assert tuned()[0] == {"direct"}
     write(results, record("stfw:dims=2", executions=1), launch=1)
     assert tuned()[0] == {"direct", "stfw:dims=2"}
-    assert "in no rule until" not in succeed("show")
+    shown = succeed("show")
+    assert "in no rule until" not in shown
+    assert " 1440, 20000 executions in soaks " in shown  # of the same campaign
 
 
 def test_a_method_that_was_not_soaked_is_marked_where_it_may_be_chosen(

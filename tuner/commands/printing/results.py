@@ -85,13 +85,12 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
     grid = Columns("campaign", "of system", "launches", "samples", "commit")
     for row in campaigns.to_dict("records"):
         missing = row["launches"] - row["complete"]
+        soaked = f", {row['executions']} executions in soaks" * bool(row["executions"])
         grid.add_row(
             row["campaign"],
             row["system"],
             f"{row['launches']}{f', {missing} incomplete' if missing else ''}",
-            f"{row['executions']} executions in soaks"
-            if row["executions"]
-            else str(row["samples"]),
+            f"{row['samples']}{soaked}",
             row["commit"],
         )
     out.print(grid)
