@@ -1,4 +1,4 @@
-"""The HTTP server: clients that connect and neither send nor read do not block others."""
+"""The HTTP server: clients that connect and do not send, or do not read, do not block others."""
 
 import resource
 import socket
@@ -7,6 +7,7 @@ import sys
 from flask import Flask
 from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer, create_server
+from waitress.task import WSGITask
 
 _THREADS = 8
 _SWITCH_S = 0.0005
@@ -19,8 +20,23 @@ _CONNECTIONS = 2000
 _OTHER_FILES = 100  # open files of the process: stores, and scripts and pages being sent
 
 
+class _Task(WSGITask):
+    """An answer after which the connection is closed.
+
+    Requests that follow the first one are dropped: with answers that nobody reads, they would
+    fill the buffers of the connection, for whose room a thread waits.
+    """
+
+    def build_response_header(self) -> bytes:
+        """Return the header as for a client that asks for one answer."""
+        self.request.headers["CONNECTION"] = "close"
+        return super().build_response_header()
+
+
 class _Channel(HTTPChannel):
-    """A connection with a time limit for each whole request, not only for its next byte."""
+    """A connection with a time limit for its whole request, not only for the next byte."""
+
+    task_class = _Task
 
     def handle_read(self) -> None:
         """Read the data that arrived; for a request already begun it does not count as activity."""
