@@ -62,6 +62,7 @@ def server_on(
         threads=_THREADS,
         url_prefix=prefix,
         connection_limit=_affordable(_CONNECTIONS),
+        max_request_body_size=application.config["MAX_CONTENT_LENGTH"] + 1,  # before it is read
         asyncore_use_poll=True,  # select() fails beyond 1024 files
         channel_timeout=patience_s,
         log_socket_errors=False,  # clients that went away

@@ -113,6 +113,12 @@ def test_a_connection_has_one_answer(impatient: str) -> None:
     assert answer.count(b"HTTP/1.1") == 1
 
 
+def test_a_body_that_is_too_long_is_refused_before_it_is_sent(impatient: str) -> None:
+    with connect(impatient) as client, client.makefile("rb") as answers:
+        client.sendall(HALF_A_BODY.replace(b"900", b"900000000"))
+        assert answers.readline().startswith(b"HTTP/1.1 413 ")
+
+
 def ended(client: socket.socket) -> bool:
     """Whether the server ends the connection, in whatever way."""
     try:
