@@ -1,12 +1,14 @@
 """Responses of the server besides Dash's: real 404s and 400s, headers, health, plain pages."""
 
+import base64
+import binascii
 import hmac
 import json
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any
@@ -105,10 +107,11 @@ def require_token(server: Flask, token: str) -> None:
 
     `/healthz` stays open, for monitoring.
     """
+    expected = token.encode("utf-8", "surrogateescape")  # as the environment has it
 
     @server.before_request
     def check_token() -> Response | None:
-        if request.path == HEALTH_PATH or hmac.compare_digest(_secret(), token.encode()):
+        if request.path == HEALTH_PATH or hmac.compare_digest(_secret(), expected):
             return None
         answer = plain_page(
             HTTPStatus.UNAUTHORIZED, "401: token required", "This dashboard requires its token."
@@ -118,12 +121,15 @@ def require_token(server: Flask, token: str) -> None:
 
 
 def _secret() -> bytes:
-    try:
-        given = request.authorization
-    except ValueError:  # Basic with characters that werkzeug cannot decode
-        return b""
-    secrets = {"bearer": given.token, "basic": given.password} if given else {}
-    return ((secrets.get(given.type) if given else None) or "").encode()
+    """Return the token of a request as it was sent; werkzeug takes one with `=` for parameters."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    secret = given.strip().encode("latin-1")  # as WSGI decodes headers
+    if scheme.lower() == "bearer":
+        return secret
+    if scheme.lower() == "basic":
+        with suppress(binascii.Error):
+            return base64.b64decode(secret, validate=True).partition(b":")[2]
+    return b""
 
 
 def in_turn(open_store: OpenStore) -> OpenStore:
