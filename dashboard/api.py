@@ -10,7 +10,7 @@ from flask import Flask, Response, request
 
 from dashboard import compared, web
 from dashboard.exported import exported
-from dashboard.pages import table
+from dashboard.pages import metrics, table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
 from dashboard.schemas import schemas
 from dashboard.web import OpenStore
@@ -122,7 +122,7 @@ def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
     offset = int(query.offset or 0)
     rows = found.iloc[offset : offset + limit].to_dict("records")
     for row in rows:
-        row["statistics"] = json.loads(row["statistics"])
+        row["statistics"] = metrics.statistics(row["statistics"])
     return {"total": len(found), "offset": offset, "cells": rows}
 
 

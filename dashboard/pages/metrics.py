@@ -1,6 +1,7 @@
 """Metrics: time against the messages and bytes of plans, for all patterns on a layout."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,9 +83,22 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
     return MetricsChoice(filters.query, filters.options, found.drop(columns="layout"))
 
 
+def statistics(text: str) -> dict[str, float]:
+    """Return the statistics of a plan that are finite numbers; files may have had any others."""
+    try:
+        found = json.loads(text)
+    except ValueError:  # an integer of too many digits
+        return {}
+    return {name: its for name, its in found.items() if _is_finite(its)}
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells whose plans send messages, with the counts of plans, not of patterns."""
-    counts = [json.loads(text) for text in cells["statistics"]]
+    counts = [statistics(text) for text in cells["statistics"]]
     columns = {name: [each.get(name) for each in counts] for name in METRICS}
     found = cells.drop(columns="statistics").assign(**columns)
     return found[found["mmax"].fillna(0) > 0].astype(dict.fromkeys(METRICS, float))

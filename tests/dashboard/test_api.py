@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,24 @@ def test_cells_are_those_of_the_store(client: FlaskClient, database: Path, syste
     assert [cell["median_s"] for cell in answer["cells"]] == expected["median_s"].tolist()
     page = client.get(f"{ROOT}/cells?{query}&offset=3&limit=2").json
     assert page["cells"] == answer["cells"][3:5]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['"x"', "{}", "1e999", f"1{400 * '0'}", f"1{5000 * '0'}"],
+    ids=["text", "object", "infinite", "large", "endless"],
+)
+def test_statistics_that_are_no_finite_numbers_are_missing(
+    database: Path, tmp_path: Path, system: str, value: str
+) -> None:
+    """Stores of earlier versions may have them."""
+    path = Path(shutil.copy(database, tmp_path))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE cell SET statistics = ?", [f'{{"mmax": {value}}}'])
+    client = create_app(path).server.test_client()
+    query = f"system={system}&campaign=20261121T034500Z&limit=1"
+    assert client.get(f"{ROOT}/cells?{query}").json["cells"][0]["statistics"] == {}
+    assert client.get("/metrics/mmax.csv").status_code == 200
 
 
 @pytest.mark.parametrize(
