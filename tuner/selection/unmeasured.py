@@ -47,7 +47,7 @@ _PRIOR_PAIRS = 16.0
 """The pairs of layouts that the usual spread counts for, beside a system's own."""
 
 _TAIL = 3.0
-"""DegreeIntervals of freedom of the differences: a few methods differ far more than the others."""
+"""Degrees of freedom of the differences: a few methods differ far more than the others."""
 
 _SLOWEST = math.log(1.2)
 """Methods that are slower than the default by more matter to no choice."""
