@@ -35,7 +35,7 @@ class Filters(Generic[QueryT]):
     def choose(self, name: str, offered: Iterable[Option], default: str = "") -> str:
         """Return the value of a field: the query's if it is offered, else `default`, or the first.
 
-        Raises UnknownError.
+        Raise UnknownError.
         """
         offered = list(offered)
         values = [*filter(None, [default]), *(value for value, _ in offered)]

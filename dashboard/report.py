@@ -34,7 +34,7 @@ for (const data of document.querySelectorAll("script.plotted")) {
 def html_report(store: Store) -> str:
     """Return every system with its table and overlap, and the pages of each of its operations.
 
-    Raises StoreError.
+    Raise StoreError.
     """
     body = [as_html(overview.PAGE.layout(store, ""))]
     labels = dict(system_options(systems_of(store)))
@@ -64,5 +64,5 @@ def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
 
 
 def write_report(store: Store, path: Path) -> None:
-    """Write the report to a file atomically. Raises OSError."""
+    """Write the report to a file atomically. Raise OSError."""
     atomic.write(path, html_report(store))

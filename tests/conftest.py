@@ -122,7 +122,7 @@ def packaged(package: str) -> bool:
 
 
 def required_parts() -> set[str]:
-    """Return the parts that must not be missing here. Raises UsageError for an unknown name."""
+    """Return the parts that must not be missing here. Raise UsageError for an unknown name."""
     named = os.environ.get("SWITCHPOINT_REQUIRE", "").split(",")
     required = {name.strip() for name in named} - {""}
     if unknown := sorted(required - PARTS):

@@ -15,7 +15,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The directory is made. A link stays, and its target is replaced; an existing path that is no
     file, such as /dev/stdout, is written directly. The file is on the disk afterwards, and what
-    killed processes left beside it is deleted. Raises OSError with the name of `path`.
+    killed processes left beside it is deleted. Raise OSError with the name of `path`.
     """
     try:
         if path.exists() and not path.is_file():

@@ -48,7 +48,7 @@ RANDOM_ORDERS = 20
 SIZES = 8, 256, 8192, 65536  # of the data
 
 Order = Callable[[Case, list[str]], list[str]]
-"""Returns the methods of a case in the order of a first look, whatever its size."""
+"""Function from a case and its methods to these in the order of a first look, whatever its size."""
 
 
 def lender_of(system: str, measured: list[MeasuredSize]) -> Bundle:

@@ -91,7 +91,7 @@ def runs(
 def compare(
     kernels: Kernels, program: str, where: str, start: LaunchCommand, arguments: list[str]
 ) -> Iterator[Figure]:
-    """Run a program, print its output, and yield its ratios. Raises ComparisonError."""
+    """Run a program, print its output, and yield its ratios. Raise ComparisonError."""
     title = f"{program}, {kernels.mpi}, {where} {start.yield_setting}"
     print(f"\n== {title.rstrip()}", flush=True)
     path = kernels.build / "studies" / "comparisons" / program

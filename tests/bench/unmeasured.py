@@ -242,7 +242,7 @@ MeasuredPlace = tuple[NodesPpn, str]
 """A layout and a pattern that were measured together."""
 
 Split = Callable[[set[MeasuredPlace]], Iterator[set[MeasuredPlace]]]
-"""Yields what to learn from, of all that was measured of an operation."""
+"""Function that yields what to learn from, of all that was measured of an operation."""
 
 
 def each_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:

@@ -30,7 +30,7 @@ def finish(
 ) -> subprocess.CompletedProcess[str]:
     """Wait for a launcher, and kill it with its ranks after the timeout.
 
-    Raises subprocess.TimeoutExpired, with the output so far.
+    Raise subprocess.TimeoutExpired, with the output so far.
     """
     process = subprocess.Popen(
         command,

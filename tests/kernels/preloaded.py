@@ -38,7 +38,7 @@ def run_preloaded(
     """Run a program of the build, or a path, on ranks that preload the library and read `table`.
 
     `before` goes between launcher and program, `ahead` are libraries to be preloaded before this
-    one. Raises subprocess.TimeoutExpired when it hangs.
+    one. Raise subprocess.TimeoutExpired when it hangs.
     """
     library = mpi.preload_library(kernels.build)
     assert library is not None

@@ -96,7 +96,7 @@ class Cluster:
         return os.environ | {"SLURM_CONF": str(self.configuration)}
 
     def up(self) -> None:
-        """Start all daemons, and return when every node takes jobs. Raises ClusterError."""
+        """Start all daemons, and return when every node takes jobs. Raise ClusterError."""
         self.place.mkdir(parents=True, exist_ok=True)
         self.place.chmod(0o755)  # munge requires a directory that others cannot write
         ports = _free_ports(self.nodes + 3)
@@ -187,7 +187,7 @@ class Cluster:
             raise ClusterError(f"{' '.join(command)}: {(answer.stderr or answer.stdout).strip()}")
 
     def wait_for_nodes(self) -> None:
-        """Wait until every node takes jobs. Raises ClusterError."""
+        """Wait until every node takes jobs. Raise ClusterError."""
         deadline = time.monotonic() + START_S
         command = ["sinfo", "--noheader", "--states=idle", "--format=%D"]
         said = ""

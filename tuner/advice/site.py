@@ -38,7 +38,7 @@ class Site:
     def of(cls, app: Application, kernels: BuiltKernels, name: str = "") -> Site:
         """Return the site of an application; `name` is its system's, where that was chosen.
 
-        Raises NodesError: the virtual nodes that the launcher is for are not up.
+        Raise NodesError: the virtual nodes that the launcher is for are not up.
         """
         if (nodes := _nodes_of(app.launcher)) is not None:
             crowded = app.procs > available_cores()
@@ -79,7 +79,7 @@ class Site:
 def system_at(launcher: Sequence[str], name: str = "") -> str:
     """Return ReFrame's name of the system that a launcher reaches; `name` where that was chosen.
 
-    Raises NodesError: the virtual nodes that the launcher is for are not up.
+    Raise NodesError: the virtual nodes that the launcher is for are not up.
     """
     if not launcher:
         return LOCAL

@@ -36,7 +36,7 @@ class LaunchError(SwitchpointError):
 def measure(start: LaunchCommand, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
     """Run `swpbench run` with these options, and return its raw file, which is not kept.
 
-    Raises LaunchError.
+    Raise LaunchError.
     """
     with tempfile.TemporaryDirectory() as scratch:
         return run(start, swpbench, options, Path(scratch) / "launch.jsonl", _TIMEOUT_S)
@@ -53,7 +53,7 @@ def run(
 ) -> reading.BenchFile:
     """Run a command, with the raw file at `out`; `cwd` is where it runs, by default here.
 
-    Raises LaunchError.
+    Raise LaunchError.
     """
     return run_each(start, swpbench, [(options, out)], timeout_s, cwd, command)[0]
 
@@ -68,7 +68,7 @@ def run_each(
 ) -> list[reading.BenchFile]:
     """Run a command once for several launches, given by their options and raw files.
 
-    Raises LaunchError: the raw files of the launches before the one that failed may be complete.
+    Raise LaunchError: the raw files of the launches before the one that failed may be complete.
     """
     words = [str(swpbench), command]
     for number, (options, out) in enumerate(wanted):
@@ -95,7 +95,7 @@ def specs(
 ) -> dict[tuple[str, int], list[str]]:
     """Return all methods that launches measure, by operation and number of processes.
 
-    Raises LaunchError.
+    Raise LaunchError.
     """
     words = [*start.argv_prefix, str(swpbench), "list", *map(str, sorted(procs))]
     ended = _finish(words, os.environ | start.env, _TIMEOUT_S, None)

@@ -41,7 +41,7 @@ class Known(NamedTuple):
 def known_by(probe: Path) -> Known:
     """Return what the raw file of a probe, and a like system in the catalogue, let know.
 
-    Raises FittingError, ModelError, StoreError, OSError.
+    Raise FittingError, ModelError, StoreError, OSError.
     """
     with tempfile.TemporaryDirectory() as scratch:
         database = Path(scratch) / "probe.db"
@@ -70,7 +70,7 @@ def choose(
     first follow. `specs` are all methods by operation and processes;
     `probe` is called where they are too many, and earlier campaigns do not know the case.
 
-    Raises what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
+    Raise what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """
     lists = {}
     for number in numbers:

@@ -15,7 +15,7 @@ def worthiest(
     """Return nodes and processes on each of the layout to measure next on one of ReFrame's systems.
 
     It is the first of `switchpoint show plan --next` that fits and lies between measured ones; None
-    where there is no table yet, or where too little is expected. Raises StoreError.
+    where there is no table yet, or where too little is expected. Raise StoreError.
     """
     of_system = _worths(name, environment)
     return next(

@@ -139,7 +139,7 @@ class Selections(NamedTuple):
 def mpich_selections(mpi: Mpi) -> Selections:
     """Return the library's built-in selections, which are text in the library's file.
 
-    Raises VendorError if they are not found.
+    Raise VendorError if they are not found.
     """
     for path in _library_files(mpi):
         content = path.read_bytes()

@@ -28,7 +28,7 @@ class VerifyError(SwitchpointError):
 def find_swpbench() -> Path:
     """Return the newest swpbench below SWITCHPOINT_KERNELS, or else below campaigns' installations.
 
-    Raises VerifyError if there is none.
+    Raise VerifyError if there is none.
     """
     named = os.environ.get("SWITCHPOINT_KERNELS")
     root = Path(named) if named else build_root()
@@ -50,7 +50,7 @@ def _below(root: Path) -> list[Path]:
 def verify_table(path: Path) -> str:
     """Return the library's answer for a valid table, `FILE: N rules`. Raise VerifyError for others.
 
-    For a file of an MPI library it is the launcher of that version. Raises VendorError if it is not
+    For a file of an MPI library it is the launcher of that version. Raise VendorError if it is not
     installed.
     """
     if reader := made_for(_head(path)):
@@ -75,7 +75,7 @@ def verify_table(path: Path) -> str:
 def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:
     """Yield whether an MPI library that loads the files together runs each of their rules.
 
-    Method tables have none of its rules. Raises VerifyError if the files are not for one library,
+    Method tables have none of its rules. Raise VerifyError if the files are not for one library,
     or state no rules, and VendorError if it is not installed.
     """
     readers = {path: reader for path in paths if (reader := made_for(_head(path)))}

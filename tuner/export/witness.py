@@ -72,7 +72,7 @@ class Witness:
     def start(self, layout: tuple[int, int], nodes: Nodes | None = None) -> LaunchCommand:
         """Return how it is started on so many nodes with so many processes on each.
 
-        Raises NodesError if `nodes` do not suffice.
+        Raise NodesError if `nodes` do not suffice.
         """
         procs, ppn = layout[0] * layout[1], layout[1]
         if nodes is None:
@@ -89,7 +89,7 @@ class Witness:
     ) -> Seen:
         """Return what is seen of each case, under settings of the library and no others.
 
-        Raises WitnessError.
+        Raise WitnessError.
         """
         if how == MESSAGES:
             start = _monitored(start)

@@ -52,7 +52,7 @@ class BuiltKernels:
 def kernels(system: str, environment: str) -> BuiltKernels:
     """Return the kernels that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
 
-    Those of this machine serve its virtual nodes too. An empty `environment` stands for any. Raises
+    Those of this machine serve its virtual nodes too. An empty `environment` stands for any. Raise
     KernelsError.
     """
     kind = system.partition(":")[0]

@@ -76,7 +76,7 @@ def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     """Return the costs of pairs on a node or between nodes.
 
     loaded: while all ranks of a node send and receive, as far as that was measured; the max-rate
-    model then covers what leaves the node. Raises ModelError when none were fitted.
+    model then covers what leaves the node. Raise ModelError when none were fitted.
     """
     for scope in ("on_node", "on_socket") if on_node else ("off_node",):
         pair = model.pairs.get(scope)

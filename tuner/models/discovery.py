@@ -215,7 +215,7 @@ _NAP_ON_NODES = ("nap:find=dense", "nap:find=put", "nap:find=dense,node=shared")
 def formula(spec: str, procs: int) -> Formula | None:
     """Return the formula of a method, whichever barrier it uses; None where it has none.
 
-    Raises MethodError for a grid that there is not on so many ranks.
+    Raise MethodError for a grid that there is not on so many ranks.
     """
     name, _, parameters = spec.partition(":")
     if name == "stfw":

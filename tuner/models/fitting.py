@@ -27,7 +27,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
     """Fit the probes of one campaign, by default the last that has some, and store the result.
 
     Where several layouts have a kind of pair, the one with the most processes counts, without
-    oversubscription if there is one. Raises FittingError, ModelError, StoreError.
+    oversubscription if there is one. Raise FittingError, ModelError, StoreError.
     """
     probes = stored(store, system, campaign)
     if not probes:
@@ -69,7 +69,7 @@ def stored(store: Store, system: str, campaign: str | None = None) -> ProbeLaunc
 def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Outcome]:
     """Return a model's predictions for the cells of a campaign of its system, by default the last.
 
-    Raises FittingError when the system has no such campaign of methods, StoreError.
+    Raise FittingError when the system has no such campaign of methods, StoreError.
     """
     measured = store.campaigns_with_cells(model.system)
     if campaign is None and not measured:
@@ -80,7 +80,7 @@ def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Ou
 
 
 def known(store: Store) -> list[str]:
-    """Return the systems for which `fitted` has parameters. Raises StoreError."""
+    """Return the systems for which `fitted` has parameters. Raise StoreError."""
     systems = store.systems()
     return [
         system
@@ -92,7 +92,7 @@ def known(store: Store) -> list[str]:
 def last_fitted(store: Store, system: str) -> SystemModel | None:
     """Return the parameters as `fit` stored them, None where there are none of this version.
 
-    Raises StoreError.
+    Raise StoreError.
     """
     try:
         return fitted(store, system)
@@ -103,7 +103,7 @@ def last_fitted(store: Store, system: str) -> SystemModel | None:
 def fitted(store: Store, system: str) -> SystemModel:
     """Return the parameters as `fit` stored them, or the given ones of a simulated machine.
 
-    Raises FittingError for those of another version, StoreError.
+    Raise FittingError for those of another version, StoreError.
     """
     text = store.model(system)
     if text is None:

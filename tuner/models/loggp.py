@@ -72,7 +72,7 @@ def fit(
 ) -> LogGP | NotIdentified:
     """Fit round trips of (bytes, messages, delay) and late receives of (bytes,), by launch.
 
-    `mutual` has floods of all ranks, with the keys of round trips. Raises ModelError for invalid
+    `mutual` has floods of all ranks, with the keys of round trips. Raise ModelError for invalid
     times.
     """
     trips = points(prtt)

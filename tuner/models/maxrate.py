@@ -76,7 +76,7 @@ class MaxRate(msgspec.Struct, frozen=True, tag="max-rate"):
 def fit(launches: Sequence[Samples]) -> MaxRate | NotIdentified:
     """Fit one-way times of messages of (bytes, processes), by launch.
 
-    Raises ModelError for invalid times.
+    Raise ModelError for invalid times.
     """
     swept = points(launches)
     if len(np.unique(swept.keys[:, 0])) < LEAST_SIZES:

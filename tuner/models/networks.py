@@ -20,7 +20,7 @@ def as_network(model: SystemModel) -> Network:
     """Return the protocols between nodes, and the node's memory, as a network.
 
     Overheads that are not identified are half of a message's time on the node: both ends have no
-    more to do there. Raises ModelError when no pair on two nodes was fitted.
+    more to do there. Raise ModelError when no pair on two nodes was fitted.
     """
     off, on = _fitted(model, _OFF_NODE), _fitted(model, _ON_NODE)
     if off is None:

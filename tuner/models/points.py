@@ -75,7 +75,7 @@ class Points:
 def points(samples: Iterable[Mapping[PointKey, NDArray[Any]]]) -> Points:
     """Return points of the samples in seconds of each launch, with the keys that all launches have.
 
-    Raises ModelError for an invalid time.
+    Raise ModelError for an invalid time.
     """
     by_launch = list(samples)
     if not by_launch:

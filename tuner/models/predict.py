@@ -76,7 +76,7 @@ def _rank(time_s: float | NotIdentified) -> float:
 def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) -> RankNetwork:
     """Return the network of `procs` processes, which all communicate at once where it is loaded.
 
-    Raises ModelError when its parameters are missing, or nodes of a simulated machine.
+    Raise ModelError when its parameters are missing, or nodes of a simulated machine.
     """
     if model.links and procs > math.prod(model.links.sizes) * ppn:
         nodes = math.prod(model.links.sizes)
@@ -94,7 +94,7 @@ def of_exchange(
 ) -> Predictor:
     """Return the predictor of exchange methods on a pattern; `size_bytes` is that of an item.
 
-    Raises ModelError, MethodError.
+    Raise ModelError, MethodError.
     """
     network = network_of(model, halo.procs, ppn)
     copies = exchange.packed(halo), or_zero(model.copying)
@@ -118,14 +118,14 @@ def of_exchange(
 
 
 def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm]:
-    """Return the papers' closed forms of exchange methods on a pattern. Raises ModelError."""
+    """Return the papers' closed forms of exchange methods on a pattern. Raise ModelError."""
     return list(closed_forms(network_of(model, halo.procs, ppn), halo, or_zero(model.copying)))
 
 
 def of_discovery(
     model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
-    """Return the predictor of discovery methods. Raises ModelError, MethodError."""
+    """Return the predictor of discovery methods. Raise ModelError, MethodError."""
     network = network_of(model, halo.procs, ppn)
     (payload,) = stages(counted("direct", halo.procs), halo, ppn)
     constants = fence_barriers(model), or_zero(model.copying)
@@ -146,7 +146,7 @@ def of_collective(
 ) -> Predictor:
     """Return the predictor of a collective's methods, by default those that the library would try.
 
-    Sizes are as in collectives.py. Raises ModelError.
+    Sizes are as in collectives.py. Raise ModelError.
     """
     network = network_of(model, procs, ppn, loaded=False)  # a root handles all messages
     memory_s_per_byte = or_zero(model.reducing), or_zero(model.copying)

@@ -56,7 +56,7 @@ class Outcome:
 def predictor(model: SystemModel, case: PatternCase, specs: list[str] | None = None) -> Predictor:
     """Return the predictor of the methods of a case, or of the named ones.
 
-    Raises ModelError, PatternError, MatrixError, MethodError.
+    Raise ModelError, PatternError, MatrixError, MethodError.
     """
     return _predictor(model, case, specs, _halo)
 

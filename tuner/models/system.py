@@ -83,7 +83,7 @@ QUANTITIES = dict.fromkeys(("prtt", "mutual", "receive"), True) | {
 def fit(layouts: Sequence[ProbeLaunches]) -> SystemModel:
     """Fit the probes of one campaign, the launches of each layout apart; there is at least one.
 
-    Each scope is fitted to the first layout that has it. Raises ModelError for invalid times.
+    Each scope is fitted to the first layout that has it. Raise ModelError for invalid times.
     """
     where = next(iter(layouts[0]))
     of_scope: dict[str, ProbeLaunches] = {}
@@ -110,7 +110,7 @@ def encode(model: SystemModel) -> str:
 
 
 def decode(text: str) -> SystemModel:
-    """Decode the text made by `encode`. Raises msgspec.MsgspecError for anything else."""
+    """Decode the text made by `encode`. Raise msgspec.MsgspecError for anything else."""
     return msgspec.json.decode(text, type=SystemModel)
 
 

@@ -39,7 +39,7 @@ def tune(
     executions in soaks than required, by default the number in the environment, the default stays;
     on some systems no soak is possible. Methods that are off at this site do not take part. The
     same cells and soaks always give the same table. The decisions of single campaigns are stored
-    with it where they are missing. Raises TuningError when there is nothing to choose from, and
+    with it where they are missing. Raise TuningError when there is nothing to choose from, and
     StoreError.
     """
     described = store.systems().set_index("system")
@@ -145,7 +145,7 @@ def headers(store: Store, system: str) -> dict[int, Header]:
 def required(executions: int | None = None) -> int:
     """Return the executions that a method has to pass: the given number, or the environment's.
 
-    Raises TuningError when that is not a number.
+    Raise TuningError when that is not a number.
     """
     if executions is not None:
         return executions
@@ -158,7 +158,7 @@ def required(executions: int | None = None) -> int:
 def required_on(name: str, executions: int | None = None) -> int:
     """Return the executions required on a system by ReFrame's name: 0 where no soak is possible.
 
-    Raises TuningError.
+    Raise TuningError.
     """
     return required(executions) if soaks.are_possible(name) else 0
 
@@ -166,7 +166,7 @@ def required_on(name: str, executions: int | None = None) -> int:
 def required_by(store: Store, system: str) -> int:
     """Return the executions that methods have to pass for the system's table, as it was made.
 
-    Without a table it is the number for the next one. Raises TuningError, StoreError.
+    Without a table it is the number for the next one. Raise TuningError, StoreError.
     """
     provenance = store.provenance(system)
     if provenance is not None:
@@ -175,6 +175,6 @@ def required_by(store: Store, system: str) -> int:
 
 
 def tune_missing(store: Store) -> None:
-    """Make the tables that a rebuilt store lacks. Raises StoreError."""
+    """Make the tables that a rebuilt store lacks. Raise StoreError."""
     for system in store.untuned():
         tune(store, system)

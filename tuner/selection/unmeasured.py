@@ -62,7 +62,7 @@ class Regime(NamedTuple):
 
 
 Regimes = Callable[[float, float], Regime]
-"""Returns the regime of nodes and processes on each."""
+"""Function from nodes and processes on each to their regime."""
 
 
 class Variances(NamedTuple):

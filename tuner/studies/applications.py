@@ -172,7 +172,7 @@ def _run(
 
 
 def _agree(name: str, without: _ApplicationRun, preloaded: _ApplicationRun) -> bool:
-    """Return whether results agree bit for bit. Raises ApplicationError if they differ too much."""
+    """Return whether results agree bit for bit. Raise ApplicationError if they differ too much."""
     if abs(preloaded.norm - without.norm) > TOLERANCE * abs(without.norm):
         raise ApplicationError(
             f"{name}: the norm of the result is {without.norm!r} without the library and "

@@ -24,7 +24,7 @@ _ALLOCATIONS = 20  # of fragmented placements, each on half of the nodes
 
 
 class BineStudyError(SwitchpointError):
-    """A number of ranks for which the study has no counts."""
+    """Error raised for a number of ranks that the study cannot count."""
 
 
 # ---- Trees ----
@@ -124,7 +124,7 @@ def stages(
 ) -> list[Stage]:
     """Return the messages of a method on a power of two ranks; of a tree on any number.
 
-    Raises KeyError for what the study does not have.
+    Raise KeyError for what the study does not have.
     """
     peers = _negabinary(procs, grid or [procs])
     cases: dict[tuple[str, str], Callable[[], list[Stage]]] = {
@@ -192,7 +192,7 @@ def placements(placement: str, procs: int, group: int) -> list[Ranks]:
 def on_groups(procs: int, networks: dict[str, int]) -> Iterator[Placed]:
     """Yield ratios by operation, network (nodes of a group, by name) and placement.
 
-    Raises BineStudyError.
+    Raise BineStudyError.
     """
     if procs < 8 or procs & procs - 1:
         raise BineStudyError(f"{procs} ranks: a power of two from 8 on")

@@ -63,7 +63,7 @@ def _numbers(form: str, pattern: str) -> list[int]:
 def last_measured(store: Store, system: str) -> pd.DataFrame:
     """Return the last campaign of overlap of a system: medians over launches, and `launches`.
 
-    There is a row for each case, method and amount of computation. Raises StoreError.
+    There is a row for each case, method and amount of computation. Raise StoreError.
     """
     rows = store.records("overlap", system)
     if rows.empty:
@@ -77,7 +77,7 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
 
 
 def methods(pattern: str) -> list[str]:
-    """Return a pattern's methods that have an equation. Raises ModelError for another pattern."""
+    """Return a pattern's methods that have an equation. Raise ModelError for another pattern."""
     if ft := FtShape.of(pattern):
         chunks = [f"chunks:rows={4**n}" for n in range(1, 16) if 4**n < ft.rows]
         return ["exchange", "slabs", *chunks, "pencils"]
@@ -99,7 +99,7 @@ def predicted(
 ) -> Overlap | None:
     """Return the times by the equations, given the computation alone; None where there is none.
 
-    Raises ModelError when parameters are missing.
+    Raise ModelError when parameters are missing.
     """
     family, _, rest = method.partition(":")
     if procs < 2:

@@ -37,7 +37,7 @@ class DsdeRow:
 def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[DsdeRow]:
     """Yield a simulated row for each number of ranks with each degree.
 
-    Raises StudyError, NetworkError, LaunchError, RawFileError.
+    Raise StudyError, NetworkError, LaunchError, RawFileError.
     """
     machine = simulator.machine
     model = as_model(machine)

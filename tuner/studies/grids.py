@@ -37,7 +37,7 @@ class GridsRow:
 def study(simulator: Simulator, procs: Sequence[int], sizes: str) -> Iterator[GridsRow]:
     """Yield a row for every operation of the paper and number of ranks.
 
-    Raises StudyError, NetworkError, LaunchError, RawFileError.
+    Raise StudyError, NetworkError, LaunchError, RawFileError.
     """
     for count in procs:
         simulator.require_room(count)

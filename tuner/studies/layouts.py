@@ -39,7 +39,7 @@ def extremes(
 ) -> list[Extremes]:
     """Measure all layouts of every operation; `sizes` as swpbench takes them.
 
-    The list is empty when no grid has that many processes. Raises LaunchError when swpbench fails.
+    The list is empty when no grid has that many processes. Raise LaunchError when swpbench fails.
     """
     found = []
     for operation in OPERATIONS:

@@ -77,7 +77,7 @@ class NapRow:
 def study(simulator: Simulator, request: NapRequest) -> Iterator[NapRow]:
     """Yield levels with at least a row for each rank, by problem, then random matrices.
 
-    Raises StudyError, NetworkError, MatrixError, ModelError, LaunchError, RawFileError.
+    Raise StudyError, NetworkError, MatrixError, ModelError, LaunchError, RawFileError.
     """
     simulator.require_room(max(request.procs))
     directory = matrices_directory()

@@ -37,7 +37,7 @@ def count(
 ) -> Iterator[Neighbours]:
     """Yield counts for finest multigrid levels, by name of their problem, and look-alikes by name.
 
-    Raises StudyError, MatrixError.
+    Raise StudyError, MatrixError.
     """
     for name in matrices:
         path = _level(name, rows) if name in amg.PROBLEMS else _lookalike(name, rows, log)

@@ -27,7 +27,7 @@ _SUMMARY = ["size_bytes", "bytes", "method", "median_s", "low_s", "high_s"]
 def last_measured(store: Store, system: str) -> pd.DataFrame:
     """Return a system's products: `with_parts` of the last campaign that measured each case.
 
-    Raises StoreError.
+    Raise StoreError.
     """
     cells = store.cells(system, operation="spmv")
     case = [name for name in KEY if name not in ("campaign", "method")]

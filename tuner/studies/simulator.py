@@ -55,7 +55,7 @@ class Simulator:
     def swpbench(self) -> Path:
         """Return swpbench of the build that SWITCHPOINT_KERNELS names, otherwise built here.
 
-        The variable may name an installation too. Raises StudyError.
+        The variable may name an installation too. Raise StudyError.
         """
         named = os.environ.get("SWITCHPOINT_KERNELS")
         root = Path(named) if named else _build(self.mpi.version, self.log)
@@ -73,7 +73,7 @@ class Simulator:
     ) -> list[Simulated]:
         """Simulate one launch, and keep its raw file; a pattern's matrix has an absolute path.
 
-        Raises StudyError, LaunchError, RawFileError, NetworkError.
+        Raise StudyError, LaunchError, RawFileError, NetworkError.
         """
         return self._run(self.swpbench, operation, pattern, procs, methods, sizes)
 
@@ -109,7 +109,7 @@ class Simulator:
 
 
 def simulator(machine: Machine, ppn: int, study: str, log: LogFunction) -> Simulator:
-    """Return a simulator of the machine here, with a campaign of its own. Raises StudyError."""
+    """Return a simulator of the machine here, with a campaign of its own. Raise StudyError."""
     mpi = identify("smpicc", "smpirun")
     if mpi is None:
         raise StudyError(

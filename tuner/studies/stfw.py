@@ -67,7 +67,7 @@ def names(group: str) -> list[str]:
 def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
     """Yield rows of all matrices, one after the other.
 
-    Raises StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
+    Raise StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
     """
     simulator.require_room(max(request.procs))
     for original in [original_of(name) for name in request.matrices]:
@@ -142,7 +142,7 @@ def matrices_directory() -> Path:
 
 
 def original_of(name: str) -> lookalike.Original:
-    """Return a matrix of the paper. Raises StudyError."""
+    """Return a matrix of the paper. Raise StudyError."""
     originals = lookalike.originals()
     if name not in originals:
         raise StudyError(f"no matrix {name!r}; available: {', '.join(originals)}")
@@ -150,7 +150,7 @@ def original_of(name: str) -> lookalike.Original:
 
 
 def lookalike_file(original: lookalike.Original, target: Target, log: LogFunction) -> Path:
-    """Return the look-alike of a matrix. Raises MatrixError."""
+    """Return the look-alike of a matrix. Raise MatrixError."""
     path = matrices_directory() / f"{original.name}-{target.rows}-{target.nnz}.mtx"
     if not path.is_file():
         log(f"making a look-alike of {original.name} with {target.rows} rows")

@@ -45,7 +45,7 @@ def study(
 
     Layers are for nodes of as many ranks each, and radices up to these and to the nodes.
 
-    Raises StudyError, NetworkError, LaunchError, RawFileError.
+    Raise StudyError, NetworkError, LaunchError, RawFileError.
     """
     simulator.require_room(procs)
     if max(radices) > procs or min(radices) < 2:

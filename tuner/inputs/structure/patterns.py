@@ -36,7 +36,7 @@ class PatternError(SwitchpointError):
 
 
 def pattern(spec: str, procs: int) -> Halo:
-    """Return the messages of a pattern on `procs` processes. Raises PatternError."""
+    """Return the messages of a pattern on `procs` processes. Raise PatternError."""
     family, colon, text = spec.partition(":")
     if family not in _FAMILIES:
         raise PatternError(

@@ -67,9 +67,10 @@ class WantedLaunch(NamedTuple):
 
 
 Measure = Callable[[Sequence[WantedLaunch]], list[BenchFile]]
-"""Measures launches, those of a problem after each other; returns their files in that order.
+"""Function that measures launches, those of a problem after each other.
 
-Raises LaunchError, NodesError, KernelsError, DispatchError.
+It returns their files in that order.
+It raises LaunchError, NodesError, KernelsError, DispatchError.
 """
 
 
@@ -82,7 +83,7 @@ def outcomes(
     it may have `at_once`, as where each call of `measure` waits in a queue. Sizes for which the
     time of the launches did not suffice have no outcome.
 
-    Raises what `measure` raises.
+    Raise what `measure` raises.
     """
     exact = machines.is_simulated(request.system)
     choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)

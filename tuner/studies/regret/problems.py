@@ -43,7 +43,7 @@ def problems(
 
     Those between have as many processes per node as two tuned ones, or as many nodes. With `procs`
     only layouts of so many processes count, and with `patterns` exchanges have these; both in turn.
-    Raises RegretError where no layout has so many processes.
+    Raise RegretError where no layout has so many processes.
     """
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
