@@ -10,7 +10,7 @@
 
 #define ERROR_TEXT_BYTES 512
 
-/* Remember a text for swp_error_message(); the second, that of a failed MPI call, with MPI's own. */
+/* Remembers a text for swp_error_message(); the second, that of a failed MPI call, with MPI's own. */
 void swp_explain(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
 void swp_explain_mpi(int mpi_error, const char *call) __attribute__((cold));
 
@@ -27,7 +27,7 @@ static inline int swp_fail_mpi(int mpi_error, const char *call) {
   return SWP_ERR_MPI;
 }
 
-/* Return the worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
+/* Returns the worst error of all ranks, with the text of the first rank that has it. Collective on comm. */
 int swp_worst(MPI_Comm comm, int error);
 
 static inline int swp_agree(MPI_Comm comm, int error) {

@@ -44,7 +44,7 @@ struct exchange_plan {
   struct background background;
 };
 
-/* Convert a plan to its kind. */
+/* Converts a plan to its kind. */
 #define exchange_plan_of(plan)                                                                               \
   _Generic((plan),                                                                                           \
       const struct swp_plan *: (const struct exchange_plan *)(const void *)(plan),                           \
