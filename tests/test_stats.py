@@ -96,16 +96,6 @@ def test_equal_launches_give_an_interval_of_one_point(launches: int) -> None:
     assert (low, high) == pytest.approx((0.25, 0.25))
 
 
-def test_ratios_are_paired_by_round() -> None:
-    ratios = stats.paired_log_ratios(
-        np.array([0, 1, 3]),
-        np.array([2.0, 4.0, 8.0]),
-        np.array([3, 0, 2]),
-        np.array([4.0, 1.0, 9.0]),
-    )
-    assert np.exp(ratios).tolist() == pytest.approx([2.0, 2.0])
-
-
 def test_the_quantiles_of_student_are_right() -> None:
     freedoms = np.arange(1, len(stats._STUDENT) + 1)
     assert pytest.approx(special.stdtrit(freedoms, 0.975), rel=1e-7) == stats._STUDENT

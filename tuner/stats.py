@@ -1,4 +1,4 @@
-"""Medians, intervals and paired ratios (docs/explanation/statistics.md). No input or output.
+"""Medians, intervals and tests of differences (docs/explanation/statistics.md). No input or output.
 
 "Segments" are the samples of many cases in one array, one after the other, with their lengths.
 """
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,12 +231,3 @@ def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
     discovered = np.zeros(len(p), dtype=np.bool_)
     discovered[order[: below[-1] + 1 if len(below) else 0]] = True
     return discovered
-
-
-def paired_log_ratios(
-    rounds: NDArray[Any], samples: NDArray[Any], other_rounds: NDArray[Any], others: NDArray[Any]
-) -> Floats:
-    """Return log(sample / other) of every round that both have: drift affects both alike."""
-    _, mine, theirs = np.intersect1d(rounds, other_rounds, return_indices=True)
-    ratios: Floats = np.log(samples[mine].astype(float) / others[theirs].astype(float))
-    return ratios

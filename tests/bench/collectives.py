@@ -25,8 +25,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
@@ -157,10 +159,19 @@ class JudgedTrial:
         pairs = [(*mine[launch], *others[launch]) for launch in mine.keys() & others.keys()]
         if len(pairs) < 2:  # no interval
             return math.nan, math.nan, math.nan
-        ratios = (stats.paired_log_ratios(*map(np.array, pair)) for pair in pairs)
+        ratios = (paired_log_ratios(*map(np.array, pair)) for pair in pairs)
         values = np.array([np.median(of_launch) for of_launch in ratios])
         low, high = stats.mean_interval(values)
         return float(values.mean()), float(low), float(high)
+
+
+def paired_log_ratios(
+    rounds: NDArray[Any], samples: NDArray[Any], other_rounds: NDArray[Any], others: NDArray[Any]
+) -> stats.Floats:
+    """Return log(sample / other) of every round that both have: drift affects both alike."""
+    _, mine, theirs = np.intersect1d(rounds, other_rounds, return_indices=True)
+    ratios: stats.Floats = np.log(samples[mine].astype(float) / others[theirs].astype(float))
+    return ratios
 
 
 def read_trials(paths: list[Path]) -> dict[int, JudgedTrial]:

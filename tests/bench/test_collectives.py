@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.bench.collectives import (
@@ -13,6 +14,7 @@ from tests.bench.collectives import (
     JudgingResult,
     main,
     most_together,
+    paired_log_ratios,
     read_trials,
     worth_choosing,
 )
@@ -50,6 +52,16 @@ def test_ratios_are_paired_within_rounds(tmp_path: Path) -> None:
     assert low == pytest.approx(0.5)
     assert middle == pytest.approx(0.5)
     assert high == pytest.approx(0.5)
+
+
+def test_samples_are_paired_by_round() -> None:
+    ratios = paired_log_ratios(
+        np.array([0, 1, 3]),
+        np.array([2.0, 4.0, 8.0]),
+        np.array([3, 0, 2]),
+        np.array([4.0, 1.0, 9.0]),
+    )
+    assert np.exp(ratios).tolist() == pytest.approx([2.0, 2.0])
 
 
 @pytest.mark.parametrize(
