@@ -1,7 +1,6 @@
 """`switchpoint fit`, `predict` and `check model`: parameters, and the times that they predict."""
 
 import json
-import re
 from pathlib import Path
 
 import click
@@ -11,32 +10,13 @@ from tuner.commands.options import (
     json_option,
     one_system,
     require_store,
+    sizes_in_bytes,
     system_option,
     whole_number,
 )
 from tuner.commands.overlap import computations, predict_overlap
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
-
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
-
-
-def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    """Return increasing sizes, given as to `swpbench run --sizes`: SIZE and FIRST:LAST:xFACTOR."""
-    sizes: set[int] = set()
-    for word in value.split(","):
-        found = re.fullmatch(r"(\d{1,15})([KMG]?)(?::(\d{1,15})([KMG]?):x(\d{1,9}))?", word)
-        if not found:
-            raise click.BadParameter(f"{word} is neither SIZE nor FIRST:LAST:xFACTOR")
-        size = int(found[1]) << _UNITS[found[2]]
-        last = int(found[3]) << _UNITS[found[4]] if found[3] else size
-        factor = int(found[5] or 2)
-        if size < 1 or factor < 2 or last < size:
-            raise click.BadParameter(f"{word} has a size below 1, or its range is empty")
-        while size <= last:
-            sizes.add(size)
-            size *= factor
-    return sorted(sizes)
 
 
 @click.command()
@@ -88,7 +68,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 @click.option(
     "--sizes",
     default="8:1M:x8",
-    callback=_sizes,
+    callback=sizes_in_bytes,
     help="Bytes per message or item; for collectives, bytes of a rank's block.",
 )
 @click.option(

@@ -116,12 +116,17 @@ def whole_numbers_in_order(
     return list(map(int, words))
 
 
-def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the value if it has the form of swpbench's --sizes, which swpbench itself parses."""
+def sizes_in_bytes(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    """Return the sizes of a list in the form of swpbench's --sizes, increasing."""
     try:
-        parse_sizes(value)
+        return parse_sizes(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the value if it has the form of swpbench's --sizes, which swpbench itself parses."""
+    sizes_in_bytes(context, parameter, value)
     return value
 
 
