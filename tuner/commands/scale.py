@@ -348,10 +348,7 @@ def stfw(
     if len(procs) > 1:
         findings.append(tables.scaling_finding(products))
     if as_json:
-        document = {"campaign": simulator.campaign, "rows": [asdict(row) for row in found]}
-        document["means"] = [asdict(pair) for pair in pairs]
-        document["findings"] = [asdict(finding) for finding in findings]
-        say_json(document)
+        show_json(simulator, found, findings, means=pairs)
         return
     _show_schemes(pairs)
     if len(procs) > 1:
