@@ -1,6 +1,7 @@
 /* The guard. */
 #include "guard.h"
 
+#include "order.h"
 #include "startup.h"
 
 #include <stdio.h>
@@ -60,15 +61,10 @@ void guard_start(struct place *place, struct trial *trial) {
   trial->start_s = PMPI_Wtime();
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median(const double *values) {
   double sorted[PAIRS];
   memcpy(sorted, values, sizeof sorted);
-  qsort(sorted, PAIRS, sizeof *sorted, by_size);
+  qsort(sorted, PAIRS, sizeof *sorted, swp_by_double);
   return (sorted[PAIRS / 2 - 1] + sorted[PAIRS / 2]) / 2;
 }
 
