@@ -32,30 +32,8 @@
        (LIST arguments, comm, request), comm, items, type)                                                   \
   INIT(name##_init, suffix, parameters, arguments, items, type)
 
-static bool is_root(MPI_Comm comm, int root) {
-  int rank = MPI_PROC_NULL;
-  if (comm != MPI_COMM_NULL)
-    PMPI_Comm_rank(comm, &rank);
-  return rank == root;
-}
-
 /* For the side that has blocks at the root. */
 #define AT_ROOT(there, elsewhere) (is_root(comm, root) ? (there) : (elsewhere))
-
-/* The mean of the counts, which are those of all ranks. */
-#define MEAN(count_t, name)                                                                                  \
-  static int64_t name(const count_t counts[], MPI_Comm comm) {                                               \
-    int procs = 0, inter = 0;                                                                                \
-    int64_t sum = 0;                                                                                         \
-    if (comm == MPI_COMM_NULL)                                                                               \
-      return 0;                                                                                              \
-    PMPI_Comm_size(comm, &procs);                                                                            \
-    PMPI_Comm_test_inter(comm, &inter);                                                                      \
-    for (int i = 0; i < procs && !inter; i++)                                                                \
-      sum += counts[i];                                                                                      \
-    return procs > 0 ? sum / procs : 0;                                                                      \
-  }
-MEAN(int, mean_of)
 
 /* With counts of int, or large ones. */
 #define ALL(suffix, count_t, displ_t, mean)                                                                  \
@@ -126,7 +104,6 @@ MEAN(int, mean_of)
 
 ALL(, int, int, mean_of)
 #ifdef SWP_HAVE_LARGE_COUNTS
-MEAN(MPI_Count, mean_of_c)
 ALL(_c, MPI_Count, MPI_Aint, mean_of_c)
 #endif
 

@@ -140,25 +140,6 @@ void OWN(abort)(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error) {
 }
 
 #ifdef OPEN_MPI
-static bool is_root(MPI_Comm comm, int root) {
-  int rank = MPI_PROC_NULL;
-  if (comm != MPI_COMM_NULL)
-    PMPI_Comm_rank(comm, &rank);
-  return rank == root;
-}
-
-static int64_t mean_of(const MPI_Fint *counts, MPI_Comm comm) {
-  int procs = 0, inter = 0;
-  int64_t sum = 0;
-  if (comm == MPI_COMM_NULL)
-    return 0;
-  PMPI_Comm_size(comm, &procs);
-  PMPI_Comm_test_inter(comm, &inter);
-  for (int n = 0; n < procs && !inter; n++)
-    sum += counts[n];
-  return procs > 0 ? sum / procs : 0;
-}
-
 #define AT_ROOT(root, comm, there, elsewhere) (is_root(comm, INTEGER(root)) ? (there) : (elsewhere))
 
 FORTRAN(bcast, "Bcast", COLLECTIVE, 6, COMM(e), INTEGER(b), TYPE(c))

@@ -90,4 +90,31 @@ const struct group *record_groups(void);
 /* The calls that are not recorded, as the memory for different calls was used up. */
 int64_t record_lost(void);
 
+/* Whether this rank is the root of a call. */
+static inline bool is_root(MPI_Comm comm, int root) {
+  int rank = MPI_PROC_NULL;
+  if (comm != MPI_COMM_NULL)
+    PMPI_Comm_rank(comm, &rank);
+  return rank == root;
+}
+
+/* The mean of the counts, which are those of all ranks. */
+#define MEAN(count_t, name)                                                                                  \
+  static inline int64_t name(const count_t counts[], MPI_Comm comm) {                                        \
+    int procs = 0, inter = 0;                                                                                \
+    int64_t sum = 0;                                                                                         \
+    if (comm == MPI_COMM_NULL)                                                                               \
+      return 0;                                                                                              \
+    PMPI_Comm_size(comm, &procs);                                                                            \
+    PMPI_Comm_test_inter(comm, &inter);                                                                      \
+    for (int i = 0; i < procs && !inter; i++)                                                                \
+      sum += counts[i];                                                                                      \
+    return procs > 0 ? sum / procs : 0;                                                                      \
+  }
+MEAN(int, mean_of)
+#ifdef SWP_HAVE_LARGE_COUNTS
+MEAN(MPI_Count, mean_of_c)
+#endif
+#undef MEAN
+
 #endif
