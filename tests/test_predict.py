@@ -35,7 +35,7 @@ from tuner.models import closed_forms, predict
 from tuner.models.delivery import RankNetwork
 from tuner.models.loggp import LogGPProtocol as LogGPProtocol
 from tuner.models.maxrate import Rates
-from tuner.models.parameter import ModelError, NotIdentified
+from tuner.models.parameter import NOT_SIGNIFICANT, ModelError, NotIdentified
 from tuner.models.system import Links, PairModel, decode, encode
 
 
@@ -358,3 +358,9 @@ def test_a_model_comes_back_from_json_as_it_was() -> None:
     model = machine(on_node=pair(ends=(64, 512)), off_node=pair(3, rates))
     assert decode(encode(model)) == model
     assert np.isfinite(predict.of_exchange(decode(encode(model)), everybody(4), 2).times(8)["nap"])
+
+
+def test_models_stored_with_the_former_reason_are_read() -> None:
+    model = machine(on_node=replace(pair(), synchronous=NotIdentified(NOT_SIGNIFICANT)))
+    former = encode(model).replace(NOT_SIGNIFICANT, "not told from zero by these data")
+    assert decode(former) == model

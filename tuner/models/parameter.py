@@ -9,7 +9,7 @@ from tuner import stats
 from tuner.errors import SwitchpointError
 from tuner.stats import Floats
 
-NOT_TOLD_FROM_ZERO = "not told from zero by these data"
+NOT_SIGNIFICANT = "not significantly different from zero"
 HIDDEN = "its part of the time is no larger than the noise"
 
 
@@ -50,7 +50,7 @@ def parameter(value: float, replicates: Floats, launches: int, signed: bool = Fa
     if not math.isfinite(value) or not np.isfinite(replicates).all():
         return NotIdentified("no finite value fits")
     if not signed and (value <= 0 or (replicates <= 0).any()):
-        return NotIdentified(NOT_TOLD_FROM_ZERO)
+        return NotIdentified(NOT_SIGNIFICANT)
     scaled = replicates if signed else np.log(replicates)
     low, high = interval(scaled, launches)
     if not signed:

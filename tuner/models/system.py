@@ -12,7 +12,7 @@ from tuner.domain.cases import SCOPES, ProbeKey, ProbeLaunch
 from tuner.models import loggp, maxrate
 from tuner.models.loggp import LogGP, Samples
 from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NotIdentified, Parameter
+from tuner.models.parameter import NOT_SIGNIFICANT, NotIdentified, Parameter
 from tuner.models.points import PointKey, Points, points
 from tuner.models.singles import extra, negligible_from, once, per_byte, single, singles
 
@@ -20,6 +20,9 @@ ProbeLaunches = Mapping[ProbeLaunch, Mapping[ProbeKey, NDArray[np.float32]]]
 
 Probes = Sequence[Mapping[ProbeKey, NDArray[np.float32]]]
 """The samples of each launch."""
+
+_NOT_SIGNIFICANT_BEFORE = "not told from zero by these data"
+"""The words that stored models may have for NOT_SIGNIFICANT, by which formulas decide."""
 
 _TRIP = ("size_bytes", "messages", "delay_s")
 
@@ -111,6 +114,7 @@ def encode(model: SystemModel) -> str:
 
 def decode(text: str) -> SystemModel:
     """Decode the text made by `encode`. Raise msgspec.MsgspecError for anything else."""
+    text = text.replace(_NOT_SIGNIFICANT_BEFORE, NOT_SIGNIFICANT)
     return msgspec.json.decode(text, type=SystemModel)
 
 
