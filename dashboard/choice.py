@@ -187,7 +187,7 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     """
     rows = systems.to_dict("records")
     versions = [_VERSION.search(row["mpi_library"]) for row in rows]
-    labels = _told_apart(
+    labels = _distinct(
         [f"{row['name']}, {row['environment']}" for row in rows],
         [f" {version[0]}" if version else "" for version in versions],
     )
@@ -195,12 +195,12 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
     pairs = zip(labels, kinds, strict=True)
     labels = [f"{label} ({kind})" if kind else label for label, kind in pairs]
     cores = [cores_text(row) for row in rows]
-    labels = _told_apart(labels, [f", {each}" if each else "" for each in cores])
-    labels = _told_apart(labels, [f" ({row['system']})" for row in rows])
+    labels = _distinct(labels, [f", {each}" if each else "" for each in cores])
+    labels = _distinct(labels, [f" ({row['system']})" for row in rows])
     return list(zip(systems["system"], labels, strict=True))
 
 
-def _told_apart(labels: Sequence[str], more: Sequence[str]) -> list[str]:
+def _distinct(labels: Sequence[str], more: Sequence[str]) -> list[str]:
     """Return the labels, equal ones extended by `more`."""
     count = Counter(labels)
     pairs = zip(labels, more, strict=True)

@@ -17,7 +17,7 @@ def tiles(best: pd.DataFrame) -> Figure:
     """Return a row of tiles for each layout, a column for each size, in its method's style.
 
     best: row (text of the layout), layout (its key), size_bytes, bytes, method, default, speedup,
-    median_s, settled, told (the verdict in words). Tiles that are not settled are pale.
+    median_s, settled, verdict_lines (of HTML). Tiles that are not settled are pale.
     """
     if best.empty:
         return message("No cells are stored for this selection.")
@@ -103,7 +103,7 @@ def _hover(tile: dict[str, Any] | None) -> str:
         f"{tile['row']}, {size_text(tile['bytes'])}",
         f"median {time_text(tile['median_s'])}",
     ]
-    return "<br>".join([*lines, tile["told"]])
+    return "<br>".join([*lines, tile["verdict_lines"]])
 
 
 def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:

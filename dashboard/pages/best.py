@@ -103,11 +103,11 @@ def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:
     return decided.speedups(store, rows[taken]).assign(
         settled=np.array([point.settled for point in its], bool),
         verdict=[verdict(point, "×") for point in its],
-        told=[_told(store, str(rows["system"].iloc[0]), point) for point in its],
+        verdict_lines=[_verdict_lines(store, str(rows["system"].iloc[0]), point) for point in its],
     )
 
 
-def _told(store: Store, system: str, point: Point) -> str:
+def _verdict_lines(store: Store, system: str, point: Point) -> str:
     """Return what this campaign decides, and the table, if others made it too, in lines."""
     said = {"This campaign alone": point} | decided.in_table(store, system, point)
     return "<br>".join(f"{by}: {sure_verdict(its, '×')}" for by, its in said.items())
@@ -123,7 +123,7 @@ def _fastest(contents: Iterable[Cell], rows: pd.DataFrame, layout: str) -> pd.Da
     fastest = rows.loc[rows.groupby("size_bytes")["median_s"].idxmin()]
     settled = (fastest["speedup_low"] > 1) | (fastest["method"] == default)
     words = settled.map({True: "the fastest", False: "no significant difference"})
-    return fastest.assign(settled=settled, verdict=words, told=words)
+    return fastest.assign(settled=settled, verdict=words, verdict_lines=words)
 
 
 _NUMBERS = [

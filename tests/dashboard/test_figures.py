@@ -146,7 +146,9 @@ def tile_frame(**of_all: object) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["row", "layout", "size_bytes"])
     frame = frame.assign(bytes=frame["size_bytes"], method="stfw:dims=2", default="direct")
     frame = frame.assign(median_s=1e-5, speedup=1.5, speedup_low=1.4, speedup_high=1.6)
-    frame = frame.assign(settled=[True, False, True, True, True], told="1.4 to 1.6 × faster")
+    frame = frame.assign(
+        settled=[True, False, True, True, True], verdict_lines="1.4 to 1.6 × faster"
+    )
     return frame.assign(**of_all)
 
 

@@ -188,7 +188,7 @@ def test_the_table_of_two_campaigns_says_the_same_everywhere(tmp_path: Path) -> 
         own = f"This campaign alone: {sure_verdict(of_campaign, '×')}"
         by_all = f"2 campaigns: {sure_verdict(point, '×')}"
         tile = tiles[case.layout.procs, case.bytes]
-        assert own in tile.told and f"The table, by {by_all}" in tile.told
+        assert own in tile.verdict_lines and f"The table, by {by_all}" in tile.verdict_lines
         link = explore.cell_link(system, of_campaign.campaign, of_campaign.case)
         _, parts = drawn(pages.explore.PAGE, database, f"?{link.partition('?')[2]}")
         assert f"{own}." in said(parts["verdict"]) and f"{by_all}." in said(parts["verdict"])
