@@ -74,7 +74,9 @@ def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
 
 
 @pytest.mark.parametrize(("name", "command"), commands(main).items())
-def test_the_reference_tells_of_every_command_and_option(name: str, command: click.Command) -> None:
+def test_the_reference_describes_every_command_and_option(
+    name: str, command: click.Command
+) -> None:
     assert f"\n## `switchpoint {name}" in REFERENCE
     section = REFERENCE.split(f"\n## `switchpoint {name}")[1].split("\n## ")[0]
     for parameter in command.params:
@@ -91,7 +93,7 @@ def test_numbers_are_bounded() -> None:
     assert all(kind.max is not None for kind in ranges)
 
 
-def test_the_reference_tells_of_no_other_command() -> None:
+def test_the_reference_describes_no_other_command() -> None:
     headings = re.findall(r"^## `switchpoint ([a-z -]*[a-z])", REFERENCE, re.MULTILINE)
     assert sorted(headings) == sorted(commands(main))
 
@@ -170,7 +172,7 @@ def test_commands_start_without_what_takes_long_to_load(
     assert without.isdisjoint(loaded)
 
 
-def test_ingest_tells_what_it_did(results: Path) -> None:
+def test_ingest_reports_what_it_did(results: Path) -> None:
     assert "12 launches" in succeed("ingest")
     report: dict[str, Any] = json.loads(succeed("ingest", "--json"))
     assert (report["files"], report["unchanged"], report["launches"]) == (12, 12, 0)
@@ -185,7 +187,7 @@ def test_the_committed_sample_is_ingested_only_when_it_is_named(results: Path) -
     assert "0 launches" in succeed("ingest")
 
 
-def test_ingest_tells_what_it_cannot_use(results: Path) -> None:
+def test_ingest_reports_what_it_cannot_use(results: Path) -> None:
     broken = results / "broken.jsonl"
     broken.write_text("{\n")
     result = call("ingest")
@@ -211,7 +213,7 @@ def test_tune_then_show(results: Path) -> None:
     assert "mpich" not in succeed("show", "--system", "openmpi").split("campaign ")[1]
 
 
-def test_show_tells_of_switch_points(results: Path) -> None:
+def test_show_prints_switch_points(results: Path) -> None:
     succeed("ingest")
     lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
     (before,) = (line for line in lines if "up to 1.41 KiB" in line)
@@ -426,7 +428,7 @@ def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
     assert ports == [8050, 0]
 
 
-def test_doctor_tells_what_is_there() -> None:
+def test_doctor_reports_what_is_there() -> None:
     result = call("doctor", "--json")
     parts = {part["name"]: part for part in json.loads(result.stdout)}
     assert parts["python"]["found"]

@@ -107,7 +107,7 @@ def test_simulations_that_repeat_to_the_last_digit_differ_or_do_not() -> None:
     assert stats.welch(same, other).p == 0
 
 
-def test_one_simulated_launch_tells_every_change_and_no_other() -> None:
+def test_one_simulated_launch_shows_every_change_and_no_other() -> None:
     def one_launch(system: str, factor: float) -> list[Cell]:
         truth = CONSTANT | {"neighbor": scaled(factor)}
         cells = make_cells(truth, launches=1, launch_noise=0, sample_noise=0)

@@ -65,7 +65,7 @@ def test_the_table_is_as_its_grammar_says() -> None:
     ]
 
 
-def test_a_rule_tells_its_evidence() -> None:
+def test_a_rule_prints_its_evidence() -> None:
     assert (
         'evidence="faster: stfw:dims=2 is 1.82 to 2.22 x faster than direct, at 8 B, '
         '5 launches of random:degree=6,seed=1; not soaked"'

@@ -65,7 +65,7 @@ def test_layouts_and_schemes_are_not_mixed() -> None:
         assert violations([cell("gather", 8, 4e-6), cell("allgather", 8, 2e-6, **other)]) == []
 
 
-def test_the_command_tells_of_the_last_campaign(
+def test_the_command_prints_the_last_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))

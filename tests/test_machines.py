@@ -84,7 +84,7 @@ def test_no_machine_is_made_of_a_wrong_name(name, reason):
         machine(name)
 
 
-def test_every_published_network_tells_its_source_and_has_increasing_protocols():
+def test_every_published_network_names_its_source_and_has_increasing_protocols():
     for each in networks.published().values():
         assert len(each.source) > 20
         sizes = [protocol.from_bytes for protocol in each.protocols]

@@ -52,7 +52,7 @@ def test_a_lookalike_has_the_numbers_of_its_original(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", ["gupta2", "fe_rotor"])
-def test_a_smaller_lookalike_tells_what_it_misses(tmp_path: Path, name: str) -> None:
+def test_a_smaller_lookalike_reports_what_it_misses(tmp_path: Path, name: str) -> None:
     target = lookalike.scaled(TABLE[name].target, 2000)
     made = lookalike.make(TABLE[name], target, tmp_path / "a.mtx", seed=1)
     close = abs(made.achieved.cv / target.cv - 1) <= 0.1

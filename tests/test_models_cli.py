@@ -224,7 +224,7 @@ def test_an_exported_table_carries_the_parameters(database: Path) -> None:
     assert len(document["model"]["pairs"]["on_node"]["loggp"]["protocols"]) == len(costs)
 
 
-def test_show_models_tells_how_good_they_are(database: Path) -> None:
+def test_show_models_prints_how_good_they_are(database: Path) -> None:
     assert "100% of the measured cases are predicted within 15 %" in succeed(
         "show", "models", "--database", database
     )
@@ -341,7 +341,7 @@ def test_predict_takes_matrices_discoveries_and_collectives(database: Path) -> N
         assert "predicted us" in succeed("predict", *command, "--database", database)
 
 
-def test_predict_tells_what_overlap_hides(database: Path) -> None:
+def test_predict_prints_what_overlap_hides(database: Path) -> None:
     """By the equations, each with its source, for amounts of computation."""
     command = ("predict", "--op", "overlap", "--procs", "16", "--ppn", "8", "--database", database)
     options = ("--pattern", "ft:rows=32,elements=512", "--computation", "0,1000")

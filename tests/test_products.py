@@ -104,7 +104,7 @@ def test_parts_take_the_place_of_the_whole(tmp_path: Path) -> None:
     assert (both["communication_s"] < both["median_s_y"]).all()
 
 
-def test_show_tells_the_parts_of_the_last_campaign(
+def test_show_prints_the_parts_of_the_last_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """stfw is the fastest of both sizes; the default stands beside it."""

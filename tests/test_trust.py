@@ -152,7 +152,7 @@ def test_launches_through_a_busy_network_are_noted_and_count() -> None:
     assert read_header(text.replace("{", '{"crossing_s": -1, ', 1).encode()) is None
 
 
-def test_a_table_tells_of_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_reports_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     paths = synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=8))
     succeed("ingest")

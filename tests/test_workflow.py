@@ -55,7 +55,7 @@ def switchpoint(*arguments: str) -> str:
     return result.stdout
 
 
-def test_a_dry_run_tells_the_jobs_and_the_time_and_runs_nothing(results):
+def test_a_dry_run_prints_the_jobs_and_the_time_and_runs_nothing(results):
     said = switchpoint("run", "--dry-run", "--minutes", "3", "--", "--name=exchange.*1_node")
     assert "matrix:bar" in said
     assert "discovery" not in said
@@ -132,7 +132,7 @@ def test_launches_share_the_time(results):
     assert long["expected_s"] == pytest.approx(1800, rel=0.02)
 
 
-def test_a_run_measures_tunes_exports_and_tells_where(results):
+def test_a_run_measures_tunes_exports_and_prints_where(results):
     selection = ["--tag=smoke", "--name=exchange"]
     options = ["--minutes", "0.75", "--json", "--anonymous-as", "published"]
     said = switchpoint("run", *options, "--", *selection, f"--prefix={results / 'reframe'}")

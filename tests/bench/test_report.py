@@ -76,7 +76,7 @@ def test_figures_are_kept_with_commit_and_machine(
         (-9, False, None, ["FAILED: over its limit of 120 min"]),
     ],
 )
-def test_the_table_tells_missed_bars_from_failures(
+def test_the_table_separates_missed_bars_from_failures(
     status: int, in_time: bool, figure: Figure | None, verdicts: list[str]
 ) -> None:
     figures = [] if figure is None else [figure.as_json()]

@@ -45,7 +45,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tuned_store(results)
 
 
-def test_history_crosses_upgrades_and_tells_what_changed(upgraded: Path) -> None:
+def test_history_crosses_upgrades_and_shows_what_changed(upgraded: Path) -> None:
     choice, parts = drawn(pages.history.PAGE, upgraded)
     assert [campaign.name for campaign, _ in choice.measured] == [
         "20260101T000000Z",
@@ -170,7 +170,7 @@ def test_compare_keeps_measured_and_deployable_switch_points_apart(
     assert said(parts["loss"]).startswith("Measured and deployable")
 
 
-def test_compare_tells_cells_that_changed(upgraded: Path) -> None:
+def test_compare_shows_cells_that_changed(upgraded: Path) -> None:
     choice, parts = drawn(pages.compare.PAGE, upgraded)
     assert choice.found is not None
     sides = [
@@ -285,7 +285,7 @@ def test_a_real_system_is_not_compared_with_a_simulated_one_unasked(mixed: Path)
     assert said(parts["moved"]) == "Nothing to compare."
 
 
-def test_the_history_of_one_campaign_has_no_changes_to_tell_of(mixed: Path) -> None:
+def test_the_history_of_one_campaign_shows_no_changes(mixed: Path) -> None:
     _, parts = drawn(pages.history.PAGE, mixed)
     assert said(parts["changes"]).startswith("Each case has only one campaign")
 

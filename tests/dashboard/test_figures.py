@@ -152,7 +152,7 @@ def tile_frame(**of_all: object) -> pd.DataFrame:
     return frame.assign(**of_all)
 
 
-def test_tiles_tell_method_certainty_and_where_a_click_leads() -> None:
+def test_tiles_show_method_certainty_and_where_a_click_leads() -> None:
     figure = tiles(tile_frame(method=["direct", *["stfw:dims=2"] * 4]))
     go.Figure(figure)
     heat = figure["data"][0]
@@ -311,7 +311,7 @@ def test_ribbons_join_and_end_at_the_axis() -> None:
     assert ends == [724, 11585, 2**20]
 
 
-def test_ecdf_keeps_the_extremes_and_tells_what_lies_beyond() -> None:
+def test_ecdf_keeps_the_extremes_and_reports_what_lies_beyond() -> None:
     rng = np.random.default_rng(0)
     values = rng.lognormal(-11, 0.1, 2000).astype(np.float32)
     values[-1] = 1.0

@@ -40,7 +40,7 @@ from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 
-def test_the_overview_tells_how_steady_the_newest_campaign_was(tmp_path: Path) -> None:
+def test_the_overview_reports_how_steady_the_newest_campaign_was(tmp_path: Path) -> None:
     for path in write(tmp_path, Campaign(sizes=(8, 512), cores=64)):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for case in lines[1:3]:  # other work slowed the first two
@@ -72,7 +72,7 @@ def test_an_unchanged_store_is_not_read_again(database: Path, path: str, stateme
     assert len(read) <= statements
 
 
-def test_pages_tell_which_methods_were_soaked_and_which_wait(
+def test_pages_show_which_methods_were_soaked_and_which_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "2000")

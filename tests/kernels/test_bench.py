@@ -128,7 +128,7 @@ def test_stops_when_every_median_is_precise_or_at_the_limit(run: Result) -> None
             assert precise == (look == n)
 
 
-def test_progress_line_tells_the_fastest(run: Result) -> None:
+def test_progress_line_reports_the_fastest(run: Result) -> None:
     lines = [line for line in run.stdout.splitlines() if " fastest " in line]
     for cases, line in zip(by_size(run.cases), lines, strict=True):
         medians = {case["method"]: statistics.median(case["samples_s"]) for case in cases}
@@ -281,7 +281,7 @@ def test_same_method_written_twice_is_measured_once(any_kernels: Kernels, tmp_pa
     assert all(set(case["statistics"]) == {"plan_bytes"} for case in result.cases)
 
 
-def test_auto_tells_what_it_selected(any_kernels: Kernels, tmp_path: Path) -> None:
+def test_auto_reports_what_it_selected(any_kernels: Kernels, tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv bytes=8:*\n")
     result = bench(

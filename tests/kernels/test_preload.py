@@ -151,7 +151,7 @@ def test_a_broken_table_ends_the_job_with_one_line(kernels: Kernels, name: str) 
     assert len(lines) == 1 and name in lines[0], done.stderr
 
 
-def test_the_report_tells_what_was_dispatched(kernels: Kernels, tmp_path) -> None:
+def test_the_report_lists_what_was_dispatched(kernels: Kernels, tmp_path) -> None:
     done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=vendor_table(tmp_path))
     assert "switchpoint: bcast by vendor: 7 calls of 64 to 64 bytes" in done.stderr
     silent = {"SWITCHPOINT_REPORT": "0"}
@@ -183,7 +183,7 @@ def test_the_report_names_what_ran_when_a_selected_method_cannot(
     assert re.search(passed, done.stderr), done.stderr
 
 
-def test_the_report_tells_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) -> None:
+def test_the_report_says_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=no_such\n")
     done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
@@ -193,9 +193,7 @@ def test_the_report_tells_why_a_rule_is_passed_over(kernels: Kernels, tmp_path) 
     assert re.search(passed, done.stderr), done.stderr
 
 
-def test_the_report_tells_that_a_rule_names_a_method_that_is_off(
-    kernels: Kernels, tmp_path
-) -> None:
+def test_the_report_says_that_a_rule_names_a_method_that_is_off(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
     env = {"SWITCHPOINT_OFF": "binomial"}

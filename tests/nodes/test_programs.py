@@ -155,7 +155,7 @@ def measure(nodes: Nodes, kernels: Kernels, raw_file: Path) -> list[dict[str, An
     return [header, case]
 
 
-def test_a_launch_tells_that_its_nodes_share_a_machine(nodes, kernels, tmp_path):
+def test_a_launch_reports_that_its_nodes_share_a_machine(nodes, kernels, tmp_path):
     header, _ = measure(nodes, kernels, tmp_path / "raw.jsonl")
     assert (header["procs"], header["nodes"], header["ppn"]) == (8, 4, 2)
     assert header["machines"] == 1

@@ -22,7 +22,7 @@ from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Processors
 from tuner.store.store import Store
 
 
-def test_a_terminal_is_asked_for_what_nothing_tells(answering, tmp_path):
+def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
     answering("slurm")
     config = tmp_path / "site.py"
     ours, theirs = os.openpty()
@@ -137,7 +137,7 @@ def test_a_configuration_that_does_not_end_is_told(tmp_path, monkeypatch):
     ]
 
 
-def test_the_doctor_tells_what_a_configuration_lacks(answering, tmp_path, monkeypatch):
+def test_the_doctor_reports_what_a_configuration_lacks(answering, tmp_path, monkeypatch):
     config = tmp_path / "site.py"
     answering("lsf-span")
     init("--name", "site", "--output", str(config))

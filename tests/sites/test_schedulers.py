@@ -11,7 +11,7 @@ from tuner.machine.sites.schedulers import Partition, Processors, SchedulerError
 
 
 @pytest.mark.parametrize("name", list(ANSWERS))
-def test_a_scheduler_is_found_by_its_commands_and_tells_its_partitions(name, answering):
+def test_a_scheduler_is_found_by_its_commands_and_lists_its_partitions(name, answering):
     answering(name)
     found = schedulers.detect()
     assert found.name == name
@@ -59,7 +59,7 @@ def test_answers_that_cannot_be_used_are_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_lines_that_tell_nothing_are_passed_over(answering, tmp_path, monkeypatch):
+def test_lines_that_say_nothing_are_passed_over(answering, tmp_path, monkeypatch):
     answering("lsf-span")
     bqueues = tmp_path / "lsf-span-bin" / "bqueues"
     was = bqueues.read_text()

@@ -63,7 +63,7 @@ def test_versions_whose_format_is_unknown_are_refused() -> None:
         export(table("Open MPI v6.0.0, package: x", rules), "openmpi")
 
 
-def test_a_file_tells_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
+def test_a_file_says_whom_it_is_for_and_where_it_comes_from(mpi: Mpi) -> None:
     text = export(table_of(mpi), mpi.family)
     assert made_for(text) == (mpi.family, mpi.version)
     assert "local-cpu-mpich-1f00ba" in text
