@@ -9,7 +9,7 @@ FASTER, FASTER_TOGETHER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES 
     *("faster", "faster together", "faster in this allocation"),
     *("default", "equal", "open", "unsoaked"),
 )
-"""The verdicts on a point.
+"""The statuses of a point.
 
 - "faster": the method is shown to be faster than the default;
 - "faster together": the same where ranks arrive together, but slower where they arrive apart;
@@ -21,7 +21,7 @@ FASTER, FASTER_TOGETHER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES 
 """
 
 WON = (FASTER, FASTER_TOGETHER, FASTER_HERE)
-"""The verdicts by which a method takes the default's place."""
+"""The statuses by which a method takes the default's place."""
 
 
 class SoakedAt(NamedTuple):
@@ -56,7 +56,7 @@ class Ratio(NamedTuple):
 class Point(NamedTuple):
     """The decision at one measured size of one degree class.
 
-    `status` is the verdict (one of STATUSES). `ratio` is time(challenger) / time(default) with its
+    `status` is one of STATUSES. `ratio` is time(challenger) / time(default) with its
     interval, which holds with the probability `level`; the challenger is the selected method or,
     where the default stays, the other that matters most. With the system and a method, `campaign`
     and `case` are the key of a cell.

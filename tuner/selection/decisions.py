@@ -1,7 +1,7 @@
 """The choice of methods: from the cells of one system to a decision at every measured size.
 
-Each method is compared with the default by all launches that have both; the verdict is one of four
-(docs/explanation/statistics.md). No input or output.
+Each method is compared with the default by all launches that have both, which gives each size its
+status (docs/explanation/statistics.md). No input or output.
 """
 
 import math
