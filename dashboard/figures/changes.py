@@ -25,7 +25,7 @@ from dashboard.figures.traces import line, points, rounded
 from dashboard.units import interval_text, ratio_text, time_text
 from tuner.units import size_text
 
-_HEIGHT = 420
+_HEIGHT_PX = 420
 _MARGIN = {"l": 72, "r": 16, "t": 8, "b": 48}
 _APART = 0.3  # share of the distance between campaigns over which the methods of one spread
 _LIBRARY_LETTERS = 32
@@ -58,7 +58,7 @@ def significance(tested: pd.DataFrame) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            **legend_below(_HEIGHT, len(data)),
+            **legend_below(_HEIGHT_PX, len(data)),
             margin=_MARGIN,
             xaxis=ratio_axis(
                 float(tested["ratio"].min()), float(tested["ratio"].max()), "time in B / time in A"
@@ -102,7 +102,7 @@ def changes(tested: pd.DataFrame) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            **legend_below(_HEIGHT, changed["method"].nunique()),
+            **legend_below(_HEIGHT_PX, changed["method"].nunique()),
             margin=_MARGIN,
             xaxis=x_axis,
             yaxis=ratio_axis(low / 1.1, high * 1.1, "time in B / time in A"),
@@ -117,7 +117,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     cells: campaign (text), mpi_library, method, median_s, low_s, high_s, in order of date.
     """
     if cells.empty:
-        return message("No campaign measured this case.", _HEIGHT)
+        return message("No campaign measured this case.", _HEIGHT_PX)
     columns = [cells[name].tolist() for name in ("campaign", "mpi_library")]
     campaigns = list(dict.fromkeys(zip(*columns, strict=True)))  # one may measure two libraries
     place = {campaign: index for index, campaign in enumerate(campaigns)}
@@ -145,7 +145,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            **legend_below(_HEIGHT, len(methods)),
+            **legend_below(_HEIGHT_PX, len(methods)),
             margin=_MARGIN | {"t": 28},
             xaxis={
                 "tickvals": list(range(0, len(campaigns), step)),

@@ -28,7 +28,7 @@ from tuner.selection.evidence import level_text
 from tuner.stats import LEVEL
 from tuner.units import size_text
 
-_LEAST_HEIGHT = 660
+_LEAST_HEIGHT_PX = 660
 _MARK_LEVELS = 3
 _MARGIN = {"l": 72, "t": 52, "b": 48}
 _STRIP_DOMAIN = (0.945, 1.0)
@@ -79,7 +79,7 @@ def curves(
     time_title, size_title: what the times and the sizes are.
     """
     if cells.empty:
-        return message("No cells are stored for this selection.", _LEAST_HEIGHT)
+        return message("No cells are stored for this selection.", _LEAST_HEIGHT_PX)
     # A logarithmic axis has no zero: patterns without messages are drawn at one byte.
     cells = cells.assign(x=cells["bytes"].clip(lower=1)).sort_values(["method", "bytes"])
     x_axis = byte_axis(float(cells["x"].min()), float(cells["x"].max()), size_title)
@@ -181,7 +181,7 @@ def _share(panel: _Panel) -> float:
 def _height(labels: int, label_px: int) -> int:
     """Return a height at which all labels fit beside the lower of the panels."""
     share = min(_share(panel) for panel in (_SPEEDUP, _TIME))
-    return max(_LEAST_HEIGHT, math.ceil(labels * label_px / share) + _MARGIN["t"] + _MARGIN["b"])
+    return max(_LEAST_HEIGHT_PX, math.ceil(labels * label_px / share) + _MARGIN["t"] + _MARGIN["b"])
 
 
 def _labels(

@@ -10,7 +10,7 @@ from dashboard.figures import traces
 from dashboard.figures.axes import GRID, LINE, Figure, base_layout, legend_below, message, time_axis
 from dashboard.figures.methods import short_name
 
-HEIGHT = 500
+HEIGHT_PX = 500
 _MOST_POINTS = 400
 _FACETS_A_ROW = 2
 _FACET_PX = 170
@@ -36,13 +36,13 @@ def ecdf(samples_s: Samples) -> Figure:
     """
     samples_s = _some(samples_s)
     if not samples_s:
-        return message(_NONE, HEIGHT)
+        return message(_NONE, HEIGHT_PX)
     low, shown, beyond = _reach([samples_s])
     note = f"{beyond} sample{'s' if beyond > 1 else ''} beyond the axis" if beyond else ""
     return {
         "data": [_steps(method, samples_s[method]) for method in sorted(samples_s)],
         "layout": base_layout(
-            **legend_below(HEIGHT, len(samples_s), font={"size": 12}),
+            **legend_below(HEIGHT_PX, len(samples_s), font={"size": 12}),
             margin=_MARGIN,
             xaxis=time_axis(low, shown, "time of one execution", most=6),
             yaxis=_SHARES,
@@ -55,11 +55,11 @@ def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
     """Return the same for each launch, as facets on the same axes of time."""
     launches = {launch: its for launch, of in launches.items() if (its := _some(of))}
     if not launches:
-        return message(_NONE, HEIGHT)
+        return message(_NONE, HEIGHT_PX)
     low, shown, _ = _reach(launches.values())
     methods = sorted({method for samples_s in launches.values() for method in samples_s})
     rows = -(-len(launches) // _FACETS_A_ROW)
-    height = HEIGHT - 2 * _FACET_PX + rows * _FACET_PX
+    height = HEIGHT_PX - 2 * _FACET_PX + rows * _FACET_PX
     layout = base_layout(**legend_below(height, len(methods), font={"size": 12}), margin=_MARGIN)
     data, named = [], set()
     for place, (launch, samples_s) in enumerate(launches.items()):

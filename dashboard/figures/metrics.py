@@ -34,7 +34,7 @@ METRICS = {
     "mavg": Metric("mean messages sent by a rank", count_axis, "{:.3g}".format),
     "vavg_bytes": Metric("mean bytes sent by a rank", byte_axis, size_text),
 }
-_HEIGHT = 400
+_HEIGHT_PX = 400
 
 
 def against_time(cells: pd.DataFrame, name: str) -> Figure:
@@ -48,7 +48,7 @@ def against_time(cells: pd.DataFrame, name: str) -> Figure:
     return {
         "data": [_points(str(method), rows, name) for method, rows in cells.groupby("method")],
         "layout": base_layout(
-            **legend_below(_HEIGHT, cells["method"].nunique()),
+            **legend_below(_HEIGHT_PX, cells["method"].nunique()),
             margin={"l": 64, "r": 16, "t": 8, "b": 48},
             xaxis=metric.axis(float(cells[name].min()), float(cells[name].max()), metric.title),
             yaxis=time_axis(*reach(cells["median_s"], cells["low_s"], cells["high_s"]), "time"),

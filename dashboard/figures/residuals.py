@@ -20,7 +20,7 @@ from dashboard.figures.axes import (
 from dashboard.figures.traces import line, points
 from dashboard.units import time_text
 
-_HEIGHT = 620
+_HEIGHT_PX = 620
 _TIMES, _RESIDUALS = (0.42, 1.0), (0.0, 0.32)
 _LEAST_REACH = 0.3  # of the axis of residuals
 _MOST_REACH = 2.0
@@ -44,7 +44,7 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
     return {
         "data": data,
         "layout": base_layout(
-            **legend_below(_HEIGHT, errors["method"].nunique()),
+            **legend_below(_HEIGHT_PX, errors["method"].nunique()),
             margin={"l": 72, "r": 16, "t": 8, "b": 48},
             xaxis=x_axis | {"anchor": "y2"},
             yaxis=time_axis(float(times.min()), float(times.max()), "time")

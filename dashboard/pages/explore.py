@@ -22,7 +22,7 @@ from dashboard.choice import (
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import Figure, message
 from dashboard.figures.curves import curves
-from dashboard.figures.ecdf import HEIGHT as ECDF_HEIGHT
+from dashboard.figures.ecdf import HEIGHT_PX as ECDF_HEIGHT_PX
 from dashboard.figures.ecdf import Samples, ecdf, ecdf_by_launch
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
@@ -224,7 +224,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
         ),
         "ecdf": _distributions(store, choice)
         if part == WHOLE
-        else message("Samples are stored only for whole products.", ECDF_HEIGHT),
+        else message("Samples are stored only for whole products.", ECDF_HEIGHT_PX),
         "cell": _cell_table(cell, default),
         "verdict": _verdict(store, cell),
         "notes": _notes(choice, case, selected),

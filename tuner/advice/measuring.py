@@ -31,7 +31,7 @@ LEAST_S = 25.0
 """The shortest race, with its soaks."""
 
 LIMIT_S = 30.0  # of a launch, beyond its budget
-ITEM = 8  # bytes of an element of reductions
+ITEM_BYTES = 8  # of an element of reductions
 
 LATEST_S = 0.01
 """The most by which ranks arrive apart: by then all others wait, whatever the method."""
@@ -52,8 +52,8 @@ def cases_of(wanted: Sequence[Said], site: Site) -> list[PlannedCase]:
     for said in wanted:
         shape = said.calls.shape
         key = shape.operation, shape.nodes, shape.ppn, shape.procs
-        items = max(round(shape.bytes / ITEM), 1)
-        size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM
+        items = max(round(shape.bytes / ITEM_BYTES), 1)
+        size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM_BYTES
         if size not in sizes[key] and len(sizes[key]) < SIZES and site.start(*key[1:]):
             sizes[key].append(size)
             first.setdefault(key, said.calls)

@@ -16,7 +16,7 @@ from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
 
 METHODS = ("pex", "pcx", "rsx", "nbx")
-_BYTES = 8
+_ITEM_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Ds
     model = as_model(machine)
     for procs, degree in cases:
         spec = f"random:degree={degree},seed=1"
-        found = simulator.run("discovery", spec, procs, ";".join(METHODS), str(_BYTES))
+        found = simulator.run("discovery", spec, procs, ";".join(METHODS), str(_ITEM_BYTES))
         predictor = predict.of_discovery(model, pattern(spec, procs), simulator.ppn, METHODS)
-        times = predictor.times(_BYTES)
+        times = predictor.times(_ITEM_BYTES)
         yield DsdeRow(
             procs,
             degree,

@@ -23,7 +23,7 @@ from tuner.studies.stfw import matrices_directory
 RANDOM = "random"
 _METHODS = ("direct", "nap")
 _AS_THEY_ARE = "direct;nap:"  # without the other parameters of nap
-_BYTES = 8
+_ITEM_BYTES = 8
 _SEED = 1
 
 
@@ -104,7 +104,7 @@ def _row(simulator: Simulator, matrix: str, path: Path, procs: int, simulated: i
     times: dict[str, float] = {}
     if procs <= simulated:
         spec = f"matrix:{path}"
-        found = simulator.run("exchange", spec, procs, _AS_THEY_ARE, str(_BYTES))
+        found = simulator.run("exchange", spec, procs, _AS_THEY_ARE, str(_ITEM_BYTES))
         times = {each.method: each.time_s for each in found}
     standard, aware = (_exchange(simulator, messages, spec, times) for spec in _METHODS)
     return NapRow(matrix, rows, procs, standard, aware)
@@ -114,8 +114,8 @@ def _exchange(
     simulator: Simulator, messages: Halo, spec: str, times: dict[str, float]
 ) -> NodeExchange:
     ppn, model = simulator.ppn, as_model(simulator.machine)
-    counts = method(spec, messages.procs).count(messages, ppn).statistics(_BYTES)
-    predicted_s = predict.of_exchange(model, messages, ppn, [spec]).times(_BYTES)[spec]
+    counts = method(spec, messages.procs).count(messages, ppn).statistics(_ITEM_BYTES)
+    predicted_s = predict.of_exchange(model, messages, ppn, [spec]).times(_ITEM_BYTES)[spec]
     assert not isinstance(predicted_s, NotIdentified)  # noqa: S101 - all parameters are given
     return NodeExchange(
         counts.off_node_mmax,
