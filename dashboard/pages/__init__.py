@@ -2,11 +2,11 @@
 
 from dashboard.pages import (
     advice,
-    best,
     choose,
     compare,
     explore,
     history,
+    map,
     metrics,
     models,
     overlap,
@@ -19,7 +19,7 @@ PAGES: tuple[Page, ...] = (
     overview.PAGE,
     choose.PAGE,
     explore.PAGE,
-    best.PAGE,
+    map.PAGE,
     metrics.PAGE,
     models.PAGE,
     overlap.PAGE,

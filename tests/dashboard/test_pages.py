@@ -121,7 +121,7 @@ def test_advice_is_shown_in_the_words_of_the_command(database: Path) -> None:
 
 
 def test_the_map_has_the_method_that_is_decided_for_every_layout(database: Path) -> None:
-    choice, _ = drawn(pages.best.PAGE, database, "?o=exchange&l=all")
+    choice, _ = drawn(pages.map.PAGE, database, "?o=exchange&l=all")
     assert set(choice.best["procs"]) == {2, 8}
     small = choice.best[choice.best["size_bytes"] <= 512]
     assert set(small["method"]) == {"stfw:dims=2"}
@@ -146,7 +146,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table]:
 
 def tiles_of(database: Path, operation: str) -> dict[tuple[int, int], Any]:
     """Return the tiles of the map, by processes and size."""
-    choice, _ = drawn(pages.best.PAGE, database, f"?o={operation}&l=all")
+    choice, _ = drawn(pages.map.PAGE, database, f"?o={operation}&l=all")
     return {(tile.procs, tile.bytes): tile for tile in choice.best.itertuples()}
 
 
@@ -251,7 +251,7 @@ def test_pages_show_a_store_of_an_older_version_before_it_is_tuned(tmp_path: Pat
 
 
 def test_every_tile_of_the_map_is_a_link_too(database: Path) -> None:
-    choice, parts = drawn(pages.best.PAGE, database, "?o=exchange&l=all")
+    choice, parts = drawn(pages.map.PAGE, database, "?o=exchange&l=all")
     listed = as_html(parts["listed"], linked=True)
     links = re.findall(r'href="explore([^"]+)"', unescape(listed))
     assert len(links) == len(choice.best)
@@ -288,7 +288,7 @@ def test_metrics_begin_where_counts_differ(tmp_path: Path) -> None:
 
 
 def test_the_map_leaves_out_oversubscribed_layouts_unless_asked(database: Path) -> None:
-    choice, _ = drawn(pages.best.PAGE, database, "?o=exchange")
+    choice, _ = drawn(pages.map.PAGE, database, "?o=exchange")
     assert choice.query.layouts == "fits"
     assert set(choice.best["procs"]) == {2}
 
