@@ -11,7 +11,7 @@ import click
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number, whole_numbers_in_order
 from tuner.commands.printing.lines import say, say_json
-from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_preloads
+from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_workarounds
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import DEFAULT_COUNT, DEFAULT_RATE, SET_VARIABLE, NodesError
@@ -126,7 +126,7 @@ def _build_of(program: str, mpi: Mpi) -> Path | None:
     path = shutil.which(program)
     above = Path(path).resolve().parents if path else ()
     builds = [*above, *sorted(build_root().glob(f"install/*-{mpi.name}"))]
-    build = next(filter(has_preloads, builds), None)
+    build = next(filter(has_workarounds, builds), None)
     if build is None and mpi.device.endswith("ucx") and mpi.major < 5:
         raise NodesError(
             f"MPICH {mpi.version} hangs in MPI_Finalize without {FINALIZE_LIBRARY}, and no build "

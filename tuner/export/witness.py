@@ -23,7 +23,7 @@ MESSAGES, CARDS, STACKS = "messages", "cards", "stacks"
 """How calls are seen: messages between ranks, bytes of nodes' cards, functions of the library."""
 
 _SOURCES = ("witness/witness.c", "bench/base/stacks.c")
-_PRELOADS = {"preload/yield.c": YIELD_LIBRARY, "preload/finalize.c": FINALIZE_LIBRARY}
+_WORKAROUNDS = {"workarounds/yield.c": YIELD_LIBRARY, "workarounds/finalize.c": FINALIZE_LIBRARY}
 _SETTINGS = ("OMPI_MCA_coll_", "MPIR_CVAR_", "I_MPI_ADJUST_")
 _TIMEOUT_S = 300
 _TEXT = 300  # of an error that is quoted
@@ -50,7 +50,7 @@ def witness(mpi: Mpi) -> Iterator["Witness"]:
         place = Path(directory)
         _compile(mpi, _SOURCES, place / "witness")
         if (mpi.family, mpi.major) == ("mpich", 4):
-            for source, library in _PRELOADS.items():
+            for source, library in _WORKAROUNDS.items():
                 _compile(mpi, [source], place / library, "-shared", "-fPIC")
         yield Witness(mpi, place)
 

@@ -242,7 +242,7 @@ def profiler(build: Path) -> Path | None:
     return _find(PROFILE_LIBRARY, build)
 
 
-def has_preloads(build: Path) -> bool:
+def has_workarounds(build: Path) -> bool:
     """Return whether a build or installation has the libraries that MPICH 4 needs."""
     return _find(FINALIZE_LIBRARY, build) is not None
 
@@ -272,7 +272,7 @@ def last_line(output: str) -> str:
 
 
 def _library(name: str, mpi: Mpi, build: Path | None) -> Path | None:
-    """Return a preload for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
+    """Return a workaround for MPICH over UCX. A sanitizer build has none: preloads disturb it."""
     if build is None or not mpi.device.endswith("ucx"):
         return None
     return _find(name, build)

@@ -1,5 +1,5 @@
 /*
- * finalize.c: a preload for MPICH before 4.2 over UCX and TCP, where MPI_Finalize can hang: closing a
+ * finalize.c: a workaround for MPICH before 4.2 over UCX and TCP, where MPI_Finalize can hang: closing a
  * connection needs an answer from the other rank, which may already have finished and wait outside MPI's
  * progress (github.com/pmodels/mpich/pull/6596). With this library no rank closes its connections before all
  * have ended; UCX does when it is torn down. The barrier makes sure that nothing is under way by then.
@@ -21,7 +21,7 @@ void *ucp_disconnect_nb(void *endpoint) {
 
 typedef int finalize_function(void);
 
-/* Calls the next definition, which may be another preload's. */
+/* Calls the next definition, which may be another library's. */
 EXPORTED int MPI_Finalize(void) {
   finalize_function *next = NULL;
   int error = PMPI_Barrier(MPI_COMM_WORLD);

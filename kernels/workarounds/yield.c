@@ -1,7 +1,7 @@
 /*
- * yield.c: a preload for MPICH 4 over UCX, which polls without a pause. With more ranks than cores a waiting
- * rank then holds the core that the rank it waits for needs, and every message costs a time slice. This
- * library interposes UCX's progress function and yields the core when there was nothing to do.
+ * yield.c: a workaround for MPICH 4 over UCX, which polls without a pause. With more ranks than cores a
+ * waiting rank then holds the core that the rank it waits for needs, and every message costs a time slice.
+ * This library interposes UCX's progress function and yields the core when there was nothing to do.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
