@@ -22,7 +22,7 @@ import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
 from tests.bench.unmeasured import CORES, OF_BEST, MeasuredSize, RegretTally, load
-from tuner.campaign.looks import ranked
+from tuner.campaign.first_look import ranked
 from tuner.campaign.plans import PlannedCase
 from tuner.catalogue.borrowing import Borrower, borrowed, order
 from tuner.catalogue.bundle import Bundle

@@ -14,7 +14,7 @@ from tuner.advice.mix import Said
 from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
-from tuner.campaign.looks import PROBE
+from tuner.campaign.first_look import PROBE
 from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.racing import FAILED, Start, Starts

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from tuner import atomic
-from tuner.campaign import launches, looks
+from tuner.campaign import first_look, launches
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.planned import done, known, plan_next, remaining, spent_s
@@ -109,19 +109,19 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
             procs = {plan.cases[number].procs for number in new}
             specs = launches.specs(starts.probe.launcher, starts.swpbench, procs)
             known_cases = known_methods(plan, known(plan))
-            looks.choose(plan, new, specs, lambda: _probe(starts), known_cases)
+            first_look.choose(plan, new, specs, lambda: _probe(starts), known_cases)
     except (SwitchpointError, OSError) as error:
         sys.stderr.write(f"race: all methods are looked at, as none is predicted: {error}\n")
 
 
-def _probe(starts: Starts) -> looks.Known:
+def _probe(starts: Starts) -> first_look.Known:
     """Return what is known of the machine by a probe, which is not kept."""
     with tempfile.TemporaryDirectory() as scratch:
         raw, start = Path(scratch) / "probe.jsonl", starts.probe
         launches.run(
             start.launcher, starts.swpbench, start.options, raw, start.limit_s, command="probe"
         )
-        return looks.known_by(raw)
+        return first_look.known_by(raw)
 
 
 def _next(plan: RacePlan, turn: Turn) -> list[Task]:

@@ -1,4 +1,4 @@
-"""The methods that a race looks at first, where there are more than a look takes.
+"""The methods that the first launch of a case takes, where there are too many for one.
 
 A probe of a few seconds, which is not kept, comes first; the models rank the methods by it, behind
 those that gained on the nearest system in the catalogue.
