@@ -15,8 +15,8 @@ from tuner import __version__
 from tuner.commands.advise import advise
 from tuner.commands.browse import report, serve
 from tuner.commands.catalogue import bundle, catalogue
+from tuner.commands.check_library import guidelines
 from tuner.commands.compare import compare
-from tuner.commands.guidelines import guidelines
 from tuner.commands.matrix import matrix
 from tuner.commands.model import fit, predict, validate
 from tuner.commands.naming import Commands, NamedCommands
