@@ -15,6 +15,7 @@ from tuner import __version__
 from tuner.commands.advise import advise
 from tuner.commands.browse import report, serve
 from tuner.commands.catalogue import bundle, catalogue
+from tuner.commands.check_choices import regret
 from tuner.commands.check_library import guidelines
 from tuner.commands.compare import compare
 from tuner.commands.matrix import matrix
@@ -24,7 +25,6 @@ from tuner.commands.network import network
 from tuner.commands.nodes import nodes
 from tuner.commands.options import NAMED_FILE, config_option, json_option
 from tuner.commands.printing.lines import say, say_json
-from tuner.commands.regret import regret
 from tuner.commands.run import run
 from tuner.commands.site import site
 from tuner.commands.soak import soak
