@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from tuner.commands.make import make
+from tuner.commands.matrix_make import make
 from tuner.commands.messages import messages
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
