@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.matrix_make import make
-from tuner.commands.messages import messages
+from tuner.commands.matrix_messages import messages
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
 from tuner.commands.printing.lines import say, say_json
