@@ -23,7 +23,7 @@ from tuner.campaign.plans import Budget
 from tuner.cli import main
 from tuner.commands import browse
 from tuner.commands.naming import RENAMED, SECTIONS
-from tuner.commands.plan import BUDGET
+from tuner.commands.show_plan import BUDGET
 from tuner.export.verify import find_swpbench
 from tuner.machine import systems
 from tuner.machine.mpi import Mpi, find_mpis

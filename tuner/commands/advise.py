@@ -24,8 +24,8 @@ from tuner.commands.options import (
     whole_number,
 )
 from tuner.commands.options import system_option as system_id_option
-from tuner.commands.plan import BUDGET
 from tuner.commands.printing.lines import say_json
+from tuner.commands.show_plan import BUDGET
 from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:

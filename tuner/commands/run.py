@@ -20,8 +20,8 @@ from tuner.commands.options import (
     require_soak_option,
     whole_number,
 )
-from tuner.commands.plan import BUDGET
 from tuner.commands.printing.lines import say_json
+from tuner.commands.show_plan import BUDGET
 from tuner.domain.effort import RUN_MINUTES
 
 if TYPE_CHECKING:
