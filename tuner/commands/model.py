@@ -14,8 +14,8 @@ from tuner.commands.options import (
     system_option,
     whole_number,
 )
-from tuner.commands.overlap import computations, predict_overlap
 from tuner.commands.printing.lines import say_json
+from tuner.commands.show_overlap import computations, predict_overlap
 from tuner.errors import SwitchpointError
 
 

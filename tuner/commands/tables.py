@@ -24,8 +24,8 @@ from tuner.commands.options import (
     tuned,
     whole_number,
 )
-from tuner.commands.overlap import show_overlap
 from tuner.commands.printing.lines import say, say_json
+from tuner.commands.show_overlap import show_overlap
 from tuner.commands.show_plan import show_next, show_plan
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
