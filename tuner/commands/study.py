@@ -19,7 +19,7 @@ from tuner.commands.options import (
     whole_number,
 )
 from tuner.commands.printing.lines import say, say_json
-from tuner.commands.scale import dsde, grids, nap, stfw, uneven
+from tuner.commands.study_simulated import dsde, grids, nap, stfw, uneven
 
 if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
