@@ -189,7 +189,7 @@ def serve(
 ) -> None:
     """Serve until interrupted or terminated, then end the process. Options: see `create_app`.
 
-    Raises ListenError.
+    Raise ListenError.
     """
     app = create_app(database, prefix, token, [host, *hosts])
     server = server_on(_listen(host, port), app.server, prefix)
@@ -220,7 +220,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket at the first address of a host. Raises ListenError."""
+    """Return a socket at the first address of a host. Raise ListenError."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)

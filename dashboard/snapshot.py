@@ -31,7 +31,7 @@ class Snapshot:
 
 
 def opened(path: Path, busy_timeout_s: float) -> Store:
-    """Return a store that is open for reading. Raises StoreError."""
+    """Return a store that is open for reading. Raise StoreError."""
     file = _status(path).st_ino  # before, so that one that is replaced meanwhile differs
     store = Store.open(path, readonly=True, busy_timeout_s=busy_timeout_s)
     _files[store] = file

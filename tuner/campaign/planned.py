@@ -297,7 +297,7 @@ def newest() -> Path:
 def _failed() -> dict[tuple[str, str, str], list[str]]:
     """Return the methods, other than defaults, that failed their soak.
 
-    The keys are the system's name, the environment and the operation. Raises StoreError.
+    The keys are the system's name, the environment and the operation. Raise StoreError.
     """
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     if not database_path().is_file():

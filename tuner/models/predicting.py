@@ -113,7 +113,7 @@ def _rows(path: Path) -> Pattern:
 def _example(file: str) -> Pattern:
     """Return the pattern of a matrix that the checks can measure, of which campaigns keep the name.
 
-    Raises MatrixError.
+    Raise MatrixError.
     """
     try:
         with TemporaryDirectory() as scratch:

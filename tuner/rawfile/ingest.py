@@ -84,7 +84,7 @@ class _Loaded(NamedTuple):
 def ingest(database: Path, sources: list[Path]) -> Report:
     """Ingest raw files, or all `*.jsonl` below directories, and report what could not be used.
 
-    Raises StoreError.
+    Raise StoreError.
     """
     paths = list(reading.raw_files(sources))
     report = Report(files=len(paths))

@@ -114,7 +114,7 @@ def translated(sources: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
     """Return raw files made of PICO's results in `sources`, and what could not be used.
 
     Sources are metadata files, or directories that contain them. The raw files are kept among the
-    results; one that holds less than before is not. Raises OSError when one cannot be written.
+    results; one that holds less than before is not. Raise OSError when one cannot be written.
     """
     made: list[Path] = []
     problems: list[Problem] = []
@@ -208,7 +208,7 @@ def _raw_file(test: _Test, problems: list[Problem]) -> Path:
 def _files(test: _Test) -> Iterator[tuple[str, bytes]]:
     """Yield the names within the run, and the contents, of a test's files and of those above it.
 
-    Raises UnusableError.
+    Raise UnusableError.
     """
     archive = test.run.with_name(test.run.name + ARCHIVE)
     try:

@@ -162,7 +162,7 @@ def read_header(line: bytes) -> Header | None:
 def read_ends(path: Path) -> tuple[Header | None, bool]:
     """Return a raw file's header, and whether its last line marks it as complete.
 
-    Raises OSError when it cannot be opened or read.
+    Raise OSError when it cannot be opened or read.
     """
     with open_file(path) as file:
         header = read_header(file.readline())

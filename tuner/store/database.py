@@ -52,7 +52,7 @@ class Database:
     ) -> Self:
         """Open a store; a writer makes it when it is missing, and brings an older one up to date.
 
-        busy_timeout_s: how long to wait for another process's lock. Raises MissingStoreError or
+        busy_timeout_s: how long to wait for another process's lock. Raise MissingStoreError or
         StoreError: no store, older (readers only), newer, damaged, or locked.
         """
         if readonly:
@@ -113,7 +113,7 @@ class Database:
     def _version(self) -> int:
         """Return the version of the schema, 0 for an empty database.
 
-        Raises StoreError for a file that is not a store, or a newer one.
+        Raise StoreError for a file that is not a store, or a newer one.
         """
         # One statement sees one state of the file, whatever is written meanwhile.
         ((application, version, schema),) = self._query(
@@ -168,7 +168,7 @@ class Database:
     def _take_back_unfinished(self) -> None:
         """Undo what a killed writer left half done: a reader could not read beside its journal.
 
-        Raises StoreError or sqlite3.Error where the store may not be written either.
+        Raise StoreError or sqlite3.Error where the store may not be written either.
         """
         with closing(_connect(self.path, "rw")) as writer:
             writer.execute("PRAGMA application_id")  # whoever may write rolls back first

@@ -41,7 +41,7 @@ class Table:
         return int(library().swp_table_rules(self._handle))
 
     def has(self, operation: str) -> bool:
-        """Return whether there is a rule for an operation, as "allreduce". Raises KeyError."""
+        """Return whether there is a rule for an operation, as "allreduce". Raise KeyError."""
         return bool(library().swp_table_has(self._handle, operations()[operation]))
 
     def free(self) -> None:
