@@ -47,7 +47,9 @@ def run(part: str, directory: Path, least: bool) -> list[list[str]]:
     print(f"==== {part}", flush=True)
     command = [sys.executable, "-m", f"tests.bench.{part}", "--json", str(path)]
     ended = run_limited([*command, *["--least"] * least], LIMIT_S)
-    document = json.loads(path.read_text()) if path.exists() else {"figures": [], "skipped": ""}
+    document: dict[str, Any] = {"figures": [], "skipped": ""}
+    if path.exists():
+        document = json.loads(path.read_text())
     return rows_of(part, document["figures"], ended, least, document["skipped"])
 
 
