@@ -29,11 +29,11 @@ from dashboard.pages.page import keep_case
 from dashboard.plain import add_plain
 from dashboard.query import UnknownError
 from dashboard.server import server_on
-from dashboard.snapshot import opened
 from dashboard.web import OpenStore
 from dashboard.widgets import MOST_TEXT_BYTES, href, notice
 from tuner.errors import SwitchpointError
 from tuner.store.database import StoreError
+from tuner.store.store import Store
 
 
 class ListenError(SwitchpointError):
@@ -110,7 +110,7 @@ def create_app(
 
 
 def _opener(database: Path) -> OpenStore:
-    return partial(opened, database, _BUSY_TIMEOUT_S)
+    return partial(Store.open, database, readonly=True, busy_timeout_s=_BUSY_TIMEOUT_S)
 
 
 def compare_campaigns(database: Path) -> None:

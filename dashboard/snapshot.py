@@ -1,12 +1,9 @@
 """A store in the current state of its file: results may be cached until the file changes."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
-from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 from tuner.domain.tables import Table
 from tuner.store.database import MissingStoreError, StoreError
@@ -14,9 +11,6 @@ from tuner.store.store import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_files: WeakKeyDictionary[Store, int] = WeakKeyDictionary()
-"""The number of each open store's file: an open file stays the old one where it is replaced."""
 
 
 @dataclass(frozen=True)
@@ -30,30 +24,18 @@ class Snapshot:
     store: Store = field(compare=False)
 
 
-def opened(path: Path, busy_timeout_s: float) -> Store:
-    """Return a store that is open for reading. Raise StoreError."""
-    file = _status(path).st_ino  # before, so that one that is replaced meanwhile differs
-    store = Store.open(path, readonly=True, busy_timeout_s=busy_timeout_s)
-    _files[store] = file
-    return store
-
-
 def snapshot(store: Store) -> Snapshot:
     """Return the snapshot of an open store. Raise StoreError if its file is another by now."""
-    status = _status(store.path)
-    if _files.setdefault(store, status.st_ino) != status.st_ino:
+    try:
+        status = store.path.stat()
+    except FileNotFoundError as error:
+        raise MissingStoreError(store.path) from error
+    except OSError as error:
+        raise StoreError(f"{store.path}: cannot be read: {error.strerror}") from error
+    if store.inode not in (0, status.st_ino):
         raise StoreError(f"{store.path}: was replaced while it was read; try again")
     state = (str(store.path), status.st_mtime_ns, status.st_size, status.st_ino)
     return Snapshot(state, store)
-
-
-def _status(path: Path) -> os.stat_result:
-    try:
-        return path.stat()
-    except FileNotFoundError as error:
-        raise MissingStoreError(path) from error
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def kept(

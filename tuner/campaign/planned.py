@@ -295,7 +295,7 @@ def newest() -> Path:
 
 
 def _failed() -> dict[tuple[str, str, str], list[str]]:
-    """Return the methods, other than defaults, that failed their soak.
+    """Return the methods, other than defaults, that failed their soak with the last MPI library.
 
     The keys are the system's name, the environment and the operation. Raise StoreError.
     """
@@ -303,11 +303,14 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
     if not database_path().is_file():
         return found
     with Store.open(database_path()) as store:
-        for row in store.systems().to_dict("records"):
-            for its in soaks.verdicts(soak.stored(store, str(row["system"]))):
+        systems = store.systems().sort_values("last_date").to_dict("records")
+        newest = {
+            (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
+        }
+        for place, system in newest.items():
+            for its in soaks.verdicts(soak.stored(store, system)):
                 if its.failure and its.method != DEFAULT_METHODS[its.operation]:
-                    place = str(row["name"]), str(row["environment"]), its.operation
-                    found[place].append(its.method)
+                    found[*place, its.operation].append(its.method)
     return found
 
 

@@ -40,10 +40,14 @@ class MissingStoreError(StoreError):
 
 
 class Database:
-    """An open file. Use as a context manager, or close it."""
+    """An open file. Use as a context manager, or close it.
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    `inode` is that of a reader's file, which stays open where another file takes its place.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, inode: int = 0) -> None:
         self.path = path
+        self.inode = inode
         self._connection = connection
 
     @classmethod
@@ -74,9 +78,13 @@ class Database:
 
     @classmethod
     def _open_reader(cls, path: Path, busy_timeout_s: float) -> Self:
-        if not path.is_file():
-            raise MissingStoreError(path)
-        store = cls(path, _connect(path, "ro", busy_timeout_s))
+        try:
+            if not path.is_file():
+                raise MissingStoreError(path)
+            inode = path.stat().st_ino
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+        store = cls(path, _connect(path, "ro", busy_timeout_s), inode)
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         try:
             store._execute("PRAGMA trusted_schema = OFF")
