@@ -274,8 +274,8 @@ def test_raw_files_of_others_name_no_file_and_no_great_work(database: Path, tmp_
     other = Path(shutil.copy(bar, tmp_path / "other.mtx"))
     refused = {
         f"matrix:{other}": f"{other}: neither a file to read here nor an example of pyamg",
-        f"matrix:{bar},part=graph": "graph: the partition cannot be read: No such file",
-        f"matrix:{bar},part={other}": "other.mtx: the partition cannot be read: No such file",
+        f"matrix:{bar},part=graph": "graph: cannot be read: No such file",
+        f"matrix:{bar},part={other}": "other.mtx: cannot be read: No such file",
         "random:degree=1": "more than 16384 ranks",
     }
     measured = synthetic.Campaign(
