@@ -84,6 +84,7 @@ def test_a_night_that_is_terminated_ends_what_it_started(tmp_path: Path) -> None
     assert not sleeps(sleeping_s)
 
 
+@pytest.mark.check
 def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Path) -> None:
     (tmp_path / "test_three.py").write_text(TESTS)
     sleeping_s = f"9{abs(hash(tmp_path)) % 10**8:08d}"

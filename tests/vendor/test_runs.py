@@ -91,6 +91,7 @@ def forced(mpi: Mpi, which: int) -> dict[str, str]:
     }
 
 
+@pytest.mark.check
 def test_the_library_runs_what_the_file_says_at_every_size(
     mpi: Mpi, observe: Callable[[dict[str, str]], Ran], tmp_path: Path
 ) -> None:
