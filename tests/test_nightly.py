@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.nightly import PARTS, command_of
 from tuner.machine.mpi import CHECKOUT
 
