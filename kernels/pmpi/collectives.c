@@ -42,7 +42,12 @@
 /* For the side that has blocks at the root. */
 #define AT_ROOT(there, elsewhere) (place->rank == root ? there : elsewhere)
 
-#define BLOCKS(count) ((int64_t)(count) > INT_MAX ? INT64_MAX : (int64_t)(count) * place->procs)
+/* The items of all blocks; of blocks that are too large anyway, more than there can be. */
+static inline int64_t all_blocks(int64_t count, int procs) {
+  return count > INT_MAX ? INT64_MAX : count * procs;
+}
+
+#define BLOCKS(count) all_blocks(count, place->procs)
 
 /* With counts of int, or large ones. */
 #define ALL(suffix, count_t)                                                                                 \
