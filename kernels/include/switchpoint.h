@@ -123,10 +123,9 @@ void swp_table_free(swp_table **table);
 
 typedef struct swp_plan swp_plan;
 
-/* What the caller knows beyond the problem, equal on every rank (checked, but for SWP_SAME_COMM). Start from
-   SWP_HINTS_DEFAULT. */
+/* What the caller knows beyond the problem, equal on every rank (checked). Start from SWP_HINTS_DEFAULT. */
 struct swp_hints {
-  unsigned flags;         /* SWP_ESTIMATE or SWP_MEASURE, and SWP_SAME_COMM */
+  unsigned flags;         /* SWP_ESTIMATE or SWP_MEASURE, and SWP_SAME_COMM (not checked) */
   int64_t executions;     /* how often the plan will be executed; 0: unknown, assumed to be many */
   int64_t degree;         /* discovery: the most messages any rank sends per execution; -1: unknown */
   int64_t bytes;          /* discovery: mean bytes per message; -1: unknown */
