@@ -172,7 +172,7 @@ class PlannedCampaign:
         PLANS.save(self.order, self.path)
         cases = [self.order.cases[number] for number in numbers]
         names = (f"{its.operation} {its.pattern} on {its.procs} processes" for its in cases)
-        return f"left out of this run: {', '.join(names)}"
+        return f"left out of this run: {', '.join(names) or 'nothing'}"
 
     def soak_site(self, required: int) -> SoakSite:
         """Return where and how the winners are soaked."""
