@@ -120,7 +120,8 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
     """Nothing that was finished is lost, or executed again."""
     table, path = measured(results, tmp_path, "cluster:cpu")
     expected = f"{table.provenance.system} is not a system of this machine; give its configuration"
-    assert expected in fail("soak")
+    assert f"not soaked: {expected}" in succeed("soak")
+    assert expected in fail("soak", "--system", table.provenance.system)
     config = tmp_path / "cluster.py"
     config.write_text(CLUSTER.replace("PREFIX", repr(str(tmp_path / "reframe"))))
     options = ["soak", "--config", str(config), "--require-soak", str(required)]
