@@ -21,6 +21,8 @@ from tuner.store.store import Store
 from .advice import ALLTOALL, command, kept, tabled_results
 from .conftest import MPIS, Kernels, in_turn
 
+pytestmark = pytest.mark.check
+
 KILLS = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 1}
 """The exit codes of a command that is ended by these signals."""
 
