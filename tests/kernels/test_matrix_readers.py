@@ -128,6 +128,8 @@ MEMBER = packed(SMALL)
 CHECK, EXTRA, NAME, COMMENT, RESERVED = 2, 4, 8, 16, 128
 CHECKED = (zlib.crc32(packed(b"", CHECK)[:10]) & 0xFFFF).to_bytes(2, "little")
 FIRST, LAST = SMALL[:-4], SMALL[-4:]
+FULL = packed(SMALL.replace(b"\n", b"\n%%\n" + b"%\n" * (PIECE_BYTES - len(SMALL) // 2 - 2), 1))
+"""A member whose content fills the buffer into which zlib unpacks, of two pieces."""
 
 
 def of_bytes(size: int) -> bytes:
@@ -140,12 +142,15 @@ def of_bytes(size: int) -> bytes:
     [
         *((MEMBER + rest, True) for rest in (b"x", b"\n", b"\x1f", b"\0\0", LAST)),
         (MEMBER + MEMBER, False),
+        (MEMBER.ljust(PIECE_BYTES, b"x") + MEMBER, True),
         (packed(FIRST) + packed(LAST), True),
         (packed(FIRST) + bytes(4) + packed(LAST), False),
         (b"".join(packed(bytes([byte])) for byte in SMALL), True),
         (packed(b"") + MEMBER + packed(b""), True),
         *((of_bytes(PIECE_BYTES + more) + packed(LAST), True) for more in (-2, -1, 0, 1)),
         *((MEMBER[:size], False) for size in (1, 2, 9, 10, len(MEMBER) - 8, len(MEMBER) - 1)),
+        (FULL, True),
+        *((FULL[:-gone], False) for gone in (1, 8, 9)),
         (MEMBER[:-1] + b"\1", False),  # another length
         (MEMBER[:-8] + bytes(4) + MEMBER[-4:], False),
         (MEMBER[:2] + b"\7" + MEMBER[3:], False),  # another way to compress

@@ -21,10 +21,21 @@ static void *file_open(const char *path) {
   return file;
 }
 
+/* Whether zlib ended at the end of the file, not before bytes that follow the last member. */
+static bool has_no_more(const struct lines *lines) {
+  struct stat status;
+  return stat(lines->path, &status) == 0 && status.st_size == gzoffset(lines->file);
+}
+
 /* Bytes read, 0 at the end, -1. */
 static long file_read(struct lines *lines) {
   errno = 0;
-  const int count = gzread(lines->file, lines->block, BLOCK_BYTES);
+  int count = gzread(lines->file, lines->block, BLOCK_BYTES);
+  if (count == 0 && has_no_more(lines)) {
+    /* A member may be cut: if its content filled zlib's buffer, zlib notices only when it is asked again. */
+    gzclearerr(lines->file);
+    count = gzread(lines->file, lines->block, BLOCK_BYTES);
+  }
   int error = Z_OK;
   const char *text = gzerror(lines->file, &error);
   if (count >= 0 && (error == Z_OK || error == Z_STREAM_END))
