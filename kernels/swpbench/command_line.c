@@ -206,7 +206,7 @@ static const struct bench_option OPTIONS[] = {
     {"--max-samples", "N", "maximum samples per case (200)", MEASURES, 0, .set = set_max_samples},
     {"--executions", "N", "executions of each method at each size (10000)", SOAK, 0, .set = set_executions},
     {"--prompt", NULL, "make no rank late between executions", SOAK, 0, AT(options.prompt)},
-    {"--limit", "SECONDS", "time without progress after which a rank is taken to hang (20)", METHODS, 0,
+    {"--limit", "SECONDS", "time without progress after which a rank is taken to hang (20)", ALL, 0,
      .set = set_limit},
     {"--sync", "window|hca|barrier", "how executions start together (window; hca on several machines)",
      MEASURES, 0, .set = set_sync},

@@ -31,7 +31,7 @@ PHASES = (
 )
 """The operations, and their calls before which a rank fails."""
 
-STOPPED = r"made no progress in 2 s: (planning|execution|agreement|freeing|going on)"
+STOPPED = r"made no progress in 2 s: (planning|execution|agreement|freeing|going on|probe)"
 SAID = {
     "kill": "signal 9|EXIT CODE: 9",  # by the launcher
     "stop": rf"^swpbench: (rank \d|.*soak failed: .*) {STOPPED}",
@@ -73,6 +73,32 @@ def test_a_rank_that_fails_ends_the_job_with_words(
     assert re.search(SAID[fault], done.stdout + done.stderr, re.MULTILINE), done.stderr
     kept = [json.loads(line)["record"] for line in before.read_text().splitlines()]
     assert kept[-1] == "end"
+
+
+OTHERS = {
+    "probe": ["--sizes", "8"],
+    "overlap": ["--pattern", "ft:rows=1,elements=2", "--methods", "exchange:by=isend"],
+}
+"""The other commands that measure, with options by which rank 1 sends."""
+
+
+@pytest.mark.parametrize(
+    ("kernels", "command", "fault"),
+    by_day(
+        [("mpich", "probe", "stop"), ("openmpi", "overlap", "stop")],
+        product(MPIS, OTHERS, ("kill", "stop", "exit")),
+    ),
+    indirect=["kernels"],
+)
+def test_a_rank_that_fails_ends_other_measurements_with_words(
+    kernels: Kernels, tmp_path: Path, command: str, fault: str
+) -> None:
+    arguments = [command, *OTHERS[command], "--max-samples", "20", "--limit", "2"]
+    env = {"SWP_CORRUPT": fault, "SWP_CORRUPT_AT": "isend", "SWP_CORRUPT_RANK": "1"}
+    env["SWP_CORRUPT_CALL"] = "15"
+    done = kernels.run(CORRUPT, [*arguments, "--out", str(tmp_path / "file")], 2, env)
+    assert done.returncode != 0
+    assert re.search(SAID[fault], done.stdout + done.stderr, re.MULTILINE), done.stderr
 
 
 FAILS = """

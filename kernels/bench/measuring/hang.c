@@ -21,13 +21,15 @@ static struct {
 static void tick(int signal) {
   char line[512];
   (void)signal;
-  if (++now.ticks != TICKS + 1) /* later ones may come in other threads */
+  if (!now.doing || ++now.ticks != TICKS + 1) /* later ones may come in other threads */
     return;
   int length = snprintf(line, sizeof line, "swpbench: rank %d made no progress in %g s: %s", now.rank,
                         now.limit_s, now.doing);
   if (now.method)
-    length += snprintf(line + length, sizeof line - (size_t)length, " %.200s at %lld bytes", now.method,
-                       (long long)now.size_bytes);
+    length += snprintf(line + length, sizeof line - (size_t)length, " %.200s", now.method);
+  if (now.size_bytes)
+    length +=
+        snprintf(line + length, sizeof line - (size_t)length, " at %lld bytes", (long long)now.size_bytes);
   line[length++] = '\n';
   if (write(STDERR_FILENO, line, (size_t)length) == length)
     sleep(1);              /* for the words of other ranks */

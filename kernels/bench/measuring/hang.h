@@ -15,7 +15,10 @@ enum { PREPARATION_LIMITS = 10 };
  */
 void hang_watch(int rank, double limit_s);
 
-/* A sign of life, with what this rank does next: with which method, or NULL, and at which size. Local. */
+/*
+ * A sign of life, with what this rank does next: with which method, or NULL, and at which size, or 0. Doing
+ * NULL, it only waits for others, which watch each other, and may take as long as they do. Local.
+ */
 void hang_next(const char *doing, const char *method, int64_t size_bytes);
 
 /* A sign of life of a rank that still does the same. Local. */

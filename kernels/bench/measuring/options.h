@@ -37,7 +37,7 @@ struct options {
   int placement; /* of enum swp_placement */
   int max_samples;
   int64_t executions; /* of soak */
-  double limit_s;     /* of run and soak: the longest time of a rank for a step */
+  double limit_s;     /* the longest time of a rank for a step */
   bool prompt;        /* of soak: no rank is made late */
   bool proved;      /* of run: the library's algorithms, by an earlier launch on this layout at these sizes */
   bool staggered;   /* of run: ranks arrive later by up to arrival_s */

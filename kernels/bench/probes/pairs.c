@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "hang.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,7 @@ int pairs_round_trips(const struct pairs *pairs, struct sync *sync, const struct
     sync_prepare(sync);
   for (int s = -WARM_UP; s < samples; s++) {
     int64_t spent_ns = 0;
+    hang_beat();
     if (pairs->partner >= 0)
       fill(ends.sent, trip->size_bytes, s, sync->team->rank);
     if (together)
@@ -233,6 +235,7 @@ int pairs_receives(const struct pairs *pairs, struct sync *sync, int64_t size_by
   for (int s = -WARM_UP; s < samples && pairs->partner >= 0; s++) {
     int64_t spent_ns = 0;
     char go = 0;
+    hang_beat();
     if (pairs->initiates) { /* asks for a message, and receives it late */
       MPI_Send(&go, 1, MPI_BYTE, pairs->partner, TAG_PONG, team->comm);
       clock_wait(clock_ns() + 2 * delay_ns, false);

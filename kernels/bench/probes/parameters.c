@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "hang.h"
 #include "launch.h"
 #include "pairs.h"
 #include "precision.h"
@@ -34,6 +35,11 @@ struct probed {
   int64_t size_bytes;
 };
 
+/* A sign of life, with what is measured next. Ranks that take no part wait for those that do. */
+static void begin(const struct probed *probed, bool takes_part) {
+  hang_next(takes_part ? "probe of" : NULL, probed->quantity, probed->size_bytes);
+}
+
 /* Writes the record, unless some rank failed. Collective. */
 static int keep(struct probing *probing, const struct probed *probed, int status) {
   if (status == 0 && probing->team->rank == 0) {
@@ -60,6 +66,7 @@ static int round_trips(struct probing *probing, const struct pairs *pairs, const
                                 .messages = trip->messages,
                                 .delay_s = (double)trip->delay_ns * 1e-9,
                                 .size_bytes = trip->size_bytes};
+  begin(&probed, pairs->partner >= 0);
   return keep(probing, &probed,
               pairs_round_trips(pairs, &probing->launch.sync, trip, probing->samples, probing->seconds));
 }
@@ -71,13 +78,14 @@ static int64_t long_enough_ns(const struct probing *probing) {
 
 static int late_receives(struct probing *probing, const struct pairs *pairs, int64_t size_bytes,
                          int64_t delay_ns) {
+  const struct probed probed = {
+      .quantity = "receive", .scope = pairs->scope, .pairs = 1, .messages = 1, .size_bytes = size_bytes};
   bool ahead;
+  begin(&probed, pairs->partner >= 0);
   int status = pairs_receives(pairs, &probing->launch.sync, size_bytes, delay_ns, probing->samples,
                               probing->seconds, &ahead);
   if (!ahead) /* the message waits for its receiver: such a call does not measure overhead */
     return team_agree(probing->team, status);
-  const struct probed probed = {
-      .quantity = "receive", .scope = pairs->scope, .pairs = 1, .messages = 1, .size_bytes = size_bytes};
   return keep(probing, &probed, status);
 }
 
@@ -152,17 +160,23 @@ static const struct in_memory {
   void (*repeat)(const struct regions *in);
 } in_memory[] = {{"copy", 1, copy}, {"reduce", 8, reduce}};
 
-/* Repeats it often enough for the clock. */
+/* Repeats it often enough for the clock, on rank 0, which tells the others after each sample that it goes on.
+ */
 static void time_in_memory(struct probing *probing, const struct in_memory *what, int64_t size_bytes) {
+  const bool times = probing->team->rank == 0;
   struct regions in = {.size_bytes = size_bytes, .span = (size_bytes + 63) / 64 * 64};
-  in.times = (IN_MEMORY_BYTES + in.span - 1) / in.span;
-  in.from = allocate_zeros((size_t)(in.span * in.times));
-  in.to = allocate_zeros((size_t)(in.span * in.times));
+  if (times) {
+    in.times = (IN_MEMORY_BYTES + in.span - 1) / in.span;
+    in.from = allocate_zeros((size_t)(in.span * in.times));
+    in.to = allocate_zeros((size_t)(in.span * in.times));
+  }
   for (int s = -1; s < probing->samples; s++) {
     const int64_t begin_ns = clock_ns();
     what->repeat(&in);
-    if (s >= 0)
+    if (times && s >= 0)
       probing->seconds[s] = (double)(clock_ns() - begin_ns) * 1e-9 / (double)in.times;
+    team_bcast(probing->team, &s, 1, MPI_INT);
+    hang_beat();
   }
   free(in.from);
   free(in.to);
@@ -173,10 +187,10 @@ static int probe_memory(struct probing *probing, int64_t size_bytes) {
     const struct in_memory *what = &in_memory[i];
     if (size_bytes % what->unit_bytes != 0)
       continue;
-    if (probing->team->rank == 0)
-      time_in_memory(probing, what, size_bytes);
     const struct probed probed = {
         .quantity = what->quantity, .scope = "", .pairs = 1, .messages = 1, .size_bytes = size_bytes};
+    begin(&probed, true);
+    time_in_memory(probing, what, size_bytes);
     if (keep(probing, &probed, 0))
       return -1;
   }
@@ -207,6 +221,7 @@ static void time_together(struct sync *sync, void (*once)(const struct team *tea
   sync_barrier(sync->team);
   sync_prepare(sync);
   for (int s = -WARM_UP; s < samples; s++) {
+    hang_beat();
     sync->scheme->start(sync);
     const int64_t begin_ns = clock_ns();
     once(sync->team, window);
@@ -297,6 +312,7 @@ static const struct together {
 static int probe_together(struct probing *probing) {
   for (size_t i = 0; i < sizeof together / sizeof together[0]; i++) {
     const struct probed probed = {.quantity = together[i].quantity, .scope = "", .pairs = 1, .messages = 1};
+    begin(&probed, true);
     if (together[i].measure(&probing->launch.sync, probing->samples, probing->seconds) &&
         keep(probing, &probed, 0))
       return -1;
@@ -323,13 +339,16 @@ int probe(const struct team *team, const struct options *options) {
   struct probing probing = {
       .team = team, .launch = launch_create(team, options, "probe"), .samples = options->max_samples};
   probing.seconds = allocate_zeros((size_t)probing.samples * sizeof *probing.seconds);
+  hang_watch(team->rank, PREPARATION_LIMITS * options->limit_s);
   int status = prepare(&probing);
+  hang_watch(team->rank, options->limit_s);
   for (int i = 0; status == 0 && i < options->nsizes; i++)
     status = probe_size(&probing, options->sizes_bytes[i]);
   if (status == 0)
     status = probe_together(&probing);
   if (status == 0)
     status = launch_end(&probing.launch);
+  hang_watch(team->rank, 0);
   launch_free(&probing.launch);
   free(probing.seconds);
   return status;

@@ -5,6 +5,7 @@
 #include "overlap.h"
 
 #include "error.h"
+#include "hang.h"
 #include "launch.h"
 #include "measure.h"
 #include "precision.h"
@@ -155,6 +156,7 @@ static struct seen execute(struct race *race, const struct entry *entry, bool co
   struct overlap *overlap = &race->overlap;
   struct stopwatch watch = {0};
   struct seen seen;
+  hang_next("execution of", entry->method->spec, 0);
   overlap->repetition++;
   overlap->kernel->prepare(overlap);
   race->launch.sync.scheme->start(&race->launch.sync);
@@ -314,11 +316,14 @@ int overlap(const struct team *team, const struct options *options, const char *
   struct race race = {.options = options, .launch = launch_create(team, options, "overlap")};
   race.overlap.team = team;
   race.overlap.seed = (uint64_t)options->seed;
+  hang_watch(team->rank, PREPARATION_LIMITS * options->limit_s);
   int status = prepare(&race, pattern, computation);
+  hang_watch(team->rank, options->limit_s);
   if (status == 0)
     status = run_rounds(&race);
   if (status == 0)
     status = write_all(&race);
+  hang_watch(team->rank, 0);
   race_free(&race);
   return status;
 }
