@@ -22,6 +22,7 @@ def point(
     ratio: float = 0.5,
     operation: str = "exchange",
 ) -> Point:
+    its = Ratio(method, ratio, ratio * 0.9, ratio * 1.1, 0.05)
     return Point(
         campaign="A",
         case=Case(
@@ -33,11 +34,11 @@ def point(
         status=status or ("equal" if method == "direct" else "faster"),
         challenger=method,
         ratio=ratio,
-        ratio_low=ratio * 0.9,
-        ratio_high=ratio * 1.1,
+        ratio_low=its.low,
+        ratio_high=its.high,
         launches=5,
         level=0.95,
-        ratios=() if method == "direct" else (Ratio(method, ratio, ratio * 0.9, ratio * 1.1),),
+        ratios=() if method == "direct" else (its,),
     )
 
 

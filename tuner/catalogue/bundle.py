@@ -52,6 +52,7 @@ _MOST_PROCS = 2**31 - 1
 _MOST_NODES = 1 << 20
 _MOST_CORES = 1 << 12  # and processes of a node
 _MOST_RATIO = 1e9
+_MOST_ERROR = math.log(_MOST_RATIO)
 _MOST_LEVEL = 1 - 1e-9
 
 
@@ -255,7 +256,8 @@ def _is_sound(point: Point) -> bool:
     its = point.case
     layout = its.layout
     ratios = [point.ratio, point.ratio_low, point.ratio_high]
-    ratios += [end for ratio in point.ratios for end in ratio[1:]]
+    ratios += [end for ratio in point.ratios for end in (ratio.ratio, ratio.low, ratio.high)]
+    errors = [ratio.error for ratio in point.ratios if ratio.error is not None]
     methods = [point.method, point.challenger or point.method]
     methods += [ratio.method for ratio in point.ratios]
     counts = (its.bytes, its.size_bytes, point.mmax, point.launches, point.more_launches)
@@ -275,5 +277,6 @@ def _is_sound(point: Point) -> bool:
         and all(0 <= count < 2**63 for count in counts)
         and all(0 <= loss <= _MOST_PROCS for loss in losses)
         and all(1 / _MOST_RATIO <= ratio <= _MOST_RATIO for ratio in ratios if ratio is not None)
+        and all(0 <= error <= _MOST_ERROR for error in errors)
         and (point.level is None or 0.5 <= point.level <= _MOST_LEVEL)
     )

@@ -45,12 +45,17 @@ class Soaked:
 
 
 class Ratio(NamedTuple):
-    """The time of a method / time of the default, with the ends of its interval where known."""
+    """The time of a method / time of the default, with the ends of its interval where known.
+
+    `error` is the standard error of its logarithm, known where the interval is, but not in tables
+    of before it was kept.
+    """
 
     method: str
     ratio: float
     low: float | None = None
     high: float | None = None
+    error: float | None = None
 
 
 class Point(NamedTuple):

@@ -359,8 +359,7 @@ def _followed(trial: Trial, method: str) -> Point:
 def _point(trial: Trial, verdict: Verdict) -> Point:
     """Return the decision with its evidence."""
     ratios = tuple(
-        Ratio(name, _exp(contrast.mean), *_ends(contrast, verdict.error_level))
-        for name, contrast in trial.contrasts.items()
+        _ratio(name, contrast, verdict.error_level) for name, contrast in trial.contrasts.items()
     )
     shown = next((ratio for ratio in ratios if ratio.method == verdict.challenger), None)
     cell = next(cell for cell in trial.cells[::-1] if cell.key.method == verdict.method)
@@ -388,9 +387,13 @@ def _point(trial: Trial, verdict: Verdict) -> Point:
     )
 
 
-def _ends(contrast: Contrast, error_level: float) -> tuple[float | None, float | None]:
+def _ratio(method: str, contrast: Contrast, error_level: float) -> Ratio:
+    """Return the ratio of a method, alone where too little is known of its error."""
     low, high = contrast.bounds(error_level)
-    return (_exp(low), _exp(high)) if math.isfinite(high - low) else (None, None)
+    ratio = Ratio(method, _exp(contrast.mean))
+    if not math.isfinite(high - low):
+        return ratio
+    return ratio._replace(low=_exp(low), high=_exp(high), error=contrast.error)
 
 
 def _exp(log: float) -> float:

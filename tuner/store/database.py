@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APPLICATION_ID = 0x53575054  # "SWPT"
-VERSION = 11
+VERSION = 12
 BUSY_TIMEOUT_S = 30
 _TRUTHS = {"filled", "oversubscribed", "passed", "staggered"}
 """The columns of truth values, which SQLite keeps as numbers."""

@@ -96,7 +96,7 @@ CREATE TABLE point (
   ratio_low REAL,
   ratio_high REAL,
   launches INTEGER NOT NULL,
-  ratios TEXT NOT NULL DEFAULT '{}', -- JSON: of every other method time / time of the default, low, high
+  ratios TEXT NOT NULL DEFAULT '{}', -- JSON: of every other method time / time of the default, low, high, error
   level REAL,                 -- the probability with which the interval holds
   may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
@@ -273,7 +273,7 @@ CREATE TABLE decision (
   ratio_low REAL,
   ratio_high REAL,
   launches INTEGER NOT NULL,
-  ratios TEXT NOT NULL,         -- JSON: of every other method time / time of the default, low, high
+  ratios TEXT NOT NULL,         -- JSON: of every other method time / time of the default, low, high, error
   level REAL,                 -- the probability with which the interval holds
   may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
