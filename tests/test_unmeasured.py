@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from tests.synthetic_plan import FAR, SyntheticMachine, measure, regrets
 from tests.test_rules import METHODS, on, point
+from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
 from tuner.selection.comparison import Chosen
-from tuner.selection.decisions import select
+from tuner.selection.decisions import decide, select
 from tuner.selection.rules import compile_rules
-from tuner.selection.unmeasured import Spread, Value, estimate, regimes, spread_of
+from tuner.selection.unmeasured import Spread, Value, estimate, regimes, spread_of, value_of
 from tuner.selection.worth import worths
 
 Sizes = dict[int, str]
@@ -32,7 +33,7 @@ def points(nodes: int, ppn: int, sizes: Sizes, **features: object) -> list[Point
 
 def known(**ratios: float) -> tuple[Ratio, ...]:
     """Return ratios with errors of half a per cent."""
-    return tuple(Ratio(name, its, its * 0.99, its * 1.01) for name, its in ratios.items())
+    return tuple(Ratio(name, its, error=0.005) for name, its in ratios.items())
 
 
 def raced(nodes: int, ppn: int, size: int, **ratios: float) -> Point:
@@ -255,6 +256,27 @@ def test_ratios_that_hardly_move_are_trusted_farther() -> None:
         spread_of(its.values(), regimes(its.values(), None)).scale for its in (steady, moving)
     ]
     assert scales[0] < 1 < scales[1]
+
+
+@pytest.mark.parametrize("launches", [3, 6])
+def test_the_error_of_few_launches_is_their_standard_error(launches: int) -> None:
+    """However far Student's t of few degrees of freedom reaches beyond it."""
+    truth = CONSTANT | {"neighbor": scaled(0.8)}
+    sizes = range(8, 72)
+    cells = make_cells(truth, sizes, launches=launches, launch_noise=0.05, sample_noise=0.01)
+    values = [value_of(point, "neighbor") for point in decide(cells)]
+    errors = [value.error for value in values if value is not None]
+    assert len(errors) == len(sizes)
+    true = 0.05 * math.sqrt(2 / launches)  # both methods differ between launches
+    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(true, rel=0.2)
+
+
+def test_a_ratio_that_was_kept_without_its_error_has_that_of_its_interval() -> None:
+    its = point("nap")._replace(ratios=(Ratio("nap", 0.5, 0.5 / 1.1, 0.5 * 1.1),))
+    value = value_of(its, "nap")
+    assert value is not None
+    assert value.error == pytest.approx(math.log(1.1) / 1.96, rel=1e-3)
+    assert value_of(its._replace(level=None), "nap") is None
 
 
 def test_the_estimate_lies_between_its_neighbours() -> None:

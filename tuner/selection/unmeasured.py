@@ -420,9 +420,17 @@ class Value(NamedTuple):
 
 
 def value_of(point: Point, method: str) -> Value | None:
-    """Return the value of a method at a point, None without an interval."""
+    """Return the value of a method at a point, None without an error or an interval.
+
+    Of a table that kept no errors, it is that of a normal distribution with this interval, which is
+    never too small: Student's t of few degrees of freedom reaches farther.
+    """
     its = next((ratio for ratio in point.ratios if ratio.method == method), None)
-    if its is None or its.low is None or its.high is None or point.level is None:
+    if its is None:
+        return None
+    if its.error is not None:
+        return Value(math.log(its.ratio), its.error)
+    if its.low is None or its.high is None or point.level is None:
         return None
     reach = math.log(its.high / its.low) / 2
     return Value(math.log(its.ratio), reach / NormalDist().inv_cdf((1 + point.level) / 2))
