@@ -51,8 +51,6 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
         its = [ratio for ratio in point.ratios if ratio.method == method] if point else []
         if point is not None and method == DEFAULT_METHODS[point.case.operation]:
             figures.append((1.0, 1.0, 1.0, 1.0))
-        elif its and point.level is None:  # the interval of the challenger has no ends
-            figures.append((1 / its[0].ratio if its[0].ratio else None, None, None, None))
         elif its:
             ends = (its[0].ratio, its[0].high, its[0].low)
             figures.append((*(1 / end if end else None for end in ends), point.level))

@@ -128,6 +128,15 @@ def test_a_default_is_not_shown_to_be_best_where_another_was_hardly_measured(
         assert point.more_s > 0
 
 
+def test_the_level_is_that_of_all_intervals_though_the_challenger_has_none() -> None:
+    cells = make_cells(CONSTANT | {"neighbor": scaled(1.5)}, (8,))
+    cells += make_cells({"alltoallv": scaled(1)}, (8,), launches=1)
+    (point,) = decide(cells)
+    assert (point.challenger, point.ratio_low) == ("alltoallv", None)
+    known = {its.method for its in point.ratios if its.low is not None}
+    assert (known, point.level is None) == ({"neighbor"}, False)
+
+
 @pytest.mark.parametrize(
     ("measured", "status"),
     [

@@ -27,7 +27,7 @@ from tests.synthetic import Campaign, of_bcast, tuned_store, write
 from tests.test_cli import succeed
 from tuner.advice import document
 from tuner.domain.cases import Place
-from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Table
+from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Point, Ratio, Table
 from tuner.export.forms import export
 from tuner.models.fitting import fit
 from tuner.models.predict import SwitchPoint
@@ -338,14 +338,19 @@ def test_choose_asks_for_no_size_where_there_are_no_data(tmp_path: Path) -> None
     assert "not measured" not in said(parts["answer"])
 
 
-def test_explore_draws_methods_whose_challenger_has_no_interval(
+def test_explore_draws_methods_without_intervals(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = explore.decided.points_of
+
+    def without_ends(point: Point) -> Point:
+        ratios = tuple(Ratio(its.method, its.ratio) for its in point.ratios)
+        return point._replace(level=None, ratios=ratios)
+
     monkeypatch.setattr(
         explore.decided,
         "points_of",
-        lambda *given: [point and point._replace(level=None) for point in found(*given)],
+        lambda *given: [point and without_ends(point) for point in found(*given)],
     )
     _, parts = drawn(explore.PAGE, database)
     assert " at 9" not in said(parts["cell"])

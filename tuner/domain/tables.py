@@ -61,10 +61,10 @@ class Ratio(NamedTuple):
 class Point(NamedTuple):
     """The decision at one measured size of one degree class.
 
-    `status` is one of STATUSES. `ratio` is time(challenger) / time(default) with its
-    interval, which holds with the probability `level`; the challenger is the selected method or,
-    where the default stays, the other that matters most. With the system and a method, `campaign`
-    and `case` are the key of a cell.
+    `status` is one of STATUSES. `ratio` is time(challenger) / time(default) with its interval,
+    which holds with the probability `level`, as those of `ratios` do; the challenger is the
+    selected method or, where the default stays, the other that matters most. With the system and a
+    method, `campaign` and `case` are the key of a cell.
 
     `may_lose` is the most that the default may lose, as a share of the best method's time, None
     where nothing bounds it. About `more_launches`, with samples of `more_s` seconds, would settle

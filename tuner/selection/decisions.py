@@ -378,7 +378,7 @@ def _point(trial: Trial, verdict: Verdict) -> Point:
         ratio_low=shown.low if shown else None,
         ratio_high=shown.high if shown else None,
         launches=contrast.launches if contrast else len(trial.cells[0].parts),
-        level=1 - 2 * verdict.error_level if shown and shown.low is not None else None,
+        level=1 - 2 * verdict.error_level if any(its.low is not None for its in ratios) else None,
         may_lose=max(_exp(-least) - 1, 0.0) if math.isfinite(least) else None,
         more_launches=more,
         more_s=more * (START_S + ROUNDS * OVERHEAD * trial.round_s()) if more else 0.0,
