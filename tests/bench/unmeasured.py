@@ -8,8 +8,8 @@ own launches and is judged by the others; beside these, tables in which each mea
 fastest method, as if the launches had settled it, and tables whose usual variances are those of the
 other systems alone. Means have intervals, by a bootstrap over the layouts left out. Choices are
 also compared with the oracle's, in the launches that it did not see: the least of noisy times is
-below that of the best method. It prints how often choices with some risk of being slower were so;
-it exits with 1 when a bar is missed.
+below that of the best method. It prints the usual variances that are likeliest by all systems, and
+how often choices with some risk of being slower were so; it exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.unmeasured
 """
 
@@ -390,6 +390,11 @@ def usual_of(systems: Iterable[list[MeasuredSize]]) -> Variances:
     return Variances(*usual.tolist())
 
 
+def in_words(usual: Variances) -> str:
+    """Return variances as text."""
+    return ", ".join(f"{name} {value:.3f}" for name, value in usual._asdict().items())
+
+
 def _cores(system: list[MeasuredSize]) -> int:
     return CORES.get(system[0].system.split()[0], 16)
 
@@ -457,11 +462,11 @@ def main() -> int:
         kind: [its for name, its in by_system.items() if name.startswith(kind)]
         for kind in options.systems
     }
+    print(f"usual variances of all: {in_words(usual_of(chain(*of_kinds.values())))}")
     figures: list[Figure] = []
     for kind, systems in of_kinds.items():
         usual = usual_of(chain(*(its for other, its in of_kinds.items() if other != kind)))
-        shown = ", ".join(f"{name} {value:.3f}" for name, value in usual._asdict().items())
-        print(f"{kind}: usual variances of the others: {shown}")
+        print(f"{kind}: usual variances of the others: {in_words(usual)}")
         for name, split in splits_of[kind].items():
             judged = {what: RegretTally.empty() for what in ("all", "collectives")}
             for system in systems:
