@@ -9,6 +9,7 @@ Run from the checkout: python -m tests.nightly [PART...]
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import hashlib
 import json
 import math
@@ -197,20 +198,26 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
         default=math.inf,
         help="of each part, if less than its own limit",
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help="to run, done or not; else all")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help="to run, done or not: a name, or a pattern such as 'kills-*' (default: all)",
+    )
     return parser
 
 
 def run_missing(name: str, parts: Sequence[NightPart], options: argparse.Namespace) -> int:
     """Run the parts that are not done yet, or those that are named; return the exit status."""
     known = {part.name: part for part in parts}
-    if unknown := [part for part in options.parts if part not in known]:
+    if unknown := [part for part in options.parts if not fnmatch.filter(known, part)]:
         sys.exit(f"{name}: no part {unknown[0]}; there are {', '.join(known)}")
     directory = build_root() / name / state()
     directory.mkdir(parents=True, exist_ok=True)
     print(f"{name}: results in {directory}", flush=True)
+    named = [known[each] for part in options.parts for each in fnmatch.filter(known, part)]
     results = []
-    for part in parts if not options.parts else [known[each] for each in options.parts]:
+    for part in named or parts:
         result = None if options.parts else kept(directory / f"{part.name}.json")
         if result is None:
             limit_min = min(part.limit_min, options.most_minutes)
