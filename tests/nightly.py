@@ -63,15 +63,15 @@ def with_properties() -> tuple[str, ...]:
 
 
 PARTS = (  # limits add up to less than three hours: .ci/nightly installs missing parts before
-    NightPart("simgrid", 12, command=(CHECKOUT / ".ci" / "simgrid", SIMGRID), is_optional=True),
+    NightPart("simgrid", 10, command=(CHECKOUT / ".ci" / "simgrid", SIMGRID), is_optional=True),
     NightPart(
         "properties",
-        6,
+        4,
         command=(*PYTEST, "--dist", "loadfile", "--hypothesis-profile=new", *with_properties()),
     ),
     NightPart(
         "valgrind",
-        17,
+        16,
         tests=(
             "tests/kernels/test_builds.py::test_valgrind_finds_nothing_in_the_whole",
             "tests/kernels/test_neighborhoods.py::test_valgrind_finds_nothing_in_neighborhoods",
@@ -81,9 +81,17 @@ PARTS = (  # limits add up to less than three hours: .ci/nightly installs missin
     NightPart("oracle", 30, tests=("tests/kernels/test_library.py",)),
     NightPart("kernels", 21, tests=("tests/kernels/",)),
     NightPart("fuzzing", 5, tests=("tests/fuzzing/",)),
-    NightPart("foreign", 20, tests=("tests/foreign/",)),
-    NightPart("simulated", 10, tests=("tests/simulated/",), dist="loadfile"),
+    NightPart("foreign", 16, tests=("tests/foreign/",)),
+    NightPart("simulated", 6, tests=("tests/simulated/",), dist="loadfile"),
     NightPart("rest", 20, tests=("tests/",), dist="loadfile"),
+    NightPart(
+        "endurance",
+        13,
+        command=(
+            *(sys.executable, "-m", "tests.endurance", "--share=0.01"),
+            *("discovery-*-prompt", "kills-*"),
+        ),
+    ),
     NightPart("campaign", 10, command=switchpoint("run", "--minutes", "7")),
     NightPart(
         "soak",

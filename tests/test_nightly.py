@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Require
 from tests.nightly import PARTS, command_of
-from tuner.machine.mpi import CHECKOUT
+from tuner.machine.mpi import CHECKOUT, find_mpis
 
 NIGHT = """
 import sys
@@ -114,3 +115,15 @@ def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Pat
     assert again.stdout.partition("part ")[2] == table
     assert night(tmp_path, sleeping_s, "good").returncode == 0
     assert (tmp_path / "ran").read_text().split() == ["ran"] * 3
+
+
+@pytest.mark.check
+def test_the_smallest_share_of_endurance_runs(require: Require) -> None:
+    require("mpi", bool(find_mpis()), "no MPI is installed")
+    parts = ["discovery-*-2-prompt", "kills-serve"]
+    command = [sys.executable, "-m", "tests.endurance", "--share=1e-6", *parts]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = re.findall(r"^(\S+) +1 +0 +0 +[\d.]+ min$", done.stdout, re.MULTILINE)
+    discoveries = [f"discovery-{mpi.name}-2-prompt" for mpi in find_mpis()]
+    assert passed == [*discoveries, "kills-serve"]
