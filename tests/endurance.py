@@ -48,6 +48,18 @@ FAULTS = NightPart(
 )
 """Every change of a file by ingest, keep, tune and export fails, and kills them; power is lost."""
 
+WRITER_FAULTS = NightPart(
+    "faults-swpbench",
+    LIMIT_MIN,
+    command=(
+        *PYTEST,
+        "-m",
+        "",
+        "tests/kernels/test_bench_errors.py::test_a_call_on_the_output_that_fails",
+    ),
+)
+"""Every call by which `swpbench` writes its file fails, by each error, that of the day too."""
+
 
 def find_parts(share: float) -> Iterator[NightPart]:
     """Yield faults, lack of memory, a crowd, kills, parsers, and soaks by MPI, ranks and operation.
@@ -55,6 +67,7 @@ def find_parts(share: float) -> Iterator[NightPart]:
     Parsers for which this machine has no compiler or library are optional.
     """
     yield FAULTS
+    yield WRITER_FAULTS
     every = max(1, round(1 / share))
     yield from_tests("starved", "starved", f"--every={every}", *starved.COMMANDS)
     yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")

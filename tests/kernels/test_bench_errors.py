@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import count
@@ -260,7 +260,12 @@ def can_trace() -> bool:
 @pytest.mark.parametrize("error", by_day(["EIO"], ["ENOSPC", "EIO", "EMFILE", "ENOMEM"]))
 @pytest.mark.parametrize("call", ["newfstatat", "openat", "fcntl", "write", "close"])
 def test_a_call_on_the_output_that_fails(
-    any_kernels: Kernels, tmp_path: Path, require: Require, call: str, error: str
+    any_kernels: Kernels,
+    tmp_path: Path,
+    require: Require,
+    record_property: Callable[[str, object], None],
+    call: str,
+    error: str,
 ) -> None:
     require("strace", can_trace(), "no strace, or no right to it")
     for nth in count(1):
@@ -277,6 +282,7 @@ def test_a_call_on_the_output_that_fails(
             assert result.complaints == [f"swpbench: cannot write {out}: {reason}"]
             assert "complete" not in result.stdout
     assert result.status == 0 and nth > 1
+    record_property("faults", nth - 1)
 
 
 @pytest.mark.parametrize(
