@@ -9,9 +9,10 @@ import pandas as pd
 
 from dashboard.choice import layout_text
 from dashboard.snapshot import kept
-from dashboard.units import ratio_text, share_text, time_text
+from dashboard.units import ratio_text, time_text
 from tuner.domain.cases import STAGGERED
 from tuner.store.store import Store
+from tuner.units import share_text
 
 UNSTEADY = 2.0
 """The slowest canary of a cell, as a multiple of the usual one, from which other load shows."""

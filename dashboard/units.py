@@ -1,4 +1,4 @@
-"""Units that only the pages need: times with three significant digits, ratios, shares."""
+"""Units that only the pages need: times with three significant digits, ratios."""
 
 import math
 from collections.abc import Callable
@@ -24,20 +24,6 @@ def ratio_text(ratio: float) -> str:
     if math.isnan(ratio):
         return "–"
     return f"{multiple_text(ratio)}×"
-
-
-def share_text(share: float) -> str:
-    """Return a share as `0.4 %`; `–` for a missing value."""
-    if not math.isfinite(share):
-        return "–"
-    if share in (0, 1):
-        return f"{100 * share:.0f} %"
-    return f"{100 * share:.1f} %"
-
-
-def change_text(share: float) -> str:
-    """Return a change by a share as `+0.4 %`, `-2.0 %`; `0 %` for one that rounds to it."""
-    return f"{100 * share:+.1f} %" if abs(share) >= 0.0005 else "0 %"
 
 
 def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:

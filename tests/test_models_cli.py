@@ -225,7 +225,7 @@ def test_an_exported_table_carries_the_parameters(database: Path) -> None:
 
 
 def test_show_models_prints_how_good_they_are(database: Path) -> None:
-    assert "100% of the measured cases are predicted within 15 %" in succeed(
+    assert "100 % of the measured cases are predicted within 15 %" in succeed(
         "show", "models", "--database", database
     )
     (document,) = json.loads(succeed("show", "models", "--database", database, "--json"))

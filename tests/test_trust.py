@@ -164,7 +164,7 @@ def test_a_table_reports_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "switchpoint.db").unlink()
     succeed("ingest")
     said = succeed("tune")
-    note = "contaminated: 12% counts a ninth: other load detected"
+    note = "contaminated: 12 % counts a ninth: other load detected"
     assert note in said
     assert f"# {note}\n" in succeed("export")
 
@@ -180,4 +180,4 @@ def test_a_table_notes_launches_beside_other_processes(
         end = json.dumps(json.loads(end) | {"others": 0.4 if number % 2 == 0 else 0.01})
         path.write_text("".join(line + "\n" for line in (*lines, end)))
     succeed("ingest")
-    assert "noisy: 50% with load on nodes or network" in succeed("tune")
+    assert "noisy: 50 % with load on nodes or network" in succeed("tune")

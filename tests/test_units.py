@@ -4,7 +4,16 @@ import math
 
 import pytest
 
-from tuner.units import bytes_text, degree_text, multiple_text, parse_sizes, size_text, span_text
+from tuner.units import (
+    bytes_text,
+    change_text,
+    degree_text,
+    multiple_text,
+    parse_sizes,
+    share_text,
+    size_text,
+    span_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +59,19 @@ def test_degrees_are_said_in_words() -> None:
 
 def test_numbers_from_one_to_another_are_said_once() -> None:
     assert (span_text(8, 8), span_text(5, 7)) == ("8", "5 to 7")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.085, "+8.5 %"), (-0.02, "-2.0 %"), (-0.0004, "0 %"), (0.0, "0 %")]
+)
+def test_a_change_that_rounds_to_nothing_has_no_sign(share: float, text: str) -> None:
+    assert change_text(share) == text
+    assert (change_text(0.004, 0), change_text(-0.2, 0)) == ("0 %", "-20 %")
+
+
+def test_none_and_all_are_shares_without_digits() -> None:
+    assert [share_text(share) for share in (0, 0.004, 1)] == ["0 %", "0.4 %", "100 %"]
+    assert (share_text(0.154, 0), share_text(math.nan)) == ("15 %", "–")
 
 
 def test_ratios_have_three_digits() -> None:

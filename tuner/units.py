@@ -1,4 +1,4 @@
-"""Numbers as text, and lists of sizes from it: binary units, intervals in words, ratios.
+"""Numbers as text, and lists of sizes from it: binary units, intervals in words, ratios, shares.
 
 An end of an interval that is None or infinite is open.
 """
@@ -67,6 +67,18 @@ def multiple_text(ratio: float) -> str:
     if ratio >= 1000:
         return "over 1000"
     return significant(ratio) if ratio > 0.001 else "under 0.001"
+
+
+def share_text(share: float, decimals: int = 1) -> str:
+    """Return a share as `0.4 %`, none and all as `0 %` and `100 %`; `–` for a missing value."""
+    if not math.isfinite(share):
+        return "–"
+    return f"{100 * share:.{0 if share in (0, 1) else decimals}f} %"
+
+
+def change_text(share: float, decimals: int = 1) -> str:
+    """Return a change by a share as `+0.4 %`, `-2.0 %`; `0 %` for one that rounds to it."""
+    return f"{100 * share:+.{decimals}f} %" if round(100 * share, decimals) else "0 %"
 
 
 def bytes_text(low: float | None, high: float | None) -> str:

@@ -92,8 +92,8 @@ def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
 
 _SHARES = {
     "title": {"text": "share of samples", "font": {"size": 13}},
-    "range": [0, 1.02],
-    "tickformat": ".0%",
+    "range": [0, 102],
+    "ticksuffix": " %",
     "gridcolor": GRID,
     "linecolor": LINE,
     "showline": True,
@@ -122,9 +122,9 @@ def _steps(
         "mode": "lines",
         # From zero up: a single sample is a step as well.
         "x": [float(f"{value:.4g}") for value in (values[0], *values[ranks])],
-        "y": [0.0, *(round(share, 4) for share in (ranks + 1) / len(values))],
+        "y": [0.0, *(round(share, 2) for share in 100 * (ranks + 1) / len(values))],
         "line": traces.line(method) | {"shape": "hv"},
-        "hovertemplate": f"<b>{method}</b><br>%{{y:.0%}} of {len(values)} samples "
+        "hovertemplate": f"<b>{method}</b><br>%{{y:.0f}} % of {len(values)} samples "
         "within %{x:.3s}s<extra></extra>",
     }
 

@@ -19,6 +19,7 @@ from dashboard.figures.axes import (
 )
 from dashboard.figures.traces import line, points
 from dashboard.units import time_text
+from tuner.units import change_text
 
 _HEIGHT_PX = 620
 _TIMES, _RESIDUALS = (0.42, 1.0), (0.0, 0.32)
@@ -60,7 +61,7 @@ def _method(method: str, rows: pd.DataFrame) -> list[dict[str, Any]]:
     x = rows["x"].tolist()
     texts = [
         f"<b>{method}</b><br>measured {time_text(measured)}<br>predicted {time_text(predicted)}"
-        f"<br>error {residual:+.0%}"
+        f"<br>error {change_text(residual, 0)}"
         for measured, predicted, residual in zip(
             rows["median_s"], rows["predicted_s"], rows["residual"], strict=True
         )
@@ -88,7 +89,7 @@ def _share_axis(reach: float) -> dict[str, Any]:
         "title": {"text": "prediction error", "standoff": 8, "font": {"size": 13}},
         "range": [max(-reach, -1.15), reach],  # no prediction is too short by more than 100 %
         "tickvals": ticks,
-        "ticktext": [f"{mark:+.0%}" if mark else "0%" for mark in ticks],
+        "ticktext": [change_text(mark, 0) for mark in ticks],
         "gridcolor": GRID,
         "linecolor": LINE,
         "showline": True,

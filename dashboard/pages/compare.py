@@ -33,7 +33,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
 from dashboard.soaked import Standing
-from dashboard.units import change_text, interval_text, ratio_text
+from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, badge, card, data_table, method_name
 from tuner.domain.operations import COLLECTIVES
@@ -42,7 +42,7 @@ from tuner.machine.systems import unreal
 from tuner.selection.changes import FALSE_DISCOVERIES, Change, Shift, Where
 from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced
 from tuner.store.store import Store
-from tuner.units import size_text
+from tuner.units import change_text, share_text, size_text
 
 PATH = "/compare"
 ALL = "all"  # operations
@@ -241,7 +241,7 @@ def _missing(choice: CompareChoice) -> str:
 def _summary(found: Comparison, common_ratio: float) -> list[Component]:
     texts = [
         f"{len(found.changes)} of {found.compared} shared cells changed; at most "
-        f"{100 * FALSE_DISCOVERIES:.0f} % of these changes are expected by chance.",
+        f"{share_text(FALSE_DISCOVERIES, 0)} of these changes are expected by chance.",
         f"On average over all cells, B takes {ratio_text(common_ratio)} the time of A.",
     ]
     first = found.operations[0]

@@ -29,7 +29,7 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.steadiness import Steadiness
-from dashboard.units import interval_text, ratio_text, share_text, time_text
+from dashboard.units import interval_text, ratio_text, time_text
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, data_table, href, method_name
 from tuner.domain.cases import Case
@@ -40,7 +40,7 @@ from tuner.machine.systems import unreal
 from tuner.selection.evidence import level_text, sure_verdict
 from tuner.store.store import Store
 from tuner.studies import products
-from tuner.units import size_text
+from tuner.units import share_text, size_text
 
 PATH = "/explore"
 

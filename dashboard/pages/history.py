@@ -37,7 +37,7 @@ from tuner import stats
 from tuner.domain.records import NAME, Cell
 from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
 from tuner.store.store import Store
-from tuner.units import size_text
+from tuner.units import share_text, size_text
 
 PATH = "/history"
 
@@ -176,7 +176,7 @@ def _changes(store: Store, choice: HistoryChoice) -> Component:
         "Operation",
         "Mean time",
         "Changed cells",
-        f"Largest change, {100 * stats.LEVEL:g} %",
+        f"Largest change, {share_text(stats.LEVEL, 0)}",
         "MPI",
         "Links",
     )
@@ -221,7 +221,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             "Significant changes",
             html.P(
                 "Changes of each operation in each campaign since its cells were last measured, "
-                f"the largest first; at most {100 * FALSE_DISCOVERIES:.0f} % of a campaign's "
+                f"the largest first; at most {share_text(FALSE_DISCOVERIES, 0)} of a campaign's "
                 "changes are expected by chance. Mean time is a multiple of the previous time, "
                 "averaged over all cells of the operation.",
                 className="hint",

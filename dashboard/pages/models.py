@@ -17,7 +17,6 @@ from dashboard.pages.explore import size_title
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import Query
-from dashboard.units import share_text
 from dashboard.widgets import badge, card, data_table, prose
 from tuner.models import fitting, predicting
 from tuner.models.columns import shown_parameters, tables
@@ -26,7 +25,7 @@ from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
 from tuner.store.store import Store
-from tuner.units import size_text
+from tuner.units import share_text, size_text
 
 PATH = "/models"
 _NUMBERS = ["method", "size_bytes", "bytes", "median_s", "low_s", "high_s"]
@@ -93,7 +92,7 @@ def _verdict(choice: ModelsChoice) -> list[Component]:
         return [badge(prose(f"not predicted: {choice.reason}"), "secondary")]
     facts = [
         f"{share_text(validation.close)} of {len(validation.errors)} predictions are within "
-        f"{100 * CLOSE:.0f} % of the measured time"
+        f"{share_text(CLOSE, 0)} of the measured time"
     ]
     if validation.rank_correlation is not None:
         facts.append(f"rank correlation of the methods {validation.rank_correlation:.2f}")
@@ -161,7 +160,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
             html.P(
                 "Points: measured medians with 95 % intervals. Lines: predictions. Below: the "
                 "error of each prediction, as a share of the measured time; the band marks "
-                f"±{100 * CLOSE:.0f} %.",
+                f"±{share_text(CLOSE, 0)}.",
                 className="hint",
             ),
             parts["fit"],

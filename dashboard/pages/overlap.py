@@ -15,7 +15,7 @@ from dashboard.measuring import with_own_commands
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, LAYOUT, Query, parameter
-from dashboard.units import ratio_text, share_text, time_text
+from dashboard.units import ratio_text, time_text
 from dashboard.widgets import Option, badge, card, data_table, prose
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.errors import SwitchpointError
@@ -23,6 +23,7 @@ from tuner.models import fitting
 from tuner.models.system import SystemModel
 from tuner.store.store import Store
 from tuner.studies import breakdowns
+from tuner.units import share_text
 
 PATH = "/overlap"
 _HEADER = ("Method", "Whole", *(name.capitalize() for name, *_ in PARTS.values()))
@@ -81,7 +82,7 @@ def _amounts(rows: pd.DataFrame) -> list[Option]:
     """Return the amounts of computation, the largest first, as shares of full rows."""
     unique = rows.drop_duplicates("flops").sort_values("flops", ascending=False)
     return [
-        (str(row.flops), f"{share_text(row.flops / row.full_flops if row.full_flops else 0)}")
+        (str(row.flops), share_text(row.flops / row.full_flops if row.full_flops else 0))
         for row in unique.itertuples()
     ]
 

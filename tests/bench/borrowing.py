@@ -40,6 +40,7 @@ from tuner.selection.intervals import place_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
+from tuner.units import share_text
 
 BANNERS = {"mpich": "MPICH Version: 4.0.2", "openmpi": "Open MPI v4.1.4", "simgrid": ""}
 LEARNED = {(1, 2), (1, 3), (1, 6), (1, 8)}  # what a campaign measures on two cores
@@ -92,7 +93,8 @@ def judge(name: str, measured: list[MeasuredSize], tables: dict[str, list[Rule]]
     for chooser, mean in means.items():
         p95 = float(np.quantile(tally.regrets[chooser], 0.95))
         slower = float(np.mean(tally.slower[chooser]))
-        print(f"{name}: {chooser}: {mean:.1%}, p95 {p95:.1%}, slower {slower:.1%}")
+        shares = f"{share_text(mean)}, p95 {share_text(p95)}, slower {share_text(slower)}"
+        print(f"{name}: {chooser}: {shares}")
         figures.append(Figure(f"{name}: {chooser}: mean", mean, OF_BEST))
         figures.append(Figure(f"{name}: {chooser}: p95", p95, OF_BEST))
         figures.append(Figure(f"{name}: {chooser}: slower", slower, "of the cases"))
@@ -152,7 +154,10 @@ def looked(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figu
         for _ in range(RANDOM_ORDERS)
     ]
     other = float(np.mean(shuffled))
-    print(f"{name}: first look: {like:.0%} in the lender's order, {other:.0%} in a random one")
+    print(
+        f"{name}: first look: {share_text(like, 0)} in the lender's order, "
+        f"{share_text(other, 0)} in a random one"
+    )
     figures = [
         Figure(f"{name}: first look, in the lender's order", like, "of all methods"),
         Figure(f"{name}: first look, in a random order", other, "of all methods"),
@@ -160,7 +165,7 @@ def looked(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figu
     ]
     if (system := measured[0].system).startswith(SYSTEM):
         models = cost(measured, by_models(system))
-        print(f"{name}: first look: {models:.0%} in the order of the models alone")
+        print(f"{name}: first look: {share_text(models, 0)} in the order of the models alone")
         figures.append(
             Figure(f"{name}: first look, in the models' order", models, "of all methods")
         )

@@ -24,6 +24,7 @@ from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
 from tuner.selection.decisions import select
+from tuner.units import share_text
 
 PROCS = (2, 8)
 HELD_OUT = 100  # sizes of each process count
@@ -147,9 +148,10 @@ def main() -> int:
         for seed in range(options.seeds):
             run(MACHINES[name], seed, tally)
         figures += figures_of(name, tally)
-        stages = ", ".join(f"{k} {v / options.seeds:.2%}" for k, v in tally.stages.items())
-        rest = f"at most {max(tally.cost):.2%}; with starts {np.mean(tally.clock):.2%}"
-        print(f"{name}: cost by stage: {stages}; {rest}", flush=True)
+        shares = (f"{k} {share_text(v / options.seeds, 2)}" for k, v in tally.stages.items())
+        most, clock = share_text(max(tally.cost), 2), share_text(float(np.mean(tally.clock)), 2)
+        rest = f"at most {most}; with starts {clock}"
+        print(f"{name}: cost by stage: {', '.join(shares)}; {rest}", flush=True)
     return conclude("planning", figures, options)
 
 

@@ -38,6 +38,7 @@ from tuner.selection.decisions import decide
 from tuner.selection.intervals import NEARLY, place_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.unmeasured import USUAL, NodesPpn, Variances
+from tuner.units import share_text
 
 DATA = CHECKOUT / "tests" / "data" / "held-out-layouts.json.xz"
 FIVE = [(nodes, 4) for nodes in (1, 2, 4, 8, 16)]
@@ -156,7 +157,8 @@ class RegretTally(NamedTuple):
             regrets, slower = self.regrets[chooser], float(np.mean(self.slower[chooser]))
             mean, p95 = float(np.mean(regrets)), float(np.quantile(regrets, 0.95))
             means[chooser] = mean
-            print(f"{name}: {chooser}: {mean:.1%}, p95 {p95:.1%}, slower {slower:.1%}")
+            shares = f"{share_text(mean)}, p95 {share_text(p95)}, slower {share_text(slower)}"
+            print(f"{name}: {chooser}: {shares}")
             barred = judged and chooser == "table"
             most = MOST_MEAN if barred and not name.startswith("local") else None
             found += [
@@ -168,13 +170,14 @@ class RegretTally(NamedTuple):
             ]
             if over := self.over_oracle[chooser]:
                 mean, p95 = float(np.mean(over)), float(np.quantile(over, 0.95))
-                print(f"{name}: {chooser}: {mean:.1%}, p95 {p95:.1%} over the oracle")
+                shares = f"{share_text(mean)}, p95 {share_text(p95)}"
+                print(f"{name}: {chooser}: {shares} over the oracle")
                 found += [
                     Figure(f"{name}: {chooser}: mean over the oracle", mean, OF_ORACLE),
                     Figure(f"{name}: {chooser}: p95 over the oracle", p95, OF_ORACLE),
                 ]
         low, high = self.interval()
-        print(f"{name}: table: the mean is between {low:.1%} and {high:.1%}")
+        print(f"{name}: table: the mean is between {share_text(low)} and {share_text(high)}")
         found += [
             Figure(f"{name}: table: mean, {end} end", value, OF_BEST)
             for end, value in (("low", low), ("high", high))
@@ -411,7 +414,8 @@ def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure
             continue
         expected, found = (float(np.mean(column)) for column in zip(*cases, strict=True))
         name = f"{kind}, risk {'above' if near else 'below'} half of the guard's"
-        print(f"{name}: {len(cases)} cases, {expected:.1%} expected, {found:.1%} slower")
+        shares = f"{share_text(expected)} expected, {share_text(found)} slower"
+        print(f"{name}: {len(cases)} cases, {shares}")
         figures.append(Figure(f"{name}: slower", found, OF_CASES, most=unmeasured.RISK))
     return figures
 

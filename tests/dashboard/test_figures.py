@@ -319,13 +319,13 @@ def test_ecdf_keeps_the_extremes_and_reports_what_lies_beyond() -> None:
     line = figure["data"][0]
     assert len(line["x"]) <= 1 + 400  # it rises from nothing
     assert line["x"][0] == pytest.approx(values.min(), rel=1e-3)
-    assert line["y"][-1] == 1
+    assert line["y"][-1] == 100
     assert figure["layout"]["annotations"][0]["text"] == "1 sample beyond the axis"
 
 
 def test_a_single_sample_is_a_step() -> None:
     line = ecdf({"direct": np.array([1e-6], np.float32)})["data"][0]
-    assert (line["x"], line["y"]) == ([1e-6, 1e-6], [0, 1])
+    assert (line["x"], line["y"]) == ([1e-6, 1e-6], [0, 100])
 
 
 def test_byte_ticks_are_powers_of_two_with_the_kibibyte_among_them() -> None:

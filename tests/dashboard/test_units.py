@@ -28,17 +28,6 @@ def test_a_missing_interval_is_empty() -> None:
     assert units.interval_text(1.5, 2.0, units.ratio_text) == "1.50× – 2.00×"
 
 
-@pytest.mark.parametrize(
-    ("share", "text"), [(0.085, "+8.5 %"), (-0.02, "-2.0 %"), (-0.0004, "0 %"), (0.0, "0 %")]
-)
-def test_a_change_that_rounds_to_nothing_has_no_sign(share: float, text: str) -> None:
-    assert units.change_text(share) == text
-
-
-def test_none_and_all_are_shares_without_digits() -> None:
-    assert [units.share_text(share) for share in (0, 0.004, 1)] == ["0 %", "0.4 %", "100 %"]
-
-
 def test_ratios_have_three_digits_after_rounding_too() -> None:
     assert [units.ratio_text(ratio) for ratio in (0.9994, 0.9996, 1.0)] == [
         "0.999×",

@@ -165,7 +165,7 @@ def test_what_the_paper_concludes_of_nodes():
     found = list(nap.findings(rows))
     assert all(finding.reproduced for finding in found)
     assert "up to 10.0 times fewer" in found[0].figures
-    assert "down to 80%" in found[1].figures
+    assert "down to 80 %" in found[1].figures
 
 
 def test_layouts_are_held_against_the_library_at_every_size():
@@ -230,7 +230,7 @@ def test_predictions_are_held_against_a_simulated_campaign(simulating, procs, ne
     assert min(each["rank_correlation"] for each in outcomes) > 0.5
     text = succeed("check", "model")
     assert "switch points predicted" in text
-    assert re.search(r"^all: \d+% of 28 within 15%, rank correlation ", text, re.M)
+    assert re.search(r"^all: \d+ % of 28 within 15 %, rank correlation ", text, re.M)
     assert "a simulated machine with given parameters" in succeed("show", "models")
 
 

@@ -9,7 +9,7 @@ import msgspec
 from tuner.advice.mix import Mix, Said, State
 from tuner.advice.profile import Shape
 from tuner.advice.proof import LEAST_PAIRS, Proof
-from tuner.units import significant, size_text
+from tuner.units import share_text, significant, size_text
 
 RECORDING = 0.01
 """Share of the run that recording may take."""
@@ -303,5 +303,5 @@ def use(its: Advice) -> list[str]:
 
 def percent(part: float, whole: float) -> str:
     """Return a share, with a digit after the point where it is small."""
-    share = 100 * part / whole if whole > 0 else 0.0
-    return f"{share:.0f} %" if abs(share) >= 10 or share == 0 else f"{share:.1f} %"
+    share = part / whole if whole > 0 else 0.0
+    return share_text(share, 0 if abs(share) >= 0.1 else 1)

@@ -48,7 +48,7 @@ from tuner.rawfile import keeping
 from tuner.rawfile.kinds import soak
 from tuner.selection import soaks, tuning
 from tuner.store.store import Store
-from tuner.units import parse_sizes
+from tuner.units import parse_sizes, share_text
 
 
 @dataclass
@@ -266,7 +266,7 @@ class PlannedCampaign:
         if plan.spent_s < whole_s:
             spent += (
                 f"; measuring every method at every size would take an estimated {whole_s:.0f} s, "
-                f"so this is {plan.spent_s / whole_s:.0%} of that"
+                f"so this is {share_text(plan.spent_s / whole_s, 0)} of that"
             )
         console.print(spent)
 

@@ -24,6 +24,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
+from tuner.units import change_text, share_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,7 +160,8 @@ def regret(
     else:
         _show_verdict(verdict, lines, out)
         if cost is not None:
-            out.print(f"its campaigns took {cost:.0%} of the time to measure everything\n")
+            took = share_text(cost, 0)
+            out.print(f"its campaigns took {took} of the time to measure everything\n")
         out.print(study, soft_wrap=True)
     if not all(line.met for line in lines):
         raise SystemExit(1)
@@ -176,10 +178,10 @@ def _show_outcomes(
         if outcome is None:
             out.print(f"{where}: too few launches measured it whole; give a larger --budget")
             continue
-        methods = outcome.methods
+        methods, loss = outcome.methods, change_text(outcome.regret())
         out.print(
-            f"{where}: {methods['table']} {outcome.regret():+.1%} against {methods['best']}, "
-            f"{outcome.over_default - 1:+.1%} against {methods['default']}"
+            f"{where}: {methods['table']} {loss} against {methods['best']}, "
+            f"{change_text(outcome.over_default - 1)} against {methods['default']}"
         )
 
 
@@ -190,13 +192,13 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
     out.print()
     grid = Columns("regret of", "cases", "mean", "95th percentile")
     for name, judgement in verdict.choosers.items():
-        share = f"{judgement.mean:+.1%}", f"{judgement.p95:+.1%}"
+        share = change_text(judgement.mean), change_text(judgement.p95)
         grid.add_row(name if name in RULES else f"the {name}", str(judgement.cases), *share)
     out.print(grid)
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
     grid = Columns("operation", "cases", "launches", "the table", "an oracle", "finds from")
     for name, its in verdict.operations.items():
-        shares = (f"{share:+.1%}" for share in (its.table, its.oracle, its.finds))
+        shares = map(change_text, (its.table, its.oracle, its.finds))
         grid.add_row(name, str(its.cases), f"{its.launches:.1f}", *shares)
     out.print(grid)
     out.print()
@@ -204,12 +206,12 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
     grid = Columns("basis of the choice", "cases", "mean regret", "share of the whole")
     for name, cause in verdict.causes.items():
         share_of_whole = cause.mean * cause.cases / whole if whole else 0.0
-        grid.add_row(name, str(cause.cases), f"{cause.mean:+.1%}", f"{share_of_whole:.0%}")
+        grid.add_row(name, str(cause.cases), change_text(cause.mean), share_text(share_of_whole, 0))
     out.print(grid)
     out.print()
     grid = Columns("target", "at most", "achieved", "")
     for line in lines:
         word = "met" if line.met else "MISSED"
-        grid.add_row(line.what, f"{line.target:.0%}", f"{line.achieved:.1%}", word)
+        grid.add_row(line.what, share_text(line.target, 0), share_text(line.achieved), word)
     out.print(grid)
     out.print()

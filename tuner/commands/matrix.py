@@ -10,6 +10,7 @@ from tuner.commands.matrix_messages import messages
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number
 from tuner.commands.printing.lines import say, say_json
+from tuner.units import share_text
 
 _FILE = click.Path(path_type=Path)
 
@@ -91,7 +92,7 @@ def partition(file: Path, parts: int, by: str, seed: int, as_json: bool) -> None
     made = "reused" if kept.reused else "made"
     say(f"{kept.path}: {made}; partitioning took {kept.partition_s:.3g} s")
     say(
-        f"{parts} parts, imbalance {found.imbalance:.1%}; elements: volume {found.volume}, "
+        f"{parts} parts, imbalance {share_text(found.imbalance)}; elements: volume {found.volume}, "
         f"vavg {found.vavg:.1f}, vmax {found.vmax}; messages: {found.messages}, "
         f"mavg {found.mavg:.1f}, mmax {found.mmax}"
     )

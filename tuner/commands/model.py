@@ -17,6 +17,7 @@ from tuner.commands.options import (
 from tuner.commands.printing.lines import say_json
 from tuner.commands.show_overlap import computations, predict_overlap
 from tuner.errors import SwitchpointError
+from tuner.units import share_text
 
 
 @click.command()
@@ -171,6 +172,7 @@ def show_models(system: str | None, database: Path, as_json: bool) -> None:
     from tuner.commands.printing.results import console
     from tuner.models import fitting
     from tuner.models.system import encode
+    from tuner.models.validation import CLOSE
     from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
@@ -186,8 +188,9 @@ def show_models(system: str | None, database: Path, as_json: bool) -> None:
         return
     if not models:
         raise SwitchpointError("no system has fitted parameters; run `switchpoint fit`")
-    out = console()
+    out, close = console(), share_text(CLOSE, 0)
     for model, share in zip(models, shares, strict=True):
         showing.show_model(model, out)
         if share is not None:
-            out.print(f"{share:.0%} of the measured cases are predicted within 15 %")
+            right = share_text(share, 0)
+            out.print(f"{right} of the measured cases are predicted within {close}")

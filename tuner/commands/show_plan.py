@@ -11,6 +11,7 @@ import click
 from tuner.commands.options import one_system, tuned
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
+from tuner.units import share_text
 
 if TYPE_CHECKING:
     from tuner.campaign.plans import Budget
@@ -86,7 +87,7 @@ def show_next(
     grid = Columns("nodes x ppn", "expected to gain", "node-hours", "most in", "")
     for its in found:
         grid.add_row(
-            *(f"{its.nodes} x {its.ppn}", f"{its.loss:.1%}", f"{its.nodes * node_hours:.2f}"),
+            *(f"{its.nodes} x {its.ppn}", share_text(its.loss), f"{its.nodes * node_hours:.2f}"),
             *(its.operation, "beyond what was measured" if its.beyond else ""),
         )
     console().print(grid)

@@ -20,6 +20,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.printing.lines import say, say_json
 from tuner.commands.study_simulated import dsde, grids, nap, stfw, uneven
+from tuner.units import change_text
 
 if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
@@ -211,4 +212,5 @@ def applications(
 
 def _saved(part: Improvement) -> str:
     where = f" at {part.size}" if part.size else ""
-    return f"{part.middle:+.1%} [{part.low:+.1%}, {part.high:+.1%}]{where}"
+    middle, low, high = map(change_text, (part.middle, part.low, part.high))
+    return f"{middle} [{low}, {high}]{where}"

@@ -223,6 +223,7 @@ def nap(
 def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -> None:
     """Simulate collectives along all process grids, as in the paper's figures."""
     from tuner.studies import grids as studying
+    from tuner.units import change_text
 
     simulator = simulator_of(machine, ppn, "grids")
     found = list(studying.study(simulator, procs, sizes))
@@ -235,9 +236,9 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
         (
             [
                 *(row.operation, str(row.procs), str(row.layouts)),
-                *(f"{share:+.1%}" for share in (row.least, row.mean, row.greatest)),
+                *map(change_text, (row.least, row.mean, row.greatest)),
                 f"{row.best} at {row.best_bytes} B",
-                f"{row.most_lost:+.1%}",
+                change_text(row.most_lost),
             ]
             for row in found
         ),

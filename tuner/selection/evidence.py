@@ -25,7 +25,7 @@ from tuner.domain.tables import (
 )
 from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE
 from tuner.selection.intervals import place_of
-from tuner.units import multiple_text, significant, size_text
+from tuner.units import multiple_text, share_text, significant, size_text
 
 _LIMITED = {
     FASTER_HERE: f"; {ALLOCATIONS} allocations an hour apart would confirm it",
@@ -50,7 +50,7 @@ def verdict(point: Point, times: str = "x") -> str:
         next_best += _by_size(point) if slower else ""
         return f"{default} is best{next_best}"
     if point.status == EQUAL:
-        return f"{default} is within {100 * math.expm1(NEGLIGIBLE):.0f} % of the best"
+        return f"{default} is within {share_text(math.expm1(NEGLIGIBLE), 0)} of the best"
     if point.filled:
         here = f"here {speedup(point, times)} the speed of {default}"
         own = _open(point) if point.method == default else here
@@ -131,7 +131,7 @@ def gain_text(may_lose: float | None) -> str:
         return "an unknown factor"
     if may_lose >= 1:
         return f"up to {significant(1 + may_lose)} x"
-    return f"up to {100 * may_lose:.0f} %"
+    return f"up to {share_text(may_lose, 0)}"
 
 
 def seconds_text(seconds: float) -> str:

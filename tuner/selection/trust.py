@@ -20,6 +20,7 @@ from tuner import stats
 from tuner.domain.cases import Case, Layout
 from tuner.domain.records import Cell, Header, Part
 from tuner.domain.tables import Provenance
+from tuner.units import share_text
 
 SLOW = math.log(2)
 """Logarithm of the slowdown from which a canary shows a disturbance."""
@@ -158,7 +159,7 @@ def notes(provenance: Provenance) -> list[str]:
 
 
 def _per_cent(share: float) -> str:
-    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
+    return "under 1 %" if 0 < share < 0.01 else share_text(share, 0)
 
 
 def _alike(measured: _Measured) -> _Alike:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tuner.studies.findings import Finding
 from tuner.studies.layouts import DEFAULT, LAYOUTS, OPERATIONS, grid_text
 from tuner.studies.simulator import Simulator, StudyError
+from tuner.units import share_text
 
 _LEAST = 0.005  # least saving that counts as one
 
@@ -85,7 +86,7 @@ def findings(rows: Sequence[GridsRow]) -> Iterator[Finding]:
     yield Finding(
         "they save 40 to 70 % in the best case",
         most.greatest >= 0.4,
-        f"{most.greatest:.0%} for {most.operation} on {most.procs} ranks as {most.best}",
+        f"{share_text(most.greatest, 0)} for {most.operation} on {most.procs} ranks as {most.best}",
     )
     worst = min(rows, key=lambda row: row.most_lost)
     yield Finding(

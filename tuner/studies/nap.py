@@ -19,6 +19,7 @@ from tuner.models.parameter import NotIdentified
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
 from tuner.studies.stfw import matrices_directory
+from tuner.units import share_text
 
 RANDOM = "random"
 _METHODS = ("direct", "nap")
@@ -141,7 +142,7 @@ def findings(rows: Sequence[NapRow]) -> Iterator[Finding]:
     yield Finding(
         "less data leaves the nodes on every level",
         len(smaller) == len(rows),
-        f"{len(smaller)} of {len(rows)}, down to {min(shares):.0%}",
+        f"{len(smaller)} of {len(rows)}, down to {share_text(min(shares), 0)}",
     )
     more = [row for row in rows if row.aware.on_node_bytes > row.standard.on_node_bytes]
     yield Finding(

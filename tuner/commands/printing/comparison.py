@@ -7,7 +7,7 @@ from tuner.domain.operations import COLLECTIVES
 from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
 from tuner.selection.comparison import Choice, Comparison, Loss, Moved, Replaced, Subject
 from tuner.stats import LEVEL
-from tuner.units import multiple_text, size_text
+from tuner.units import change_text, multiple_text, share_text, size_text
 
 SHOWN_CHANGES = 20
 """The maximum number of rows shown; the others are counted, and are in the JSON."""
@@ -48,14 +48,14 @@ def _show_changes(comparison: Comparison, out: Console) -> None:
     changes = comparison.changes
     out.print(
         f"\n{len(changes)} of {comparison.compared} shared cells changed (at most "
-        f"{FALSE_DISCOVERIES:.0%} of those by chance); on average over all cells, B takes "
-        f"{multiple_text(comparison.common_ratio or 1)} x the time of A"
+        f"{share_text(FALSE_DISCOVERIES, 0)} of those by chance); on average over all cells, B "
+        f"takes {multiple_text(comparison.common_ratio or 1)} x the time of A"
     )
     if not changes:
         return
     _show_operations(comparison.operations, out)
     out.print()
-    ratio = f"time B / A ({LEVEL:.0%})"
+    ratio = f"time B / A ({share_text(LEVEL, 0)})"
     table = Columns("operation", "pattern", "nodes x ppn", "bytes", "method", ratio)
     for change in changes[:SHOWN_CHANGES]:
         where, case = change.where, change.where.case
@@ -98,14 +98,14 @@ def _show_loss(loss: Loss, out: Console) -> None:
         out.print("the cost of B's table on A is unknown: A has measured none of its methods")
         return
     out.print(
-        f"with B's table, the time of A's {loss.cases} cases changes by {loss.mean:+.1%} on "
-        f"average and by {loss.p95:+.1%} at the 95th percentile"
+        f"with B's table, the time of A's {loss.cases} cases changes by {change_text(loss.mean)} "
+        f"on average and by {change_text(loss.p95)} at the 95th percentile"
     )
     if loss.worst_where:
         where = loss.worst_where
         its = where.case
         case = f"{its.operation} {its.pattern} on {_layout(where)} at {size_text(its.bytes)}"
-        out.print(f"worst: {loss.worst:+.1%} with {where.method} for {case}")
+        out.print(f"worst: {change_text(loss.worst)} with {where.method} for {case}")
     if loss.without_rule:
         out.print(f"{loss.without_rule} cases have no rule in B and take the default")
     if loss.not_measured:

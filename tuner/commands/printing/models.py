@@ -14,7 +14,7 @@ from tuner.models.predict import MethodTimes, SwitchPoint
 from tuner.models.predicting import Outcome
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
-from tuner.units import significant, size_text
+from tuner.units import change_text, share_text, significant, size_text
 
 
 def show_model(model: SystemModel, out: Console) -> None:
@@ -135,7 +135,8 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
             continue
         correlation = validation.rank_correlation
         rank = "too few methods" if correlation is None else f"{correlation:.2f}"
-        out.print(f"{title}: {validation.close:.0%} within {CLOSE:.0%}, rank correlation {rank}")
+        close = f"{share_text(validation.close, 0)} within {share_text(CLOSE, 0)}"
+        out.print(f"{title}: {close}, rank correlation {rank}")
         grid = Columns("bytes", "method", "measured us", "predicted us", "error")
         for error in validation.errors:
             grid.add_row(
@@ -143,7 +144,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
                 error.method,
                 significant(1e6 * error.measured_s),
                 significant(1e6 * error.predicted_s),
-                f"{error.signed:+.0%}",
+                change_text(error.signed, 0),
             )
         out.print(grid)
         for what in ("predicted", "measured"):
@@ -159,7 +160,8 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     share = share_close(outcomes)
     if share is None:
         return
-    summary = f"all: {share:.0%} of {sum(len(each.errors) for each in found)} within {CLOSE:.0%}"
+    count = sum(len(each.errors) for each in found)
+    summary = f"all: {share_text(share, 0)} of {count} within {share_text(CLOSE, 0)}"
     correlations = [r for each in found if (r := each.rank_correlation) is not None]
     if correlations:
         summary += f", rank correlation {sum(correlations) / len(correlations):.2f}"
@@ -167,7 +169,7 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     right = sum(loss == 0 for loss in losses)
     out.print(
         f"{summary}; the fastest method is predicted at {right} of {len(losses)} sizes; the method "
-        f"predicted to be the fastest loses {sum(losses) / len(losses):.1%} on average"
+        f"predicted to be the fastest loses {share_text(sum(losses) / len(losses))} on average"
     )
 
 

@@ -13,7 +13,7 @@ from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
 from tuner.studies.breakdowns import CASE, PARTS, predicted, source
-from tuner.units import significant
+from tuner.units import share_text, significant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def _measured_texts(row: Mapping[Hashable, Any]) -> list[str]:
     share = row["flops"] / row["full_flops"] if row["full_flops"] else 0
     slowed = f"{row['computation_s'] / row['alone_s']:.2f}" if row["alone_s"] else "-"
     times = (significant(1e6 * row[name]) for name in ("total_s", *PARTS))
-    return [row["method"], f"{share:.0%}", *times, slowed]
+    return [row["method"], share_text(share, 0), *times, slowed]
 
 
 def _predicted_texts(found: Overlap | NotIdentified | None) -> list[str]:
