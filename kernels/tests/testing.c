@@ -1,6 +1,8 @@
 /* Functions that the kernel tests share. */
 #include "testing.h"
 
+#include "random.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -108,16 +110,13 @@ void *test_allocate(size_t bytes) {
   return memory;
 }
 
-/* The finaliser of splitmix64, once per word. */
 uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
-  uint64_t words[4] = {a, b, c, d}, x = 0;
+  uint64_t words[4] = {a, b, c, d}, mixed = 0;
   for (int i = 0; i < 4; i++) {
-    x = (x ^ words[i]) + 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
+    mixed ^= words[i];
+    mixed = swp_random(&mixed);
   }
-  return x;
+  return mixed;
 }
 
 void test_fill(void *memory, int64_t bytes, uint64_t seed) {

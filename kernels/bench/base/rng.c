@@ -1,20 +1,15 @@
 #include "rng.h"
 
+#include "random.h"
+
 #include <string.h>
 
-static uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 uint64_t hash_pair(uint64_t a, uint64_t b) {
-  return mix(mix(a + 0x9e3779b97f4a7c15u) + b);
+  return swp_mix(swp_random(&a) + b);
 }
 
 uint64_t rng_next(struct rng *rng) {
-  rng->state += 0x9e3779b97f4a7c15u;
-  return mix(rng->state);
+  return swp_random(&rng->state);
 }
 
 int64_t rng_below(struct rng *rng, int64_t n) {

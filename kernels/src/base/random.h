@@ -4,12 +4,17 @@
 
 #include <stdint.h>
 
-/* SplitMix64. */
+/* The finaliser of SplitMix64, in which every bit of x affects every bit of the result. */
+static inline uint64_t swp_mix(uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+/* The next number of SplitMix64. */
 static inline uint64_t swp_random(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
+  *state += 0x9e3779b97f4a7c15u;
+  return swp_mix(*state);
 }
 
 #endif

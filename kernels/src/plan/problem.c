@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "order.h"
+#include "random.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -149,17 +150,11 @@ static int64_t message_runs(const struct swp_exchange *exchange, int i, struct r
   return nruns;
 }
 
-/* Hashes (source, destination, bytes) to 64 bits, so that sums reveal messages without a partner. The
-   finaliser of splitmix64. */
+/* Hashes (source, destination, bytes) to 64 bits, so that sums reveal messages without a partner. */
 static uint64_t message_hash(int source, int destination, int64_t bytes) {
-  uint64_t x = (uint64_t)source << 32 | (uint32_t)destination;
-  for (int i = 0; i < 2; i++) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x = (x ^ x >> 31) ^ (i == 0 ? (uint64_t)bytes : 0);
-  }
-  return x;
+  uint64_t ranks = (uint64_t)source << 32 | (uint32_t)destination;
+  uint64_t message = swp_random(&ranks) ^ (uint64_t)bytes;
+  return swp_random(&message);
 }
 
 static void build_sends(const struct swp_exchange *exchange, int rank, struct problem *problem) {
