@@ -1,5 +1,7 @@
 #include "lists.h"
 
+#include "order.h"
+
 #include <limits.h>
 #include <stdlib.h>
 
@@ -10,15 +12,10 @@ void items_grow(struct items *items) {
   items->list = reallocate(items->list, (size_t)items->room * sizeof *items->list);
 }
 
-static int compare(const void *a, const void *b) {
-  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 void items_distinct(struct items *items) {
   int64_t n = 0;
   if (items->count)
-    qsort(items->list, (size_t)items->count, sizeof *items->list, compare);
+    qsort(items->list, (size_t)items->count, sizeof *items->list, swp_by_int64);
   for (int64_t i = 0; i < items->count; i++)
     if (n == 0 || items->list[n - 1] != items->list[i])
       items->list[n++] = items->list[i];

@@ -1,15 +1,12 @@
 #include "precision.h"
 
+#include "order.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 static const double TOLERANCE = 0.025;
 static const double TAIL = 0.025; /* of the 95 % interval, on each side */
-
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 /* The largest k for which fewer than k of n fair coins are heads with probability at most TAIL; 1 at least.
  */
@@ -34,7 +31,7 @@ struct interval member_interval(const double *first, size_t stride, int n) {
     return (struct interval){NAN, NAN, NAN};
   for (int i = 0; i < n; i++)
     sorted[i] = *(const double *)(const void *)((const char *)first + (size_t)i * stride);
-  qsort(sorted, (size_t)n, sizeof *sorted, compare);
+  qsort(sorted, (size_t)n, sizeof *sorted, swp_by_double);
   const int k = interval_rank(n);
   const struct interval interval = {(sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[k - 1], sorted[n - k]};
   free(sorted);

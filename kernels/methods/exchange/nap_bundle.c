@@ -19,28 +19,12 @@ static int compare_addressed(const void *a, const void *b) {
   return (x->send > y->send) - (x->send < y->send);
 }
 
-static int compare_runs(const void *a, const void *b) {
-  const struct run *x = a, *y = b;
-  return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/* Sorts the runs and merges those that overlap or touch. */
+/* Every byte once, in order. */
 static void unite(struct bundle *bundle) {
-  struct run *runs = bundle->runs;
-  int64_t kept = 0;
-  qsort(runs, (size_t)bundle->nruns, sizeof *runs, compare_runs);
-  for (int64_t i = 1; i < bundle->nruns; i++) {
-    struct run *last = &runs[kept];
-    int64_t last_end = last->offset + last->bytes, end = runs[i].offset + runs[i].bytes;
-    if (runs[i].offset > last_end)
-      runs[++kept] = runs[i];
-    else if (end > last_end)
-      last->bytes = end - last->offset;
-  }
-  bundle->nruns = kept + 1;
+  bundle->nruns = swp_runs_unite(bundle->runs, bundle->nruns);
   for (int64_t i = 0; i < bundle->nruns; i++) {
     bundle->begins[i] = bundle->bytes;
-    bundle->bytes += runs[i].bytes;
+    bundle->bytes += bundle->runs[i].bytes;
   }
 }
 

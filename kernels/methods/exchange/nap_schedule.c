@@ -153,11 +153,6 @@ static void announce_arrival(struct numbers *list, int64_t source, int64_t at, i
   swp_numbers_add(list, bytes);
 }
 
-static int compare_runs(const void *a, const void *b) {
-  const struct run *x = a, *y = b;
-  return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 /* Bytes of a part that other ranks of the node want; -1 when memory runs out. */
 static int64_t bytes_for_others(struct nap *nap, const struct box *box) {
   int64_t bytes = 0, end = 0;
@@ -168,7 +163,7 @@ static int64_t bytes_for_others(struct nap *nap, const struct box *box) {
       return -1;
   const struct run *run = nap->runs.items;
   if (nap->runs.count > 1)
-    qsort(nap->runs.items, (size_t)nap->runs.count, sizeof *run, compare_runs);
+    qsort(nap->runs.items, (size_t)nap->runs.count, sizeof *run, swp_by_int64);
   for (int64_t i = 0; i < nap->runs.count; i++, run++) {
     int64_t begin = run->offset > end ? run->offset : end, stop = run->offset + run->bytes;
     bytes += stop > begin ? stop - begin : 0;

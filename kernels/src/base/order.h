@@ -2,8 +2,15 @@
 #ifndef SWP_ORDER_H
 #define SWP_ORDER_H
 
+#include <stdint.h>
+
 static inline int swp_by_int(const void *a, const void *b) {
   int x = *(const int *)a, y = *(const int *)b;
+  return (x > y) - (x < y);
+}
+
+static inline int swp_by_int64(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
 

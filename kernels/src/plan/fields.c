@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "kinds.h"
+#include "order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,17 +41,12 @@ struct packing {
   struct stretch *stretches;
 };
 
-static int by_offset(const void *a, const void *b) {
-  const struct use *x = a, *y = b;
-  return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 static void find_stretches(struct packing *packing) {
   int64_t count = 0, end = 0;
   for (int64_t i = 0; i < packing->nruns; i++)
     packing->uses[i] = (struct use){packing->runs[i].offset, i};
   if (packing->nruns > 1)
-    qsort(packing->uses, (size_t)packing->nruns, sizeof *packing->uses, by_offset);
+    qsort(packing->uses, (size_t)packing->nruns, sizeof *packing->uses, swp_by_int64);
   for (int64_t i = 0; i < packing->nruns; i++) {
     const struct run *run = &packing->runs[packing->uses[i].run];
     if (count == 0 || run->offset >= end) {

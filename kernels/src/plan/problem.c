@@ -111,15 +111,10 @@ void swp_runs_append(struct run *runs, int64_t *nruns, int64_t offset, int64_t b
     runs[(*nruns)++] = (struct run){offset, bytes};
 }
 
-static int by_offset(const void *a, const void *b) {
-  const struct run *x = a, *y = b;
-  return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 int64_t swp_runs_unite(struct run *runs, int64_t nruns) {
   int64_t count = 0;
   if (nruns > 1)
-    qsort(runs, (size_t)nruns, sizeof *runs, by_offset);
+    qsort(runs, (size_t)nruns, sizeof *runs, swp_by_int64);
   for (int64_t i = 0; i < nruns; i++) {
     const int64_t begin = count > 0 ? runs[count - 1].offset : 0, end = runs[i].offset + runs[i].bytes;
     if (count == 0 || runs[i].offset > begin + runs[count - 1].bytes)
