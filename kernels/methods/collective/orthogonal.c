@@ -4,7 +4,7 @@
  * last one first, so that blocks stay in the order of ranks. Hartmann, Kuehnemann, Rauber, Ruenger, Adaptive
  * selection of communication methods to optimize collective MPI operations, 2006.
  */
-#include "call.h"
+#include "blocks.h"
 #include "grid.h"
 #include "parts.h"
 #include "textbook.h"
@@ -290,13 +290,6 @@ static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
   return (call_of(plan)->recv.dense ? 1 : 2) * plan->features.total_bytes;
 }
 
-/* Copies the blocks of a matrix of this many rows to those of its transpose. */
-static void transpose(const char *from, char *to, int rows, int columns, size_t block) {
-  for (int column = 0; column < columns; column++)
-    for (int row = 0; row < rows; row++, to += block)
-      memcpy(to, from + ((int64_t)row * columns + column) * (int64_t)block, block);
-}
-
 /*
  * Before each level the coordinate that varies fastest is that of the level, and is moved to the front: first
  * the destination's, behind the level the source's. In the end they are in the order of ranks again.
@@ -315,7 +308,7 @@ static int orthogonal_alltoall(struct swp_plan *plan, const void *send, void *re
   for (int d = 0; d < state->nlevels; d++) {
     const struct level *level = &state->levels[d];
     int rows = plan->procs / level->size;
-    transpose(from, scratch_of(plan), rows, level->size, (size_t)block);
+    swp_blocks_transpose(from, rows, level->size, block, scratch_of(plan));
     MPI_TRY(
         PMPI_Alltoall(scratch_of(plan), rows * block, MPI_BYTE, bytes, rows * block, MPI_BYTE, level->comm));
     from = bytes;

@@ -10,7 +10,6 @@
 #include "textbook.h"
 
 #include <limits.h>
-#include <string.h>
 
 const char *swp_leaders_applicable(const struct spec *spec, const struct features *features) {
   const int leaders = (int)spec->arguments[LEADERS].value;
@@ -268,13 +267,6 @@ int64_t swp_leaders_alltoall_scratch_bytes(const struct swp_plan *plan) {
   return shares_bytes(plan, 2 * LISTS) + 2 * image_bytes(plan);
 }
 
-/* Copies an image of rows x columns pieces column by column. */
-static void transpose(const char *from, int rows, int columns, int64_t bytes, char *to) {
-  for (int column = 0; column < columns; column++)
-    for (int row = 0; row < rows; row++, to += bytes)
-      memcpy(to, from + ((int64_t)row * columns + column) * bytes, (size_t)bytes);
-}
-
 static int deliver_by_memory(struct swp_plan *plan, const char *from, int64_t bytes, char *to) {
   const struct twolevel *state = plan->method_state;
   const struct lists lists = lists_of(state);
@@ -321,9 +313,9 @@ int swp_leaders_alltoall(struct swp_plan *plan, const void *send, void *recv) {
                  from->count, one + i * block));
   TRY(gather_group(plan, one, plan->procs * block));
   if (state->leads) {
-    transpose(one, group, nodes, size * block, other);
+    swp_blocks_transpose(one, group, nodes, size * block, other);
     MPI_TRY(PMPI_Alltoall(other, node_bytes, MPI_BYTE, one, node_bytes, MPI_BYTE, state->peers));
-    transpose(one, nodes * group, size, block, other);
+    swp_blocks_transpose(one, nodes * group, size, block, other);
   }
   TRY(deliver(plan, other, one));
   for (int rank = 0; rank < plan->procs; rank++)

@@ -1,6 +1,8 @@
 /* Memory in blocks, one for each rank, hypercubes of ranks, and how ranks with a block each gather all. */
 #include "blocks.h"
 
+#include <string.h>
+
 struct blocks swp_blocks_of_vector(const struct swp_plan *plan, const struct side *side, void *vector,
                                    int64_t items) {
   return (struct blocks){
@@ -51,6 +53,12 @@ int swp_blocks_unpack(const struct swp_plan *plan, const struct blocks *blocks, 
   }
 done:
   return error;
+}
+
+void swp_blocks_transpose(const char *from, int rows, int columns, int64_t bytes, char *to) {
+  for (int column = 0; column < columns; column++)
+    for (int row = 0; row < rows; row++, to += bytes)
+      memcpy(to, from + ((int64_t)row * columns + column) * bytes, (size_t)bytes);
 }
 
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send) {

@@ -48,6 +48,9 @@ int swp_blocks_pack(const struct swp_plan *plan, const struct blocks *blocks, co
 int swp_blocks_unpack(const struct swp_plan *plan, const struct blocks *blocks, const struct side *side,
                       const char *bytes);
 
+/* Copies rows x columns pieces of this many bytes column by column. */
+void swp_blocks_transpose(const char *from, int rows, int columns, int64_t bytes, char *to);
+
 /* Copies the rank's block from send, unless that is MPI_IN_PLACE. */
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send);
 
