@@ -17,11 +17,6 @@ enum { LEAST_RADIX = 2, MORE = 4, MOST_RADIX = 64 };
 
 enum { RADIX, LEVELS };
 
-static int radix_of(const struct spec *spec) {
-  const struct argument *radix = &spec->arguments[RADIX];
-  return radix->given ? (int)radix->value : LEAST_RADIX;
-}
-
 static bool has_levels(const struct spec *spec) {
   return spec->arguments[LEVELS].given;
 }
@@ -64,7 +59,7 @@ static int bruck_allgather(struct swp_plan *plan, const void *send, void *recv) 
     return swp_levels_allgather(plan, send, recv);
   const struct call *call = call_of(plan);
   struct blocks blocks = swp_blocks_of_ranks(plan, recv);
-  const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
+  const int procs = plan->procs, rank = plan->rank, radix = swp_radix_of(&plan->spec);
   MPI_Request requests[2 * MOST_RADIX];
   int own_bytes = run_bytes(plan, &blocks, rank, 1), bytes = own_bytes, error = SWP_SUCCESS;
   TRY(swp_blocks_place_own(plan, &blocks, send));
@@ -99,13 +94,13 @@ done:
 
 /* All blocks, and those that a step sends and receives: all but those of digit 0. */
 static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
-  const int64_t procs = plan->procs, radix = radix_of(&plan->spec);
+  const int64_t procs = plan->procs, radix = swp_radix_of(&plan->spec);
   return (procs + 2 * (procs - (procs + radix - 1) / radix)) * plan->features.bytes;
 }
 
 /* Copies the blocks whose distance has a digit between their places and a run. Returns the run's end. */
 static char *copy_digit(const struct swp_plan *plan, int64_t value, int digit, char *run, bool to_run) {
-  const int radix = radix_of(&plan->spec);
+  const int radix = swp_radix_of(&plan->spec);
   const size_t block = (size_t)plan->features.bytes;
   for (int64_t i = digit * value; i < plan->procs; i += radix * value)
     for (int64_t k = i; k < i + value && k < plan->procs; k++, run += block) {
@@ -118,7 +113,7 @@ static char *copy_digit(const struct swp_plan *plan, int64_t value, int digit, c
 /* Sends on the blocks whose distance has another digit than 0 at this place; received blocks take their
    places. */
 static int forward(struct swp_plan *plan, int64_t value) {
-  const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
+  const int procs = plan->procs, rank = plan->rank, radix = swp_radix_of(&plan->spec);
   char *out = scratch_of(plan) + procs * plan->features.bytes;
   char *const in = out + (procs - (procs + radix - 1) / radix) * plan->features.bytes;
   char *came = in;
@@ -152,7 +147,7 @@ static int bruck_alltoall(struct swp_plan *plan, const void *send, void *recv) {
   for (int i = 0; i < procs; i++)
     TRY(swp_pack(plan, from, swp_item(from, source, (int64_t)((rank + i) % procs) * from->count), from->count,
                  scratch_of(plan) + i * block));
-  for (int64_t value = 1; value < procs; value *= radix_of(&plan->spec))
+  for (int64_t value = 1; value < procs; value *= swp_radix_of(&plan->spec))
     TRY(forward(plan, value));
   for (int i = 0; i < procs; i++)
     TRY(swp_unpack(plan, to, scratch_of(plan) + i * block, to->count,
@@ -164,7 +159,7 @@ done:
 /* ---- Barrier ---- */
 
 static int bruck_barrier(struct swp_plan *plan, const void *send, void *recv) {
-  const int procs = plan->procs, rank = plan->rank, radix = radix_of(&plan->spec);
+  const int procs = plan->procs, rank = plan->rank, radix = swp_radix_of(&plan->spec);
   MPI_Request requests[2 * MOST_RADIX];
   int error = SWP_SUCCESS;
   (void)send, (void)recv;
@@ -195,7 +190,8 @@ static int bruck_estimate(const struct swp_plan *plan, const struct estimate *es
   radix_formula *formula = plan->operation == SWP_ALLTOALL  ? swp_radix_bruck_alltoall_s
                            : plan->operation == SWP_BARRIER ? swp_radix_bruck_barrier_s
                                                             : swp_radix_bruck_allgather_s;
-  *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
+  *seconds =
+      group.procs > 1 ? formula(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }
 
@@ -205,9 +201,12 @@ const struct method swp_collective_bruck = {
     .source =
         "Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications, 1997",
     .usage = "radix=K (2 to 64; 2 when not given) or levels=2 (allgather; one level when not given)",
-    .parameters =
-        {[RADIX] = {.name = "radix", .type = PARAMETER_INTEGER, .low = LEAST_RADIX, .high = MOST_RADIX},
-         [LEVELS] = {.name = "levels", .type = PARAMETER_INTEGER, .low = 2, .high = 2}},
+    .parameters = {[RADIX] = {.name = "radix",
+                              .type = PARAMETER_INTEGER,
+                              .low = LEAST_RADIX,
+                              .high = MOST_RADIX,
+                              .otherwise = LEAST_RADIX},
+                   [LEVELS] = {.name = "levels", .type = PARAMETER_INTEGER, .low = 2, .high = 2}},
     .variant = bruck_variant,
     .applicable = bruck_applicable,
     .plan = bruck_plan,

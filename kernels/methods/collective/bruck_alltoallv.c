@@ -13,10 +13,6 @@
 
 enum { RADIX, GLOBAL, LEAST_RADIX = 2, DIMENSIONS = 2 };
 
-static int radix_of(const struct spec *spec) {
-  return spec->arguments[RADIX].given ? (int)spec->arguments[RADIX].value : LEAST_RADIX;
-}
-
 /* ---- The grid of ranks ---- */
 
 /* Nodes of as many places, or one of all ranks. The block to a rank that is `places` and `nodes` farther has
@@ -31,7 +27,7 @@ struct grid {
 
 static struct grid grid_of(const struct swp_plan *plan) {
   const struct argument *global = &plan->spec.arguments[GLOBAL];
-  const int radix = radix_of(&plan->spec);
+  const int radix = swp_radix_of(&plan->spec);
   if (!global->given)
     return (struct grid){plan, true, {plan->procs, 1}, {plan->rank, 0}, {radix, radix}};
   return (struct grid){
@@ -240,7 +236,7 @@ static bool bruck_variant(enum swp_operation operation, int index, int procs, ch
 static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct argument *global = &estimate->spec->arguments[GLOBAL];
   const struct group group = swp_group(plan, estimate->model);
-  *seconds = swp_radix_uneven_bruck_s(&group, (double)plan->features.bytes, radix_of(estimate->spec),
+  *seconds = swp_radix_uneven_bruck_s(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec),
                                       global->given ? (int)global->value : 0);
   return SWP_SUCCESS;
 }
@@ -251,7 +247,11 @@ const struct method swp_uneven_bruck = {
     .source = "Fan, Domke, Ba, Kumar, Parameterized algorithms for non-uniform all-to-all, HPDC 2025",
     .usage = "radix=R[,global=G] (each 2 to 1024; a radix of 2 and one level when not given)",
     .parameters =
-        {[RADIX] = {.name = "radix", .type = PARAMETER_INTEGER, .low = LEAST_RADIX, .high = 1024},
+        {[RADIX] = {.name = "radix",
+                    .type = PARAMETER_INTEGER,
+                    .low = LEAST_RADIX,
+                    .high = 1024,
+                    .otherwise = LEAST_RADIX},
          [GLOBAL] = {.name = "global", .type = PARAMETER_INTEGER, .low = LEAST_RADIX, .high = 1024}},
     .applicable = grid_applicable,
     .variant = bruck_variant,

@@ -7,8 +7,7 @@
 enum { SEGMENT_BYTES = 65536 };
 
 static int segment_bytes(const struct spec *spec) {
-  const struct argument *segment = &spec->arguments[0];
-  return segment->given ? (int)segment->value : SEGMENT_BYTES;
+  return (int)spec->arguments[0].value;
 }
 
 static bool chain_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
@@ -68,7 +67,11 @@ const struct method swp_collective_chain = {
     .summary = "from each rank to the next, pipelined in segments",
     .source = "Worringen, Pipelining and overlapping for MPI collective operations, 2003",
     .usage = "segment=BYTES (16 to 1073741824; 65536 when not given)",
-    .parameters = {{.name = "segment", .type = PARAMETER_INTEGER, .low = 16, .high = 1 << 30}},
+    .parameters = {{.name = "segment",
+                    .type = PARAMETER_INTEGER,
+                    .low = 16,
+                    .high = 1 << 30,
+                    .otherwise = SEGMENT_BYTES}},
     .variant = chain_variant,
     .estimate = chain_estimate,
     .procedures =

@@ -9,11 +9,6 @@
 
 enum { RADIX = 4 };
 
-static int radix_of(const struct spec *spec) {
-  const struct argument *radix = &spec->arguments[0];
-  return radix->given ? (int)radix->value : RADIX;
-}
-
 /* Several for bcast alone, and others only where they are no star: a first look has room for all kinds of
    methods. */
 static bool knomial_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
@@ -27,7 +22,7 @@ static bool knomial_variant(enum swp_operation operation, int index, int procs, 
 
 /* As that of binomial. */
 static void knomial_tree(const struct swp_plan *plan, int root, struct tree *tree) {
-  swp_tree_knomial(plan, plan->features.commutative ? root : 0, radix_of(&plan->spec), tree);
+  swp_tree_knomial(plan, plan->features.commutative ? root : 0, swp_radix_of(&plan->spec), tree);
 }
 
 static int knomial_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
@@ -36,7 +31,8 @@ static int knomial_estimate(const struct swp_plan *plan, const struct estimate *
                            : plan->operation == SWP_REDUCE  ? swp_radix_knomial_reduce_s
                            : plan->operation == SWP_BARRIER ? swp_radix_knomial_barrier_s
                                                             : swp_radix_knomial_blocks_s;
-  *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
+  *seconds =
+      group.procs > 1 ? formula(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }
 
@@ -45,7 +41,7 @@ const struct method swp_collective_knomial = {
     .summary = "along a tree with radix - 1 children at each level",
     .source = "Wilkins et al., Generalized collective algorithms for the exascale era, CLUSTER 2023",
     .usage = "radix=K (3 to 64; 4 when not given)",
-    .parameters = {{.name = "radix", .type = PARAMETER_INTEGER, .low = 3, .high = 64}},
+    .parameters = {{.name = "radix", .type = PARAMETER_INTEGER, .low = 3, .high = 64, .otherwise = RADIX}},
     .variant = knomial_variant,
     .estimate = knomial_estimate,
     .tree = knomial_tree,

@@ -10,11 +10,6 @@
 
 enum { RADIX = 4, MOST_RADIX = 64 };
 
-static int radix_of(const struct spec *spec) {
-  const struct argument *radix = &spec->arguments[0];
-  return radix->given ? (int)radix->value : RADIX;
-}
-
 /* Not on so few ranks that each exchanges with each other one. */
 static bool multiplying_variant(enum swp_operation operation, int index, int procs, char *text,
                                 size_t length) {
@@ -23,7 +18,7 @@ static bool multiplying_variant(enum swp_operation operation, int index, int pro
 }
 
 static struct fold find_fold(const struct swp_plan *plan) {
-  const int radix = radix_of(&plan->spec);
+  const int radix = swp_radix_of(&plan->spec);
   int power = 1;
   while (power <= plan->procs / radix)
     power *= radix;
@@ -36,8 +31,8 @@ struct digit {
 };
 
 static struct digit digit_of(const struct swp_plan *plan, const struct fold *fold, int stride) {
-  const int radix = radix_of(&plan->spec), rest = fold->size / stride, count = rest < radix ? rest : radix;
-  const int own = fold->position / stride % count;
+  const int radix = swp_radix_of(&plan->spec), rest = fold->size / stride;
+  const int count = rest < radix ? rest : radix, own = fold->position / stride % count;
   return (struct digit){fold->position - own * stride, stride, count, own};
 }
 
@@ -55,7 +50,7 @@ static int multiplying_allgather(struct swp_plan *plan, const void *send, void *
   }
   if (fold.partner >= 0)
     TRY(swp_receive(plan, swp_blocks_at(&blocks, fold.partner), count, blocks.type, fold.partner));
-  for (int stride = 1; stride < fold.size; stride *= radix_of(&plan->spec)) {
+  for (int stride = 1; stride < fold.size; stride *= swp_radix_of(&plan->spec)) {
     const struct digit digit = digit_of(plan, &fold, stride);
     const int run = fold.position - fold.position % stride, from = swp_fold_first(&fold, run);
     const int items = swp_blocks_run(&blocks, from, swp_fold_first(&fold, run + stride));
@@ -83,7 +78,7 @@ done:
 
 /* The vectors received in a step. */
 static int rooms_of(const struct swp_plan *plan) {
-  const int radix = radix_of(&plan->spec);
+  const int radix = swp_radix_of(&plan->spec);
   return (radix < plan->procs ? radix : plan->procs) - 1;
 }
 
@@ -128,7 +123,7 @@ static int multiplying_allreduce(struct swp_plan *plan, const void *send, void *
     TRY(swp_receive(plan, rooms[0], side->count, side->type, fold.partner));
     TRY(swp_join(plan, &sum, &rooms[0], 0, side->count, false));
   }
-  for (int stride = 1; stride < fold.size; stride *= radix_of(&plan->spec)) {
+  for (int stride = 1; stride < fold.size; stride *= swp_radix_of(&plan->spec)) {
     const struct digit digit = digit_of(plan, &fold, stride);
     int n = 0;
     for (int i = 0; i < digit.count; i++) {
@@ -157,7 +152,8 @@ static int multiplying_estimate(const struct swp_plan *plan, const struct estima
   const struct group group = swp_group(plan, estimate->model);
   radix_formula *formula = plan->operation == SWP_ALLREDUCE ? swp_radix_multiplying_allreduce_s
                                                             : swp_radix_multiplying_allgather_s;
-  *seconds = group.procs > 1 ? formula(&group, (double)plan->features.bytes, radix_of(estimate->spec)) : 0;
+  *seconds =
+      group.procs > 1 ? formula(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec)) : 0;
   return SWP_SUCCESS;
 }
 
@@ -166,7 +162,8 @@ const struct method swp_collective_multiplying = {
     .summary = "radix - 1 exchanges at once, of what the ones before brought",
     .source = "Wilkins et al., Generalized collective algorithms for the exascale era, CLUSTER 2023",
     .usage = "radix=K (3 to 64; 4 when not given)",
-    .parameters = {{.name = "radix", .type = PARAMETER_INTEGER, .low = 3, .high = MOST_RADIX}},
+    .parameters =
+        {{.name = "radix", .type = PARAMETER_INTEGER, .low = 3, .high = MOST_RADIX, .otherwise = RADIX}},
     .variant = multiplying_variant,
     .estimate = multiplying_estimate,
     .procedures =

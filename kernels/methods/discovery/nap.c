@@ -47,7 +47,7 @@ struct state {
 };
 
 static long find_of(const struct spec *spec) {
-  return spec->arguments[FIND].given ? spec->arguments[FIND].value : FIND_CONSENSUS;
+  return spec->arguments[FIND].value;
 }
 
 static bool is_by_memory(const struct spec *spec) {
@@ -279,7 +279,7 @@ const struct method swp_discovery_nap = {
         "node-aware communication, Bienz, Gropp, Olson 2019; locality-aware discovery, arXiv 2308.13869",
     .usage = CONSENSUS_USAGE ", find=consensus|dense|put, " NODE_USAGE " (consensus and mpi when not given)",
     .parameters = {[BARRIER] = CONSENSUS_PARAMETER,
-                   [FIND] = {"find", PARAMETER_CHOICE, 0, 0, find_choices},
+                   [FIND] = {.name = "find", .type = PARAMETER_CHOICE, .choices = find_choices},
                    [NODE] = NODE_PARAMETER},
     .applicable = nap_applicable,
     .variant = nap_variant,

@@ -30,6 +30,7 @@ struct parameter {
   enum parameter_type type;
   long low, high;
   const char *const *choices; /* NULL-terminated */
+  long otherwise;             /* the value where a spec gives none */
 };
 
 /* The value of a parameter in a spec. */

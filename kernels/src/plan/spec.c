@@ -118,6 +118,8 @@ int swp_spec_parse(enum swp_operation operation, const char *text, struct spec *
   if (spec->method == NULL)
     return swp_fail(SWP_ERR_METHOD, "unknown %s method '%.*s'; swpbench list shows all",
                     swp_shapes[operation].name, (int)length, text);
+  for (int i = 0; spec->method->parameters[i].name != NULL; i++)
+    spec->arguments[i].value = spec->method->parameters[i].otherwise;
   const char *p = text + length;
   while (*p != '\0') {
     const char *name = ++p;

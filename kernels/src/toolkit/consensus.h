@@ -18,7 +18,7 @@ int swp_consensus_examine(struct swp_plan *plan);
 
 /* The parameter, the first one of the methods that have it, and why its barrier cannot be used, or NULL. */
 #define CONSENSUS_USAGE "barrier=ibarrier|dissemination"
-#define CONSENSUS_PARAMETER {"barrier", PARAMETER_CHOICE, 0, 0, swp_consensus_barriers}
+#define CONSENSUS_PARAMETER {.name = "barrier", .type = PARAMETER_CHOICE, .choices = swp_consensus_barriers}
 const char *swp_consensus_applicable(const struct spec *spec, const struct features *features);
 
 /* Zeroed; swp_consensus_plan sets what barrier the plan's parameter asks for. */

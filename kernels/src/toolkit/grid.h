@@ -51,11 +51,9 @@ void swp_grid_text(const struct grid *grid, char *text, size_t length);
 
 #define STFW_USAGE "dims=2..30 | radix=2.. | grid=AxBx..."
 #define STFW_PARAMETERS                                                                                      \
-  {                                                                                                          \
-    {"dims", PARAMETER_INTEGER, 2, 30, NULL}, {"grid", PARAMETER_GRID, 1, 1 << 30, NULL}, {                  \
-      "radix", PARAMETER_INTEGER, 2, 1 << 15, NULL                                                           \
-    }                                                                                                        \
-  }
+  {{.name = "dims", .type = PARAMETER_INTEGER, .low = 2, .high = 30},                                        \
+   {.name = "grid", .type = PARAMETER_GRID, .low = 1, .high = 1 << 30},                                      \
+   {.name = "radix", .type = PARAMETER_INTEGER, .low = 2, .high = 1 << 15}}
 
 /* NULL when the spec has a grid for this many processes, otherwise why not. */
 const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid *grid);

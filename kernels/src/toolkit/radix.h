@@ -1,9 +1,14 @@
-/* The times of collective algorithms with a radix on P ranks, by m, the block of a rank or the whole vector:
+/* Collective algorithms with a radix. Their times on P ranks, by m, the block of a rank or the whole vector:
    the equations of tuner/models/algorithms.py, which name their sources. */
 #ifndef SWP_RADIX_H
 #define SWP_RADIX_H
 
 #include "group.h"
+
+/* The radix of a spec, which is the method's first parameter. */
+static inline int swp_radix_of(const struct spec *spec) {
+  return (int)spec->arguments[0].value;
+}
 
 typedef double radix_formula(const struct group *group, double m, int radix);
 radix_formula swp_radix_knomial_bcast_s, swp_radix_knomial_blocks_s, swp_radix_knomial_reduce_s;

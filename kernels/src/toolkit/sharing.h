@@ -43,7 +43,7 @@ const char *swp_sharing_applicable_on_nodes(const struct features *features);
 
 /* node=mpi|shared, mpi when not given: how ranks of a node communicate. */
 #define NODE_USAGE "node=mpi|shared"
-#define NODE_PARAMETER {"node", PARAMETER_CHOICE, 0, 0, swp_node_choices}
+#define NODE_PARAMETER {.name = "node", .type = PARAMETER_CHOICE, .choices = swp_node_choices}
 extern const char *const swp_node_choices[];
 bool swp_is_by_memory(const struct argument *node);
 
