@@ -24,10 +24,15 @@ static struct {
   bool floating; /* bytes at random are no good operands */
 } reductions[REDUCTIONS];
 
+static MPI_Aint extent_of(MPI_Datatype type) {
+  MPI_Aint lower, extent;
+  MPI_Type_get_extent(type, &lower, &extent);
+  return extent;
+}
+
 /* Products of 2x2 matrices do not commute; with wrapping integers they are exact and associative. */
 static void multiply(void *left, void *right, int *length, MPI_Datatype *type) {
-  MPI_Aint lower, extent;
-  MPI_Type_get_extent(*type, &lower, &extent);
+  const MPI_Aint extent = extent_of(*type);
   size_t apart = extent == (MPI_Aint)(4 * sizeof(uint32_t)) ? 1 : 2;
   for (int i = 0; i < *length; i++) {
     const uint32_t *a = (const uint32_t *)((const char *)left + i * extent);
@@ -42,8 +47,7 @@ static void multiply(void *left, void *right, int *length, MPI_Datatype *type) {
 
 /* Commutes; for the type of three integers with gaps. */
 static void add(void *left, void *right, int *length, MPI_Datatype *type) {
-  MPI_Aint lower, extent;
-  MPI_Type_get_extent(*type, &lower, &extent);
+  const MPI_Aint extent = extent_of(*type);
   for (int i = 0; i < *length; i++)
     for (int k = 0; k < 3; k++)
       ((uint32_t *)((char *)right + i * extent))[2 * k] += ((uint32_t *)((char *)left + i * extent))[2 * k];
@@ -104,9 +108,7 @@ void calls_end(void) {
 /* Memory for so many items, with content that is a function of seed and place. */
 static struct call_buffer buffer_make(MPI_Datatype type, int64_t items, uint64_t seed, bool floating) {
   struct call_buffer result;
-  MPI_Aint lower, extent;
-  MPI_Type_get_extent(type, &lower, &extent);
-  result.bytes = 2 * MARGIN + (size_t)(items * extent);
+  result.bytes = 2 * MARGIN + (size_t)(items * extent_of(type));
   result.bytes += 8 - result.bytes % 8;
   result.memory = test_allocate(result.bytes);
   result.expected = test_allocate(result.bytes);
@@ -257,16 +259,15 @@ static void make_reduction(struct test_call *call, int rank, int procs, uint64_t
   bool block = problem->operation == SWP_REDUCE_SCATTER_BLOCK;
   int which = (int)(mix(seed, 5, 0, 0) % (block && range != CALL_ANY ? BELOW_ZERO : REDUCTIONS));
   bool root = rank == problem->root || problem->operation != SWP_REDUCE;
-  int blocks = block ? procs : 1;
   in_place = in_place && !(range != CALL_ANY && problem->operation == SWP_REDUCE && problem->root > 0);
   problem->recv_count = draw_elements(seed, -1, most_units) / UNIT;
   problem->recv_type = reductions[which].type;
   problem->op = reductions[which].op;
   make_nonsense(&problem->send_count, &problem->send_type);
-  call->send_buffer = buffer_make(problem->recv_type, (int64_t)problem->recv_count * blocks,
-                                  mix(seed, (uint64_t)rank, 3, 0), reductions[which].floating);
-  call->recv_buffer = buffer_make(problem->recv_type, (int64_t)problem->recv_count * blocks,
-                                  mix(seed, (uint64_t)rank, 4, 0), reductions[which].floating);
+  const int64_t items = (int64_t)problem->recv_count * (block ? procs : 1);
+  const bool floating = reductions[which].floating;
+  call->send_buffer = buffer_make(problem->recv_type, items, mix(seed, (uint64_t)rank, 3, 0), floating);
+  call->recv_buffer = buffer_make(problem->recv_type, items, mix(seed, (uint64_t)rank, 4, 0), floating);
   call->send = in_place && root ? MPI_IN_PLACE : call->send_buffer.buffer;
   call->recv = root ? call->recv_buffer.buffer : unused(seed, rank);
 }
@@ -337,11 +338,10 @@ static void expected_bcast(char *buffer, int count, MPI_Datatype type, int root,
 
 /* By broadcasts, as the library's own may not be equal to it: of Intel's, the MPI_Allgather likewise. */
 static void expected_allgather(const struct swp_collective *p, const void *send, char *recv, MPI_Comm comm) {
+  const MPI_Aint extent = extent_of(p->recv_type);
   int rank, procs;
-  MPI_Aint lower, extent;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &procs);
-  MPI_Type_get_extent(p->recv_type, &lower, &extent);
   for (int i = 0; i < procs; i++) {
     bool listed = p->operation == SWP_ALLGATHERV;
     int count = listed ? p->recv_counts[i] : p->recv_count;
@@ -355,13 +355,11 @@ static void expected_allgather(const struct swp_collective *p, const void *send,
 
 /* By messages between pairs, likewise. */
 static void expected_alltoall(const struct swp_collective *p, const char *send, char *recv, MPI_Comm comm) {
+  const MPI_Aint recv_extent = extent_of(p->recv_type);
+  const MPI_Aint send_extent = send != MPI_IN_PLACE ? extent_of(p->send_type) : 0;
   int rank, procs;
-  MPI_Aint lower, send_extent = 0, recv_extent;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &procs);
-  MPI_Type_get_extent(p->recv_type, &lower, &recv_extent);
-  if (send != MPI_IN_PLACE)
-    MPI_Type_get_extent(p->send_type, &lower, &send_extent);
   const bool listed = p->operation == SWP_ALLTOALLV;
   for (int step = 0; step < procs; step++) {
     int peer = (step - rank + procs) % procs, count = listed ? p->recv_counts[peer] : p->recv_count;
@@ -386,8 +384,7 @@ static void copy_items(MPI_Comm comm, const void *from, void *to, size_t count, 
    itself has written between the elements of items, as Intel's does. */
 static bool expected_reduction(const struct swp_collective *p, const void *send, char *recv, MPI_Comm comm,
                                int blocks, int block) {
-  MPI_Aint lower, extent;
-  MPI_Type_get_extent(p->recv_type, &lower, &extent);
+  const MPI_Aint extent = extent_of(p->recv_type);
   size_t items = (size_t)p->recv_count * (size_t)blocks, bytes = 2 * MARGIN + items * (size_t)extent;
   char *all = test_allocate(2 * bytes), *elements = all + bytes;
   memset(all, 0, 2 * bytes);
@@ -481,9 +478,8 @@ void call_check(const struct test_call *call, MPI_Comm comm) {
   expect_bytes(call, "send", &call->send_buffer, 0, call->send_buffer.bytes);
   if (problem->operation == SWP_REDUCE_SCATTER_BLOCK && call->send == MPI_IN_PLACE) {
     /* Behind the rank's block were the operands: their present contents are unspecified. */
-    MPI_Aint lower, extent;
-    MPI_Type_get_extent(problem->recv_type, &lower, &extent);
-    expect_bytes(call, "recv", recv, 0, MARGIN + (size_t)(problem->recv_count * extent));
+    const MPI_Aint block_bytes = problem->recv_count * extent_of(problem->recv_type);
+    expect_bytes(call, "recv", recv, 0, MARGIN + (size_t)block_bytes);
     expect_bytes(call, "recv", recv, recv->bytes - MARGIN, recv->bytes);
   } else {
     expect_bytes(call, "recv", recv, 0, recv->bytes);
