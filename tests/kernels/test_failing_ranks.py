@@ -101,6 +101,15 @@ def test_a_rank_that_fails_ends_other_measurements_with_words(
     assert re.search(SAID[fault], done.stdout + done.stderr, re.MULTILINE), done.stderr
 
 
+@pytest.mark.check
+def test_ranks_without_a_partner_wait_for_probes_longer_than_the_limit(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    arguments = ["probe", "--sizes", "4M", "--max-samples", "40", "--limit", "0.5"]
+    done = any_kernels.run(CORRUPT, [*arguments, "--out", str(tmp_path / "file")], 3)
+    assert done.returncode == 0, done.stderr
+
+
 FAILS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -20,13 +20,14 @@ static struct {
 
 static void tick(int signal) {
   char line[512];
+  const char *doing = now.doing, *method = now.method; /* another thread may go on meanwhile */
   (void)signal;
-  if (!now.doing || ++now.ticks != TICKS + 1) /* later ones may come in other threads */
+  if (!doing || ++now.ticks != TICKS + 1) /* later ones may come in other threads */
     return;
   int length = snprintf(line, sizeof line, "swpbench: rank %d made no progress in %g s: %s", now.rank,
-                        now.limit_s, now.doing);
-  if (now.method)
-    length += snprintf(line + length, sizeof line - (size_t)length, " %.200s", now.method);
+                        now.limit_s, doing);
+  if (method)
+    length += snprintf(line + length, sizeof line - (size_t)length, " %.200s", method);
   if (now.size_bytes)
     length +=
         snprintf(line + length, sizeof line - (size_t)length, " at %lld bytes", (long long)now.size_bytes);

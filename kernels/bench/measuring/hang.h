@@ -9,15 +9,15 @@
 enum { PREPARATION_LIMITS = 10 };
 
 /*
- * From now on this rank must call hang_next at least every limit_s seconds of the job's time; otherwise it
- * writes what it was doing, and ends the job. 0: never; nor does a simulation. It
- * uses the signal SIGVTALRM. Local.
+ * From now on this rank must give a sign of life at least every limit_s seconds of the job's time; otherwise
+ * it writes what it was doing, and ends the job. 0: never; nor does a simulation. It uses the signal
+ * SIGVTALRM. Local.
  */
 void hang_watch(int rank, double limit_s);
 
 /*
- * A sign of life, with what this rank does next: with which method, or NULL, and at which size, or 0. Doing
- * NULL, it only waits for others, which watch each other, and may take as long as they do. Local.
+ * A sign of life, with what this rank does next: with which method, or NULL, and at which size, or 0. With
+ * `doing` NULL it is not watched: it waits for others, which are. Local.
  */
 void hang_next(const char *doing, const char *method, int64_t size_bytes);
 

@@ -148,10 +148,18 @@ static void send_all(const struct ends *ends) {
   }
   for (int m = 0; m < trip->messages; m++) {
     MPI_Isend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PING, ends->team->comm, &ends->requests[m]);
+    hang_beat();
     if (trip->delay_ns && m < trip->messages - 1)
       linger(&ends->requests[m], clock_ns() + trip->delay_ns);
   }
   MPI_Waitall(trip->messages, ends->requests, MPI_STATUSES_IGNORE);
+}
+
+/* Each message is a sign of life: a sample may last long. */
+static void receive(const struct ends *ends, int tag) {
+  MPI_Recv(ends->received, (int)ends->trip->size_bytes, MPI_BYTE, ends->partner, tag, ends->team->comm,
+           MPI_STATUS_IGNORE);
+  hang_beat();
 }
 
 /* Both ends send, and both receive. */
@@ -162,7 +170,7 @@ static void send_both_ways(const struct ends *ends) {
   for (int m = 0; m < trip->messages; m++)
     MPI_Isend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PING, comm, &ends->requests[m]);
   for (int m = 0; m < trip->messages; m++)
-    MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PING, comm, MPI_STATUS_IGNORE);
+    receive(ends, TAG_PING);
   MPI_Waitall(trip->messages, ends->requests, MPI_STATUSES_IGNORE);
 }
 
@@ -176,10 +184,10 @@ static int64_t take_part(const struct ends *ends, bool initiates) {
     send_both_ways(ends);
   } else if (initiates) {
     send_all(ends);
-    MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PONG, comm, MPI_STATUS_IGNORE);
+    receive(ends, TAG_PONG);
   } else {
     for (int m = 0; m < trip->messages; m++)
-      MPI_Recv(ends->received, bytes, MPI_BYTE, ends->partner, TAG_PING, comm, MPI_STATUS_IGNORE);
+      receive(ends, TAG_PING);
     if (trip->synchronous)
       MPI_Ssend(ends->sent, bytes, MPI_BYTE, ends->partner, TAG_PONG, comm);
     else
