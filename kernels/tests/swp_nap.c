@@ -5,6 +5,7 @@
 #include "exchange/nap_deal.h"
 #include "nodes.h"
 #include "oracle.h"
+#include "order.h"
 #include "testing.h"
 
 #include <stdio.h>
@@ -262,11 +263,6 @@ static void exchange_by_shared_node(void) {
 
 /* ---- Messages and values by the rules, for any traffic ---- */
 
-static int compare_items(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Different items that a rank sends to the ranks of one node. */
 static int64_t different_items(const struct row *row, const int *nodes, int node) {
   int64_t count = 0, different = 0;
@@ -275,7 +271,7 @@ static int64_t different_items(const struct row *row, const int *nodes, int node
     for (int64_t k = row->offsets[i]; nodes[row->ranks[i]] == node && k < row->offsets[i + 1]; k++)
       items[count++] = row->items[k];
   if (count > 0)
-    qsort(items, (size_t)count, sizeof *items, compare_items);
+    qsort(items, (size_t)count, sizeof *items, swp_by_int64);
   for (int64_t k = 0; k < count; k++)
     different += k == 0 || items[k] != items[k - 1];
   free(items);

@@ -60,7 +60,7 @@ static int nap_plan(struct swp_plan *plan) {
   TRY(swp_agree(plan->comm, begin(plan, &schedule)));
   snprintf(plan->layout, sizeof plan->layout, "%d nodes of at most %d ranks", plan->topology->nodes,
            plan->topology->ppn);
-  error = swp_nap_schedule(plan, !sharing->given || sharing->value == SHARING_YES, schedule);
+  error = swp_nap_schedule(plan, sharing->value == SHARING_YES, schedule);
   if (is_by_memory(&plan->spec))
     error = take_memory(plan, schedule, error);
   if (error == SWP_SUCCESS)

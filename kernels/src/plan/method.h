@@ -30,13 +30,14 @@ struct parameter {
   enum parameter_type type;
   long low, high;
   const char *const *choices; /* NULL-terminated */
-  long otherwise;             /* the value where a spec gives none */
+  long otherwise;             /* the value where a spec gives none; not of grids */
 };
 
 /* The value of a parameter in a spec. */
 struct argument {
   bool given;
-  long value; /* the integer, the index of the choice, or the number of sizes */
+  long value; /* the integer, the index of the choice, or the number of sizes; else the parameter's
+                 `otherwise` */
   int sizes[GRID_DIMS];
   char word[WORD_BYTES];
 };

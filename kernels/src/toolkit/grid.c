@@ -177,9 +177,7 @@ const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid
     return swp_grid_from_sizes(procs, (int)sizes->value, sizes->sizes, grid)
                ? NULL
                : "the grid must have a position for every process, and a process in its last layer";
-  int ndims = dims->given ? (int)dims->value : 2;
-  if (radix->given)
-    ndims = dims_of_radix(procs, radix->value);
+  const int ndims = radix->given ? dims_of_radix(procs, radix->value) : (int)dims->value;
   if (ndims < 2)
     return "radix must not exceed the square root of the number of processes";
   return swp_grid_choose(procs, ndims, grid)

@@ -51,7 +51,7 @@ void swp_grid_text(const struct grid *grid, char *text, size_t length);
 
 #define STFW_USAGE "dims=2..30 | radix=2.. | grid=AxBx..."
 #define STFW_PARAMETERS                                                                                      \
-  {{.name = "dims", .type = PARAMETER_INTEGER, .low = 2, .high = 30},                                        \
+  {{.name = "dims", .type = PARAMETER_INTEGER, .low = 2, .high = 30, .otherwise = 2},                        \
    {.name = "grid", .type = PARAMETER_GRID, .low = 1, .high = 1 << 30},                                      \
    {.name = "radix", .type = PARAMETER_INTEGER, .low = 2, .high = 1 << 15}}
 

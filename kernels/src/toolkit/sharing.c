@@ -14,7 +14,7 @@ enum { NODE_MPI, NODE_SHARED };
 const char *const swp_node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
 
 bool swp_is_by_memory(const struct argument *node) {
-  return node->given && node->value == NODE_SHARED;
+  return node->value == NODE_SHARED;
 }
 
 static const char *polling_applicable(void) {
