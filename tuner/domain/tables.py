@@ -47,8 +47,8 @@ class Soaked:
 class Ratio(NamedTuple):
     """The time of a method / time of the default, with the ends of its interval where known.
 
-    `error` is the standard error of its logarithm, known where the interval is, but not in tables
-    of before it was kept.
+    `error` is the standard error of its logarithm: None where the interval is unknown, of exact
+    times, whose ends are the least and the greatest, and in tables written before it was kept.
     """
 
     method: str

@@ -393,7 +393,8 @@ def _ratio(method: str, contrast: Contrast, error_level: float) -> Ratio:
     ratio = Ratio(method, _exp(contrast.mean))
     if not math.isfinite(high - low):
         return ratio
-    return ratio._replace(low=_exp(low), high=_exp(high), error=contrast.error)
+    error = None if contrast.exact else contrast.error
+    return ratio._replace(low=_exp(low), high=_exp(high), error=error)
 
 
 def _exp(log: float) -> float:

@@ -422,8 +422,8 @@ class Value(NamedTuple):
 def value_of(point: Point, method: str) -> Value | None:
     """Return the value of a method at a point, None without an error or an interval.
 
-    Of a table that kept no errors, it is that of a normal distribution with this interval, which is
-    never too small: Student's t of few degrees of freedom reaches farther.
+    Of exact times, and of a table without errors, the error is that of a normal distribution with
+    this interval: never too small, as Student's t of few degrees of freedom reaches farther.
     """
     its = next((ratio for ratio in point.ratios if ratio.method == method), None)
     if its is None:

@@ -1,4 +1,4 @@
--- Ratios have their standard errors, by which open sizes take methods of other layouts: campaigns are
--- decided anew by the next `tune`. Tables have none until then.
+-- Ratios have standard errors, by which choices are inferred for other layouts: campaigns are decided anew by
+-- the next `tune`. Until then the ratios of tables have none.
 DELETE FROM decision;
 UPDATE launch SET decided = 0;
