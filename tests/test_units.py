@@ -62,9 +62,9 @@ def test_numbers_from_one_to_another_are_said_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0.085, "+8.5 %"), (-0.02, "-2.0 %"), (-0.0004, "0 %"), (0.0, "0 %")]
+    ("share", "text"), [(0.085, "+8.5 %"), (-0.02, "-2.0 %"), (-0.0004, "0 %"), (math.nan, "–")]
 )
-def test_a_change_that_rounds_to_nothing_has_no_sign(share: float, text: str) -> None:
+def test_a_change_has_a_sign_unless_it_rounds_to_nothing(share: float, text: str) -> None:
     assert change_text(share) == text
     assert (change_text(0.004, 0), change_text(-0.2, 0)) == ("0 %", "-20 %")
 

@@ -77,7 +77,12 @@ def share_text(share: float, decimals: int = 1) -> str:
 
 
 def change_text(share: float, decimals: int = 1) -> str:
-    """Return a change by a share as `+0.4 %`, `-2.0 %`; `0 %` for one that rounds to it."""
+    """Return a change by a share as `+0.4 %`, `-2.0 %`; `0 %` for one that rounds to it.
+
+    `–` stands for a missing value.
+    """
+    if not math.isfinite(share):
+        return "–"
     return f"{100 * share:+.{decimals}f} %" if round(100 * share, decimals) else "0 %"
 
 
