@@ -223,9 +223,10 @@ def run_missing(name: str, parts: Sequence[NightPart], options: argparse.Namespa
     directory = build_root() / name / state()
     directory.mkdir(parents=True, exist_ok=True)
     print(f"{name}: results in {directory}", flush=True)
-    named = [known[each] for part in options.parts for each in fnmatch.filter(known, part)]
+    patterns = options.parts or ["*"]
+    wanted = {name for pattern in patterns for name in fnmatch.filter(known, pattern)}
     results = []
-    for part in named or parts:
+    for part in (part for part in parts if part.name in wanted):
         result = None if options.parts else kept(directory / f"{part.name}.json")
         if result is None:
             limit_min = min(part.limit_min, options.most_minutes)

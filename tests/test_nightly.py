@@ -113,8 +113,9 @@ def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Pat
     assert (tmp_path / "ran").read_text().split() == ["ran", "ran"]
     table = first.stdout.partition("part ")[2]
     assert again.stdout.partition("part ")[2] == table
-    assert night(tmp_path, sleeping_s, "good").returncode == 0
+    assert night(tmp_path, sleeping_s, "good", "g*").returncode == 0
     assert (tmp_path / "ran").read_text().split() == ["ran"] * 3
+    assert "no part b; there are good, bad" in night(tmp_path, sleeping_s, "b").stderr
 
 
 @pytest.mark.check
