@@ -8,8 +8,8 @@ own launches and is judged by the others; beside these, tables in which each mea
 fastest method, as if the launches had settled it, and tables whose usual variances are those of the
 other systems alone. Means have intervals, by a bootstrap over the layouts left out. Choices are
 also compared with the oracle's, in the launches that it did not see: the least of noisy times is
-below that of the best method. It prints the usual variances that are likeliest by all systems, and
-how often choices with some risk of being slower were so; it exits with 1 when a bar is missed.
+below that of the best method. It prints the usual variances that fit all systems best, and how
+often choices with some risk of being slower were so; it exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.unmeasured
 """
 
