@@ -15,10 +15,9 @@ from dataclasses import replace
 
 from tests import killed, kills, starved
 from tests.fuzzing.__main__ import TARGETS, lacking
-from tests.kernels.conftest import build_kernels
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
 from tuner.domain.operations import COLLECTIVES, sized
-from tuner.machine.mpi import Mpi, find_mpis, launch
+from tuner.machine.mpi import Mpi, find_mpis
 
 EXECUTIONS = dict.fromkeys(("exchange", "discovery", *COLLECTIVES), 1_000_000)
 PROMPT_EXECUTIONS = 20_000_000
@@ -114,19 +113,15 @@ def make_part(
     options: Sequence[str] = ("--methods=all",),
 ) -> NightPart:
     """Return the soak of methods of an operation, by messages of 8 bytes."""
-    build = build_kernels(mpi)
-    start = launch(mpi, procs, build=build)
     pattern = "blocks" if operation in COLLECTIVES else "random:degree=1,seed=1"
     words = [
-        *(build / "bench" / "swpbench", "soak", "--out=/dev/null", *options),
+        *(mpi.name, str(procs), *options),
         f"--sizes={sized(operation, '8')}",
         f"--executions={max(1, round(executions))}",
         f"--op={operation}",
         f"--pattern={pattern}",
     ]
-    variables = [f"{name}={value}" for name, value in start.env.items()]
-    command = ("env", *variables, *start.argv_prefix, *map(str, words))
-    return NightPart(f"{operation}-{mpi.name}-{procs}{suffix}", LIMIT_MIN, command=command)
+    return from_tests(f"{operation}-{mpi.name}-{procs}{suffix}", "soaked", *words)
 
 
 def main() -> int:
