@@ -162,6 +162,39 @@ static void no_slot_is_written_before_it_is_read(void) {
   }
 }
 
+/* Rank 0 sends what does not fit a slot to rank 2, and rank 1 what does. */
+static void fill_apart(struct row *row, int size, int source, uint64_t seed) {
+  (void)seed;
+  if (source < 2 && size > 2)
+    row_once(row, 2, source == 0 ? 8 * SHARING_BYTES : 8);
+}
+
+static const struct family apart = {"apart", false, fill_apart};
+
+/* Rank 2 waits for rank 1, which waits for a long message of the application from it, while the next message
+   of rank 0 has come already. */
+static void a_rank_that_waits_lets_mpi_progress(const char *method) {
+  enum { LATE_US = 100000, LONG_BYTES = 1 << 20 };
+  char *data = test_allocate(LONG_BYTES);
+  MPI_Request request = MPI_REQUEST_NULL;
+  struct exchange_run run;
+  test_case("%s: rank 2 sends while it waits", method);
+  if (!run_open(&run, MPI_COMM_WORLD, method, &apart, 5, 1, 0)) {
+    free(data);
+    return;
+  }
+  if (rank == 1) {
+    usleep(LATE_US);
+    MPI_Recv(data, LONG_BYTES, MPI_BYTE, 2, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (rank == 2) {
+    MPI_Isend(data, LONG_BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+  }
+  execute(&run, 2);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  run_close(&run);
+  free(data);
+}
+
 /* ---- Several plans ---- */
 
 /* Plans come and go while another one, of the same nodes, is in use. */
@@ -199,6 +232,7 @@ int main(int argc, char **argv) {
   if (procs > 2) {
     a_sender_may_be_two_calls_ahead();
     no_slot_is_written_before_it_is_read();
+    a_rank_that_waits_lets_mpi_progress("shared");
     plans_do_not_disturb_each_other();
   }
   return test_end();

@@ -61,10 +61,12 @@ int swp_sharer_rank(const struct swp_plan *plan, const struct sharers *sharers, 
   return sharers->on_node ? swp_topology_rank(plan->topology, sharers->node, number) : number;
 }
 
+/* Probes for what nobody sends: MPICH and Open MPI return without progress if a message is there. */
 int swp_sharing_progress(struct swp_plan *plan) {
+  enum { TAG = 32767 };
   int error = SWP_SUCCESS, found;
   swp_plan_relax(plan);
-  MPI_TRY(MPI_Iprobe(MPI_ANY_SOURCE, 0, plan->comm, &found, MPI_STATUS_IGNORE));
+  MPI_TRY(MPI_Iprobe(plan->rank, TAG, plan->comm, &found, MPI_STATUS_IGNORE));
 done:
   return error;
 }
