@@ -396,6 +396,7 @@ def test_predict_prints_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),
         (("--op", "bcast", "--closed-forms"), "--closed-forms requires --op exchange"),
         (("--op", "bcast", "--methods", "hypercube"), "hypercube has no formula for bcast"),
+        (("--op", "alltoallv", "--methods", "bruck:radix=1"), "bruck:radix=1 has no formula"),
         (("--op", "exchange", "--pattern", "random", "--methods", "ring"), "ring: methods counted"),
     ],
 )

@@ -75,7 +75,7 @@ def test_collectives(operation: str, name: str, seconds: float) -> None:
 
 
 def ranks(procs: int) -> Group:
-    return Group(costs(machine(), on_node=True), procs, REDUCING, COPYING)
+    return Group(costs(machine(), on_node=True), procs, REDUCING, COPYING, ppn=procs)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,14 @@ def test_ranks_of_a_node_share_the_steps_of_a_bruck_of_two_levels() -> None:
         ("allgather", "bruck:levels=2", 7, 2),
         ("bcast", "twolevel:leaders=4", 4, 2),
         ("bcast", "twolevel:leaders=2", 7, 2),
+        ("alltoallv", "bruck:radix=2,global=2", 7, 2),
+        ("alltoallv", "bruck:radix=2,global=2", 4, 4),
+        ("bcast", "twolevel", 4, 4),
+        ("bcast", "twolevel:node=shared", 4, 1),
+        ("bcast", "shared", 4, 2),
     ],
 )
-def test_methods_for_even_nodes_have_no_formula_elsewhere(
+def test_methods_have_no_formula_on_layouts_where_they_cannot_run(
     operation: str, spec: str, procs: int, ppn: int
 ) -> None:
     model = machine(on_node=pair(), off_node=pair(10))
@@ -250,5 +255,19 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("allgather", "bruck:levels=3"),
         ("allgatherv", "twolevel:node=shared"),
         ("alltoallv", "bruck:radix=x"),
+        ("alltoallv", "bruck:radix=1"),
+        ("alltoallv", "bruck:radix=1025"),
+        ("alltoallv", "bruck:global=1"),
+        ("alltoallv", "bruck:radix=2global=2"),
+        ("alltoallv", "orthogonal:dims=2"),
+        ("alltoall", "bruck:radix=65"),
+        ("bcast", "knomial:radix=2"),
+        ("allreduce", "multiplying:radix=65"),
+        ("bcast", "chain:segment=15"),
+        ("bcast", "bine:grid=2x4"),
+        ("allreduce", "bine:grid=3x4"),
+        ("bcast", "orthogonal:grid=1x8"),
+        ("barrier", "vendor:algorithm=two_proc"),
     ):
-        assert collectives.formula(operation, spec, 8) is None
+        assert collectives.formula(operation, spec, 8, 4) is None
+    assert collectives.formula("alltoall", "bine", 12, 4) is None

@@ -3,8 +3,10 @@
  * tuner/models. Usage: swp_estimate TABLE EXCHANGE PPN [SPEC...], EXCHANGE being a text of numbers: bytes of
  * an item, which are those of a collective's block, number of messages, and for each its source, destination,
  * number of items, and their places at the source. Prints a line for every method that the model can
- * estimate: operation, spec, seconds, also for these specs of every collective; and what auto plans.
+ * estimate: operation, spec, seconds, also for these specs of every collective that can do them; and what
+ * auto plans.
  */
+#include "algorithms.h"
 #include "estimate.h"
 #include "kinds.h"
 #include "testing.h"
@@ -72,16 +74,21 @@ static void free_lists(struct lists *lists) {
   free(lists->recv_offsets);
 }
 
-/* Others are not planned by auto. */
+/* Others are not planned by auto. Algorithms of other MPI libraries have formulas too. */
 static bool is_applicable(const swp_plan *plan, const char *text) {
+  static const char algorithm[] = "vendor:algorithm=";
+  const size_t length = sizeof algorithm - 1;
   struct spec spec;
-  EXPECT_ERROR(swp_spec_parse(plan->operation, text, &spec), SWP_SUCCESS);
+  if (swp_spec_parse(plan->operation, text, &spec) != SWP_SUCCESS)
+    return false;
+  if (strncmp(text, algorithm, length) == 0 && !swp_algorithm_known(plan->operation, text + length))
+    return true;
   return swp_not_applicable(&spec, &plan->features) == NULL;
 }
 
 static void print_one(swp_plan *plan, const swp_table *table, const char *spec) {
   double seconds;
-  if (plan->operation <= SWP_DISCOVERY && !is_applicable(plan, spec))
+  if (!is_applicable(plan, spec))
     return;
   const int error = swp_estimate_seconds(plan, &table->model, spec, &seconds);
   if (error == SWP_ERR_NOT_APPLICABLE)

@@ -214,8 +214,6 @@ def _by_levels(group: Group, m: float) -> float:
     Bienz, Gautam, Kharel, EuroMPI'22: the rank with the first local number has most to send.
     """
     ppn, nodes = group.ppn, group.procs // group.ppn
-    if ppn == 1 or group.procs % ppn != 0:
-        raise ModelError("bruck:levels=2 needs as many ranks on each node, and several")
     node = group.part(ppn, ppn)
     total = _vendor("allgather", node, m) + group.procs * m * group.copy_s_per_byte
     known = 1
@@ -233,8 +231,6 @@ def _by_leaders(on_node: OnNode, operation: str, leaders: int, group: Group, m: 
     What they hand to all ranks of the node counts as an allgather of all of these; by memory, the
     root's node has all of a bcast at once.
     """
-    if group.procs % group.ppn != 0 or group.ppn % leaders != 0:
-        raise ModelError(f"twolevel:leaders={leaders} must divide the ranks of each node")
     size, p = group.ppn // leaders, group.procs
     node, own = group.part(group.ppn, group.ppn), group.part(size, size)
     others = group.part(leaders, group.ppn)
@@ -291,9 +287,23 @@ _BY_MEMORY = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather", 
 _TWOLEVEL = (*_BY_MEMORY, "allgatherv")
 _BY_LEADERS = ("bcast", "allreduce", "allgather", "alltoall")
 LEADERS = (2, 4)
+_TREES = ("bcast", "gather", "scatter", "reduce")  # of bine
+_WITHOUT_GRID = ("alltoallv", "barrier")
 
 
 # ---- Specs ----
+
+_RANGES = {
+    "bruck": range(2, 65),
+    "knomial": range(3, 65),
+    "multiplying": range(3, 65),
+    "chain": range(16, (1 << 30) + 1),
+    "twolevel": range(1, 1025),
+}
+"""The numbers that methods take in the library: `parameters` in kernels/methods/collective/."""
+_UNEVEN_RADIXES = range(2, 1025)  # of an alltoallv by bruck
+
+_OF_TWO = "two_proc"  # Open MPI's algorithm for two processes
 
 _SCATTER_ALLGATHER: dict[str, Formula] = {
     "hypercube": algorithms.bcast_scatter_allgather,
@@ -301,55 +311,71 @@ _SCATTER_ALLGATHER: dict[str, Formula] = {
 }
 
 
-_NUMBER = r"[1-9]\d{0,9}"
+def formula(operation: str, spec: str, procs: int, ppn: int) -> Formula | None:
+    """Return the formula of a method by its spec, on so many ranks, `ppn` to a node.
 
-
-def formula(operation: str, spec: str, procs: int) -> Formula | None:
-    """Return the formula of a method by its spec; None where it has none on so many ranks."""
+    None where it has none, and where the library refuses the spec, or refuses it on such a layout.
+    """
     name, _, argument = spec.partition(":")
     key, _, value = argument.partition("=")
+    on_nodes = procs > ppn > 1
+    alike = on_nodes and procs % ppn == 0  # all nodes have as many ranks
     match name, key:
         case "vendor", "" | "environment":
             return partial(_vendor, operation)
-        case "vendor", "algorithm":
+        case "vendor", "algorithm" if value != _OF_TWO or procs == 2:
             return _algorithm(operation, value)
         case "bruck", _ if operation == "alltoallv":
-            return _uneven_bruck(argument)
-        case "bruck", "levels" if value == "2" and operation == "allgather":
+            return _uneven_bruck(argument, alike)
+        case "bruck", "levels" if value == "2" and operation == "allgather" and alike:
             return _by_levels
-        case "shared", "" if operation != "allgatherv":
+        case "shared", "" if operation != "allgatherv" and procs <= ppn:
             return partial(_shared, operation)
-        case "twolevel", "" if operation in _TWOLEVEL:
-            return partial(_twolevel, _vendor, operation)
-        case "twolevel", "node" if value == "shared" and operation in _BY_MEMORY:
-            return partial(_twolevel, _shared, operation)
-        case "twolevel", "leaders" if operation in _BY_LEADERS and re.fullmatch(_NUMBER, value):
-            return partial(_by_leaders, _vendor, operation, int(value))
-        case "twolevel", "node" if operation in _BY_LEADERS and (
-            both := re.fullmatch(rf"shared,leaders=({_NUMBER})", value)
-        ):
-            return partial(_by_leaders, _shared, operation, int(both[1]))
-        case "orthogonal", "dims" | "grid" if sizes := grid_of(spec, procs):
-            return partial(_orthogonal, operation, sizes)
+        case "twolevel", _ if on_nodes:
+            return _on_nodes(operation, argument, ppn if alike else 0)
+        case "orthogonal", "dims" | "grid" if operation not in _WITHOUT_GRID:
+            sizes = grid_of(spec, procs)
+            return partial(_orthogonal, operation, sizes) if sizes else None
+        case "bine", "" | "grid":
+            grid = _sizes(value, procs) if key else None
+            return OWN[operation].get(name) if _has_bine(operation, procs, grid) else None
         case _, "":
             return (FORMULAS[operation] | OWN[operation]).get(spec)
-        case "bine", "grid" if re.fullmatch(r"\d{1,9}(x\d{1,9})*", value):
-            product = math.prod(map(int, value.split("x")))
-            return OWN[operation].get(name) if product == procs else None
-    number = int(value) if re.fullmatch(_NUMBER, value) else 0
-    if key == "radix":
-        by_radix = _BY_RADIX.get((name, operation)) if number > 1 else None
-        return by_radix and partial(by_radix, radix=number)
-    return _bcast_by(name, key, value, number) if operation == "bcast" else None
+        case "chain", "segment" if operation == "bcast":
+            size = _number(value, _RANGES[name])
+            return partial(algorithms.bcast_chain, segment_bytes=size) if size else None
+        case "scatter_allgather", "allgather" if operation == "bcast":
+            return _SCATTER_ALLGATHER.get(value)
+        case _, "radix" if its := _BY_RADIX.get((name, operation)):
+            radix = _number(value, _RANGES[name])
+            return partial(its, radix=radix) if radix else None
+    return None
+
+
+def _number(text: str, known: range) -> int | None:
+    """Return a parameter's number; None if there is none of those that the library knows."""
+    number = int(text) if re.fullmatch(r"[1-9][0-9]{0,9}", text) else 0
+    return number if number in known else None
+
+
+def _arguments(text: str) -> dict[str, str]:
+    """Return the parameters of a spec."""
+    return dict(each.partition("=")[::2] for each in text.split(",")) if text else {}
 
 
 def grid_of(spec: str, procs: int) -> tuple[int, ...] | None:
     """Return the sizes of the grid of an `orthogonal`; None where it has none on so many ranks."""
     key, _, value = spec.removeprefix("orthogonal:").partition("=")
-    if key == "grid" and re.fullmatch(r"\d{1,9}(x\d{1,9})+", value):
-        sizes = tuple(map(int, value.split("x")))
-        return sizes if math.prod(sizes) == procs else None
+    if key == "grid":
+        sizes = _sizes(value, procs)
+        return sizes if len(sizes) > 1 and min(sizes) > 1 else None
     return _balanced(procs, int(value)) if re.fullmatch(r"\d\d?", value) else None
+
+
+def _sizes(text: str, procs: int) -> tuple[int, ...]:
+    """Return the sizes of a grid as AxB; none unless they multiply to the number of ranks."""
+    sizes = re.fullmatch(r"\d{1,9}(x\d{1,9})*", text) and tuple(map(int, text.split("x")))
+    return sizes if sizes and math.prod(sizes) == procs else ()
 
 
 def _balanced(procs: int, dims: int) -> tuple[int, ...] | None:
@@ -358,13 +384,42 @@ def _balanced(procs: int, dims: int) -> tuple[int, ...] | None:
     return grid.sizes[::-1] if grid and grid.complete else None
 
 
-def _uneven_bruck(argument: str) -> Formula | None:
-    """Return the formula of a bruck of uneven blocks."""
-    found = re.fullmatch(r"(?:radix=([1-9]\d{0,3}))?,?(?:global=([1-9]\d{0,3}))?", argument)
-    if found is None:
+def _has_bine(operation: str, procs: int, grid: tuple[int, ...] | None) -> bool:
+    """Return whether there is a `bine`: trees have no grid, and others one of powers of two."""
+    if grid is None:
+        return operation != "alltoall" or _is_power_of_two(procs)
+    return operation not in _TREES and bool(grid) and all(map(_is_power_of_two, grid))
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & number - 1 == 0
+
+
+def _on_nodes(operation: str, argument: str, ppn: int) -> Formula | None:
+    """Return the formula of a `twolevel`; `ppn` are the ranks of each node, 0 if these differ."""
+    given = _arguments(argument)
+    node, leaders = given.pop("node", None), given.pop("leaders", None)
+    if given or node not in (None, "shared"):
         return None
-    radix, global_radix = (int(each) if each else 0 for each in found.groups())
-    return partial(algorithms.uneven_bruck, radix=radix or 2, global_radix=global_radix)
+    on_node = _shared if node else _vendor
+    if leaders is None:
+        known = _BY_MEMORY if node else _TWOLEVEL
+        return partial(_twolevel, on_node, operation) if operation in known else None
+    number = _number(leaders, _RANGES["twolevel"])
+    if operation not in _BY_LEADERS or not ppn or not number or ppn % number != 0:
+        return None
+    return partial(_by_leaders, on_node, operation, number)
+
+
+def _uneven_bruck(argument: str, alike: bool) -> Formula | None:
+    """Return the formula of a bruck of uneven blocks; `global` is for several nodes all alike."""
+    given = _arguments(argument)
+    radixes = {key: k for key, value in given.items() if (k := _number(value, _UNEVEN_RADIXES))}
+    known = {"radix", "global"} if alike else {"radix"}
+    if radixes.keys() != given.keys() or not radixes.keys() <= known:
+        return None
+    local, across = radixes.get("radix", 2), radixes.get("global", 0)
+    return partial(algorithms.uneven_bruck, radix=local, global_radix=across)
 
 
 _BY_RADIX: dict[tuple[str, str], Callable[..., float]] = {
@@ -382,60 +437,31 @@ _BY_RADIX: dict[tuple[str, str], Callable[..., float]] = {
 }
 
 
-def _bcast_by(name: str, key: str, value: str, number: int) -> Formula | None:
-    """Return the formula of a broadcast that has a parameter."""
-    match name, key:
-        case "chain", "segment" if number:
-            return partial(algorithms.bcast_chain, segment_bytes=number)
-        case "scatter_allgather", "allgather":
-            return _SCATTER_ALLGATHER.get(value)
-    return None
-
-
 def methods(operation: str, procs: int, ppn: int) -> list[str]:
     """Return the specs that the library would try, without the algorithms that it has itself."""
     radixes = [k for k in RADIXES if k == RADIXES[0] or k <= procs]
     more = procs > _RADIX  # where these are no stars, and bine has distances of its own
-    power_of_two = procs & procs - 1 == 0
     variants = {
         "knomial": [f"knomial:radix={k}" for k in radixes],
         "bruck": ["bruck", *([f"bruck:radix={_RADIX}"] if more else [])],
         "chain": [f"chain:segment={size}" for size in SEGMENTS_BYTES],
         "scatter_allgather": [f"scatter_allgather:allgather={a}" for a in _SCATTER_ALLGATHER],
     }
-    own = {
-        "knomial": [f"knomial:radix={_RADIX}"],
-        "multiplying": [f"multiplying:radix={_RADIX}"],
-        "bine": ["bine"] if operation != "alltoall" or power_of_two else [],
-    }
-    found = ["vendor", *(s for name in FORMULAS[operation] for s in variants.get(name, [name]))]
-    found += (spec for name in OWN[operation] if more for spec in own[name])
-    if operation == "alltoallv":
-        found += _brucks(procs, procs > ppn > 1 and procs % ppn == 0)
-    elif operation != "barrier":
-        found += _grids(procs)
-    if operation in _TWOLEVEL and procs > ppn > 1:
-        found.append("twolevel")
-        if operation in _BY_MEMORY:
-            found.append("twolevel:node=shared")
-    if operation in _BY_LEADERS and procs > ppn and procs % ppn == 0:
-        found += (f"twolevel:{each}" for each in _leaders(ppn))
-    if operation == "allgather" and procs > ppn > 1 and procs % ppn == 0:
-        found.append("bruck:levels=2")
-    if operation != "allgatherv" and procs <= ppn:
-        found.append("shared")
-    return found
+    own = {name: f"{name}:radix={_RADIX}" for name in ("knomial", "multiplying")}
+    tried = ["vendor", *(s for name in FORMULAS[operation] for s in variants.get(name, [name]))]
+    tried += (own.get(name, name) for name in OWN[operation] if more)
+    tried += _brucks(procs) if operation == "alltoallv" else _grids(procs)
+    leaders = [f"leaders={k}" for k in LEADERS]
+    tried += ("twolevel", "twolevel:node=shared", *(f"twolevel:{each}" for each in leaders))
+    tried += (f"twolevel:node=shared,{each}" for each in leaders)
+    tried += ("bruck:levels=2", "shared")
+    return [spec for spec in tried if formula(operation, spec, procs, ppn)]
 
 
-def _leaders(ppn: int) -> list[str]:
-    named = [f"leaders={k}" for k in LEADERS if ppn % k == 0]
-    return [*named, *(f"node=shared,{each}" for each in named)]
-
-
-def _brucks(procs: int, by_nodes: bool) -> list[str]:
+def _brucks(procs: int) -> list[str]:
     radixes = [f"bruck:radix={k}" for k in BRUCK_RADIXES if k == BRUCK_RADIXES[0] or k <= procs]
-    levels = [f",global={k}" for k in GLOBAL_RADIXES] if by_nodes else []
-    return [radix + level for radix in radixes for level in ["", *levels]]
+    levels = ["", *(f",global={k}" for k in GLOBAL_RADIXES)]
+    return [radix + level for radix in radixes for level in levels]
 
 
 def _grids(procs: int) -> list[str]:
@@ -456,7 +482,9 @@ def _grids(procs: int) -> list[str]:
 
 def time_s(operation: str, method: str, group: Group, size_bytes: float) -> float:
     """Return the time of a method that has a formula."""
-    its = formula(operation, method, group.procs)
+    its = formula(operation, method, group.procs, group.ppn)
     if its is None:
-        raise ModelError(f"{method} has no formula for {operation} on {group.procs} ranks")
+        raise ModelError(
+            f"{method} has no formula for {operation} on {group.procs} ranks, {group.ppn} per node"
+        )
     return its(group, size_bytes) if group.procs > 1 else 0.0

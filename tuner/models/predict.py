@@ -155,9 +155,10 @@ def of_collective(
     standard = collectives.methods(operation, procs, ppn)
 
     def formula(spec: str) -> Callable[[int], float]:
-        if collectives.formula(operation, spec, procs) is None:
+        if collectives.formula(operation, spec, procs, ppn) is None:
             raise ModelError(
-                f"{spec} has no formula for {operation}; available: {', '.join(standard)}"
+                f"{spec} has no formula for {operation} on {procs} ranks, {ppn} per node; "
+                f"available: {', '.join(standard)}"
             )
         return lambda size: collectives.time_s(operation, spec, group, size)
 

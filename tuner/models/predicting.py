@@ -149,11 +149,12 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
 
 
 def predictable(case: PatternCase, specs: Sequence[str]) -> list[str]:
-    """Return those of the methods that have a formula."""
+    """Return those of the methods that have a formula; of a collective, on the case's layout."""
     if case.operation == "discovery":
         return [spec for spec in specs if discovery.formula(spec, case.procs)]
     if case.operation != "exchange":
-        return [s for s in specs if collectives.formula(case.operation, s, case.procs)]
+        place = case.procs, case.ppn
+        return [s for s in specs if collectives.formula(case.operation, s, *place)]
     return [spec for spec in specs if _is_counted(spec, case.procs)]
 
 
