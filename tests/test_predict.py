@@ -31,7 +31,7 @@ from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern
 from tuner.inputs.structure.stages import MessageStage, stages
-from tuner.models import closed_forms, predict
+from tuner.models import closed_forms, predict, predicting
 from tuner.models.delivery import RankNetwork
 from tuner.models.loggp import LogGPProtocol as LogGPProtocol
 from tuner.models.maxrate import Rates
@@ -364,3 +364,26 @@ def test_models_stored_with_the_former_reason_are_read() -> None:
     model = machine(on_node=replace(pair(), synchronous=NotIdentified(NOT_SIGNIFICANT)))
     former = encode(model).replace(NOT_SIGNIFICANT, "not told from zero by these data")
     assert decode(former) == model
+
+
+@pytest.mark.parametrize(
+    ("operation", "ppn", "specs"),
+    [
+        ("exchange", 8, "direct nap shared lent"),
+        ("exchange", 4, "direct nap nap:node=shared"),
+        ("exchange", 1, "direct nap"),
+        ("discovery", 8, "pex nap shared"),
+        ("discovery", 4, "pex nap nap:find=put nap:find=dense,node=shared"),
+        ("discovery", 1, "pex nap nap:find=put"),
+    ],
+)
+def test_methods_that_cannot_run_on_a_layout_are_not_predicted(
+    operation: str, ppn: int, specs: str
+) -> None:
+    known = {
+        "exchange": "direct nap nap:node=shared shared lent stfw:grid=9x9",
+        "discovery": "pex nap nap:find=put nap:find=dense,node=shared shared stfw:grid=9x9",
+    }
+    case = predicting.PatternCase(operation, "random:degree=2", 8, ppn)
+    found = predicting.predictable(case, known[operation].split())
+    assert sorted(found) == sorted(specs.split())

@@ -9,36 +9,39 @@ from tests.kernels.conftest import Kernels
 from tests.round_machine import machine, pair
 from tuner.campaign import first_look, launches
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.machine.mpi import launch
 
 OF_TWO = ".*two_proc"
-BY_NODES = f"twolevel|.*(levels|global)=|{OF_TWO}"
+BY_NODES = "twolevel|.*(levels|global)=|nap.*node="
+ON_ONE = "shared|lent"
 REFUSED = {
-    (2, 2): BY_NODES.removesuffix(f"|{OF_TWO}"),
-    (3, 3): BY_NODES,
-    (8, 8): BY_NODES,
-    (2, 1): "shared|" + BY_NODES.removesuffix(f"|{OF_TWO}"),
-    (8, 1): f"shared|{BY_NODES}",
-    (3, 2): f"shared|.*(leaders|levels|global)=|{OF_TWO}",
-    (8, 2): f"shared|.*leaders=4|{OF_TWO}",
-    (8, 4): f"shared|{OF_TWO}",
+    (1, 1): BY_NODES,
+    (2, 2): BY_NODES,
+    (3, 3): f"{BY_NODES}|nap.*find=|{OF_TWO}",
+    (8, 8): f"{BY_NODES}|nap.*find=|{OF_TWO}",
+    (2, 1): f"{BY_NODES}|{ON_ONE}",
+    (8, 1): f"{BY_NODES}|{ON_ONE}|{OF_TWO}",
+    (3, 2): f"{ON_ONE}|.*(leaders|levels|global)=|{OF_TWO}",
+    (8, 2): f"{ON_ONE}|.*leaders=4|{OF_TWO}",
+    (8, 4): f"{ON_ONE}|{OF_TWO}",
 }
-"""By processes and those of a node, what the library refuses of a collective's methods."""
+"""By processes and those of a node, what the library refuses of the methods that it proposes."""
 
 
-@pytest.mark.parametrize("operation", COLLECTIVES)
+@pytest.mark.parametrize("operation", RULED_OPERATIONS)
 def test_no_method_that_cannot_run_takes_the_place_of_another(
     kernels: Kernels, operation: str
 ) -> None:
     start = launch(kernels.mpi, 1, build=kernels.build)
     specs = launches.specs(start, kernels.build / SWPBENCH, {procs for procs, _ in REFUSED})
     model = machine(on_node=pair(), off_node=pair(10))
-    for (procs, ppn), pattern in REFUSED.items():
-        case = PlannedCase("local:cpu", "mpi", operation, "blocks", "", procs, ppn, [1, 65536])
+    pattern = "blocks" if operation in COLLECTIVES else "random:degree=2"
+    for (procs, ppn), of_refused in REFUSED.items():
+        case = PlannedCase("local:cpu", "mpi", operation, pattern, "", procs, ppn, [1, 65536])
         order = first_look.ranked(model, case, specs[operation, procs])
         assert sorted(order) == sorted(specs[operation, procs])
-        refused = [spec for spec in order if re.match(pattern, spec)]
+        refused = [spec for spec in order if re.match(of_refused, spec)]
         assert order[len(order) - len(refused) :] == refused
         plan = RacePlan("20261121T034500Z", "", 600, [case], in_job=True)
         first_look.choose(plan, [0], specs, lambda: first_look.Known(model))

@@ -118,7 +118,7 @@ def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[
     for size in case.sizes:
         times = predictor.times(size)
         known = {name: time_s for name, time_s in times.items() if isinstance(time_s, float)}
-        best_s = min(known.values(), default=math.inf)
+        best_s = min(known.values(), default=0.0) or math.inf  # 0: nobody has anything to send
         for name, time_s in known.items():
             nearest[name] = min(nearest[name], time_s / best_s)
     return sorted(nearest, key=nearest.__getitem__)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tuner.domain.cases import COLD, STAGGERED
+from tuner.domain.operations import by_memory
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.inputs.matrices.market import MatrixError, Pattern, read_pattern, stem
@@ -149,18 +150,29 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
 
 
 def predictable(case: PatternCase, specs: Sequence[str]) -> list[str]:
-    """Return those of the methods that have a formula; of a collective, on the case's layout."""
-    if case.operation == "discovery":
-        return [spec for spec in specs if discovery.formula(spec, case.procs)]
-    if case.operation != "exchange":
-        place = case.procs, case.ppn
-        return [s for s in specs if collectives.formula(case.operation, s, *place)]
-    return [spec for spec in specs if _is_counted(spec, case.procs)]
+    """Return those of the methods that have a formula, and can run on the case's layout."""
+    return [spec for spec in specs if _is_predictable(case, spec)]
 
 
-def _is_counted(spec: str, procs: int) -> bool:
+def _is_predictable(case: PatternCase, spec: str) -> bool:
+    if case.operation in collectives.FORMULAS:
+        return collectives.formula(case.operation, spec, case.procs, case.ppn) is not None
     try:
-        method(exchange.sent_as(spec), procs)
+        known = (
+            discovery.formula(spec, case.procs)
+            if case.operation == "discovery"
+            else method(exchange.sent_as(spec), case.procs)
+        )
     except MethodError:
         return False
-    return True
+    return known is not None and _has_layout(case, spec)
+
+
+def _has_layout(case: PatternCase, spec: str) -> bool:
+    """Return whether there are the nodes that a method of an exchange or discovery is for."""
+    several = case.procs > case.ppn
+    if spec in exchange.ON_ONE_NODE:
+        return not several
+    if by_memory(spec):
+        return several and case.ppn > 1
+    return several or "find=" not in spec
