@@ -88,6 +88,7 @@ PARTS = {
     "chromium",
     "ipv6",
     "namespaces",
+    "cgroups",
     "pymetis",
     "mtkahypar",
     "simgrid",

@@ -1,6 +1,7 @@
 /* A failure below the library, in MPI or the machine, becomes an error of the library's own. */
 #define _GNU_SOURCE /* cpu_set_t, memfd_create */
 #include "attempt.h"
+#include "memory_left.h"
 #include "oracle.h"
 #include "outstanding.h"
 #include "testing.h"
@@ -187,7 +188,7 @@ static void planning_sends_nothing_on_the_callers_communicator(void) {
   MPI_Comm_free(&watched);
 }
 
-enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_ROOM, SEES_OTHER_PROCESSES, LACKS };
+enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PROCESSES, LACKS };
 
 static enum lack lack;
 
@@ -213,6 +214,35 @@ int fstat(int file, struct stat *found) {
   if (lack == SEES_OTHER_PROCESSES)
     found->st_size++;
   return failed;
+}
+
+static char machine_without_memory[64];
+
+/* A root of files that tell of a machine with less memory left than twice the least file. */
+static void make_machine_without_memory(void) {
+  char path[128];
+  snprintf(machine_without_memory, sizeof machine_without_memory, "/tmp/swp_faults.%d", (int)getpid());
+  snprintf(path, sizeof path, "%s/proc", machine_without_memory);
+  EXPECT(mkdir(machine_without_memory, 0700) == 0 && mkdir(path, 0700) == 0, "%s cannot be made", path);
+  snprintf(path, sizeof path, "%s/proc/meminfo", machine_without_memory);
+  FILE *file = fopen(path, "wb");
+  EXPECT(file != NULL && fputs("MemTotal: 24683652 kB\nMemAvailable: 100 kB\n", file) >= 0 &&
+             fclose(file) == 0,
+         "%s cannot be written", path);
+}
+
+static void remove_machine_without_memory(void) {
+  static const char *const names[] = {"/proc/meminfo", "/proc", ""};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char path[128];
+    snprintf(path, sizeof path, "%s%s", machine_without_memory, names[i]);
+    remove(path);
+  }
+}
+
+static void set_lack(enum lack each) {
+  lack = each;
+  swp_memory_root = each == LACKS_MEMORY ? machine_without_memory : "";
 }
 
 /* Methods that need memory of a node, of all ranks or of each node of two. */
@@ -264,14 +294,15 @@ static bool makes_file(const struct by_memory *by, int culprit) {
 
 /* One rank lacks something; all are refused, with the reason, also those of nodes that have their memory. */
 static void check_lack(const struct by_memory *by, int culprit, enum lack each) {
-  static const char *const reasons[LACKS] = {"", "not implemented", "No space left", "not seen"};
+  static const char *const reasons[LACKS] = {"", "not implemented", "more than half of the 102400 left",
+                                             "No space left", "not seen"};
   swp_plan *plan = NULL;
   test_case("%s %s, no memory of the node: %s on rank %d", swp_operation_name(by->operation), by->method,
             reasons[each], culprit);
-  lack = rank == culprit ? each : LACKS_NOTHING;
+  set_lack(rank == culprit ? each : LACKS_NOTHING);
   int error = test_agreed(MPI_COMM_WORLD, plan_by_memory(by, &plan));
-  lack = LACKS_NOTHING;
-  if (each == LACKS_FILES && !makes_file(by, culprit)) {
+  set_lack(LACKS_NOTHING);
+  if ((each == LACKS_FILES || each == LACKS_MEMORY) && !makes_file(by, culprit)) {
     EXPECT_ERROR(error, SWP_SUCCESS);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   } else {
@@ -283,6 +314,7 @@ static void check_lack(const struct by_memory *by, int culprit, enum lack each) 
 }
 
 static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
+  make_machine_without_memory();
   for (int i = 0; i < METHODS_BY_MEMORY; i++) {
     const struct by_memory *by = &methods_by_memory[i];
     swp_plan *plan = NULL;
@@ -295,6 +327,7 @@ static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
       EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
     }
   }
+  remove_machine_without_memory();
 }
 
 static swp_table *table_of_shared(void) {

@@ -4,6 +4,7 @@
 
 #include "allocate.h"
 #include "error.h"
+#include "memory_left.h"
 #include "switchpoint.h"
 
 #include <errno.h>
@@ -80,6 +81,7 @@ void swp_arena_release(struct arena *arena) {
 /* What the first rank says of a file that it made. */
 struct offer {
   int64_t process, descriptor, token;
+  int64_t left;  /* bytes of memory, before */
   int64_t error; /* errno; 0: it is made */
 };
 
@@ -91,6 +93,12 @@ static int refuse(const char *what, int why) {
 static bool exceeds_limit(size_t bytes) {
   struct rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
+}
+
+/* Where a control group limits memory, fallocate does not fail: the kernel ends a process. Half is for all
+   else that the ranks will need. */
+static bool exceeds_memory(const struct segment *segment, int64_t left) {
+  return (int64_t)segment->bytes > left / 2;
 }
 
 /* Without room, touching memory of a file raises SIGBUS. In pieces, as a signal undoes what it interrupts. */
@@ -109,17 +117,29 @@ static bool reserve(int file, int64_t offset, int64_t bytes) {
 
 /* With room for the token. */
 static int make_file(const struct segment *segment, struct offer *offer) {
+  const int64_t left = swp_memory_left();
   struct timespec now;
   int file = -1;
   if (exceeds_limit(segment->bytes))
     errno = EFBIG;
+  else if (exceeds_memory(segment, left))
+    errno = ENOMEM;
   else
     file = memfd_create("switchpoint", MFD_CLOEXEC);
   const bool made =
       file >= 0 && ftruncate(file, (off_t)segment->bytes) == 0 && reserve(file, 0, segment->header_bytes);
   clock_gettime(CLOCK_MONOTONIC, &now);
-  *offer = (struct offer){getpid(), file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, made ? 0 : errno};
+  *offer =
+      (struct offer){getpid(), file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, left, made ? 0 : errno};
   return file;
+}
+
+static int check_offer(const struct segment *segment, const struct offer *offer) {
+  if (offer->error == ENOMEM && exceeds_memory(segment, offer->left))
+    return swp_fail(SWP_ERR_NOT_APPLICABLE,
+                    "memory of the node cannot be had: %lld bytes are more than half of the %lld left",
+                    (long long)segment->bytes, (long long)offer->left);
+  return offer->error == 0 ? SWP_SUCCESS : refuse("a file in memory", (int)offer->error);
 }
 
 /* Another process has this number where namespaces of processes differ: the token shows it. */
@@ -158,8 +178,7 @@ static int attach(MPI_Comm comm, int rank, struct segment *segment) {
   if (rank == 0)
     file = make_file(segment, &offer);
   MPI_TRY(MPI_Bcast(&offer, (int)sizeof offer, MPI_BYTE, 0, comm));
-  if (offer.error != 0)
-    TRY(refuse("a file in memory", (int)offer.error));
+  TRY(check_offer(segment, &offer));
   if (rank != 0)
     file = open_file(&offer);
   error = file >= 0 ? map_file(file, segment) : refuse("the first rank's cannot be opened", errno);

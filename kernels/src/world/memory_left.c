@@ -1,0 +1,102 @@
+#include "memory_left.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 5000 };
+
+static const int64_t UNLIMITED = INT64_MAX / 2; /* version 1 of groups has a number for it, which is larger */
+
+const char *swp_memory_root = "";
+
+/* How a version of control groups tells of one. Statistics are of a group and those in it. */
+struct version {
+  const char *mount, *limit, *usage, *inactive_file, *active_file;
+};
+
+static const struct version version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                                         "memory.usage_in_bytes", "total_inactive_file ",
+                                         "total_active_file "};
+static const struct version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ",
+                                         "active_file "};
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static FILE *open_file(const char *directory, const char *name) {
+  char path[2 * PATH_BYTES];
+  snprintf(path, sizeof path, "%s%s/%s", swp_memory_root, directory, name);
+  return fopen(path, "re");
+}
+
+/* The number behind the words that begin a line; without it, as where there is "max", `otherwise`. */
+static int64_t read_number(const char *directory, const char *name, const char *words, int64_t otherwise) {
+  char line[256];
+  int64_t number = otherwise;
+  FILE *file = open_file(directory, name);
+  if (file == NULL)
+    return otherwise;
+  while (fgets(line, sizeof line, file) != NULL) {
+    const char *text = line + strlen(words);
+    char *end;
+    if (strncmp(line, words, strlen(words)) != 0)
+      continue;
+    const long long read = strtoll(text, &end, 10);
+    if (end != text)
+      number = read;
+    break;
+  }
+  fclose(file);
+  return number;
+}
+
+/* Files that the kernel keeps in memory count as used, but it drops them where memory is needed. */
+static int64_t left_in_group(const struct version *version, const char *group) {
+  char directory[PATH_BYTES + 32];
+  snprintf(directory, sizeof directory, "%s%s", version->mount, group);
+  const int64_t limit = read_number(directory, version->limit, "", UNLIMITED);
+  if (limit >= UNLIMITED)
+    return UNLIMITED;
+  const int64_t used = read_number(directory, version->usage, "", 0) -
+                       read_number(directory, "memory.stat", version->inactive_file, 0) -
+                       read_number(directory, "memory.stat", version->active_file, 0);
+  return limit > used ? limit - used : 0;
+}
+
+/* In a group and those that it is in, of which a container may see only some. */
+static int64_t left_along(const struct version *version, char *group) {
+  int64_t left = left_in_group(version, group);
+  for (char *slash; (slash = strrchr(group, '/')) != NULL;) {
+    *slash = '\0';
+    left = least(left, left_in_group(version, group));
+  }
+  return left;
+}
+
+/* A line has the number of a hierarchy, its controllers, none for version 2, and the group. */
+static int64_t left_by_line(char *line) {
+  char *controllers = strchr(line, ':');
+  char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+  if (group == NULL)
+    return UNLIMITED;
+  *group++ = '\0';
+  group[strcspn(group, "\n")] = '\0';
+  if (controllers[1] == '\0')
+    return left_along(&version_2, group);
+  return strstr(controllers, "memory") != NULL ? left_along(&version_1, group) : UNLIMITED;
+}
+
+int64_t swp_memory_left(void) {
+  enum { KIB = 1024 };
+  int64_t left = KIB * read_number("/proc", "meminfo", "MemAvailable:", UNLIMITED / KIB);
+  char line[PATH_BYTES];
+  FILE *groups = open_file("/proc/self", "cgroup");
+  if (groups == NULL)
+    return left;
+  while (fgets(line, sizeof line, groups) != NULL)
+    left = least(left, left_by_line(line));
+  fclose(groups);
+  return left;
+}
