@@ -244,7 +244,8 @@ contains
     end if
   end subroutine
 
-  ! The buffers must have the attribute asynchronous, as those of nonblocking MPI calls.
+  ! The buffers must have the attribute asynchronous, as those of nonblocking MPI calls. May wait until receivers have
+  ! completed the execution before the last.
   subroutine swp_exchange_start(plan, send, recv, ierror)
     type(swp_plan), intent(in) :: plan
     type(*), dimension(..), intent(in), asynchronous, target :: send
@@ -328,6 +329,7 @@ contains
     done = is_done /= 0
   end subroutine
 
+  ! Waits for senders, and may wait for receivers, to start the exchange.
   subroutine swp_wait(plan, ierror)
     type(swp_plan), intent(in) :: plan
     integer, intent(out), optional :: ierror

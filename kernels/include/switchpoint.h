@@ -416,8 +416,11 @@ int swp_exchange_execute(swp_plan *plan, const void *send, void *recv);
 
 /*
  * The same in two steps, for overlap: start, compute, then call swp_wait. Until it returns, send must not be
- * written and recv must not be accessed. Errors as for swp_exchange_execute; start is collective, but waits
- * for no rank.
+ * written and recv must not be accessed. Errors as for swp_exchange_execute.
+ *
+ * Start is collective. By the node's memory it may wait until the ranks that this one sends to, or through,
+ * have completed the execution before the last; otherwise it waits for no rank. If no swp_wait of a program
+ * can hang, no start can.
  *
  * Methods with several stages progress only inside the library, and other ranks depend on each stage.
  * swp_exchange_execute, swp_test and swp_wait of any plan progress all exchanges that this process has
@@ -451,8 +454,9 @@ int swp_fields_start(swp_plan *plan, const void *const *send, void *const *recv)
    SWP_ERR_ARGUMENT (done is NULL). */
 int swp_test(swp_plan *plan, int *done);
 
-/* Completes a started exchange; waits for the ranks that send to this one.
-   Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED. */
+/* Completes a started exchange. Waits until the ranks that this one receives from have started it, and may
+   wait until those that it sends to have; by a method that forwards or calls a collective of MPI, until all
+   have. Errors: SWP_ERR_MPI, SWP_ERR_STATE, SWP_ERR_POISONED. */
 int swp_wait(swp_plan *plan);
 
 /*

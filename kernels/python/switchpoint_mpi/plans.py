@@ -243,7 +243,10 @@ class _Lasting(Plan):
         return bool(done.value)
 
     def wait(self) -> None:
-        """Complete a started exchange."""
+        """Complete a started exchange.
+
+        Waits for senders, and may wait for receivers, to start it.
+        """
         call("swp_wait", self._handle)
         self._started = None
 
@@ -331,7 +334,10 @@ class Exchange(_Lasting):
         call("swp_exchange_execute", self._handle, source.address, target.address)
 
     def start(self, send: Buffer, recv: Buffer) -> None:
-        """Start an exchange; until it is complete, write neither buffer and do not read `recv`."""
+        """Start an exchange; until it is complete, write neither buffer and do not read `recv`.
+
+        Collective. May wait until receivers have completed the execution before the last.
+        """
         memories = self._memories(send, recv)
         call("swp_exchange_start", self._handle, *(each.address for each in memories))
         self._started = memories
@@ -382,7 +388,10 @@ class Fields(_Lasting):
         call("swp_fields_execute", self._handle, _addresses(sources), _addresses(targets))
 
     def start(self, send: Sequence[Buffer], recv: Sequence[Buffer]) -> None:
-        """Start an exchange; until it is complete, write no buffer and do not read `recv`."""
+        """Start an exchange; until it is complete, write no buffer and do not read `recv`.
+
+        Collective. May wait until receivers have completed the execution before the last.
+        """
         sources, targets = self._memories(send, recv)
         call("swp_fields_start", self._handle, _addresses(sources), _addresses(targets))
         self._started = [*sources, *targets]
