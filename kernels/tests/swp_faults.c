@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -191,8 +192,10 @@ static void planning_sends_nothing_on_the_callers_communicator(void) {
 enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PROCESSES, LACKS };
 
 static enum lack lack;
+static int files_made;
 
 int memfd_create(const char *name, unsigned flags) {
+  files_made += strcmp(name, "switchpoint") == 0;
   if (lack == LACKS_FILES) {
     errno = ENOSYS;
     return -1;
@@ -260,13 +263,22 @@ static const struct by_memory {
     {SWP_DISCOVERY, "nap:find=dense,node=shared", true},
     {SWP_ALLREDUCE, "twolevel:node=shared", true},
 };
-enum { METHODS_BY_MEMORY = sizeof methods_by_memory / sizeof *methods_by_memory };
+enum { MOST_PROCS = 4, METHODS_BY_MEMORY = sizeof methods_by_memory / sizeof *methods_by_memory };
 
 /* On a communicator of its own, as others may have memory already. */
 static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
   struct attempt attempt;
-  struct swp_collective sum = {
-      .operation = by->operation, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  static const int counts[MOST_PROCS] = {1, 1, 1, 1}, displs[MOST_PROCS] = {0, 1, 2, 3};
+  const struct swp_collective collective = {.operation = by->operation,
+                                            .send_count = 1,
+                                            .send_type = MPI_INT,
+                                            .recv_count = 1,
+                                            .recv_type = MPI_INT,
+                                            .recv_counts = counts,
+                                            .displs = displs,
+                                            .op = MPI_SUM,
+                                            .send_counts = counts,
+                                            .send_displs = displs};
   MPI_Comm fresh;
   int error;
   attempt_make(&attempt);
@@ -277,7 +289,7 @@ static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
   else if (by->operation == SWP_DISCOVERY)
     error = swp_discovery_plan(fresh, by->method, &attempt.hints, plan);
   else
-    error = swp_collective_plan(fresh, &sum, by->method, &attempt.hints, plan);
+    error = swp_collective_plan(fresh, &collective, by->method, &attempt.hints, plan);
   MPI_Comm_free(&fresh);
   return error;
 }
@@ -328,6 +340,37 @@ static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
     }
   }
   remove_machine_without_memory();
+}
+
+static void expect_no_file(enum swp_operation operation, const char *spec) {
+  for (int on_nodes = 0; on_nodes < 2; on_nodes++) {
+    const struct by_memory by = {operation, spec, on_nodes == 1};
+    swp_plan *plan = NULL;
+    test_case("%s %s, node-memory is off, nodes: %d", swp_operation_name(operation), spec, on_nodes);
+    int error = plan_by_memory(&by, &plan);
+    EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE || error == SWP_ERR_METHOD, "error %d: %s",
+           error, swp_error_message());
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    EXPECT_EQUAL(files_made, 0);
+  }
+}
+
+static void with_node_memory_off_no_plan_makes_a_file(void) {
+  static const char *const untried[] = {"nap:sharing=no,node=shared", "nap:find=put,node=shared",
+                                        "twolevel:node=shared,leaders=3"};
+  test_case("files of earlier cases");
+  EXPECT(rank > 0 || files_made > 0, "they are not counted");
+  setenv("SWITCHPOINT_OFF", "node-memory", 1);
+  files_made = 0;
+  for (int operation = 0; swp_operation_name(operation) != NULL; operation++) {
+    char *specs = all_specs((enum swp_operation)operation, procs);
+    for (const char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
+      expect_no_file((enum swp_operation)operation, spec);
+    free(specs);
+    for (size_t i = 0; i < sizeof untried / sizeof *untried; i++)
+      expect_no_file((enum swp_operation)operation, untried[i]);
+  }
+  unsetenv("SWITCHPOINT_OFF");
 }
 
 static swp_table *table_of_shared(void) {
@@ -461,6 +504,7 @@ int main(int argc, char **argv) {
   }
   running_out_of_communicators_is_an_error();
   a_lack_of_memory_of_the_node_is_an_error_of_all();
+  with_node_memory_off_no_plan_makes_a_file();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   the_cores_of_a_huge_machine_are_counted();
   the_callers_error_handler_stays();

@@ -326,6 +326,7 @@ static void methods_that_are_off_are_passed_over(void) {
   expect_exchange(rules, procs >= 4 ? "stfw:dims=2" : "alltoallv", procs >= 4 ? 3 : 4);
   swp_table_free(&table);
   expect_refused("neighbor", "neighbor", SWP_ERR_NOT_APPLICABLE, "neighbor: off at this site");
+  expect_refused("node-memory", "nap:node=shared", SWP_ERR_NOT_APPLICABLE, "shared: off at this site");
   expect_refused("nieghbor", "alltoallv", SWP_ERR_METHOD, "no method 'nieghbor'");
   expect_refused("vendor", "alltoallv", SWP_ERR_METHOD, "vendor cannot be off");
   if (procs > 1)

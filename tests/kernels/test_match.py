@@ -27,7 +27,7 @@ from tuner.machine.mpi import launch
 from tuner.selection import match
 
 METHODS = {
-    "exchange": ("direct", "neighbor", "alltoallv"),
+    "exchange": ("direct", "neighbor", "alltoallv", "shared"),
     "discovery": ("pex", "pcx", "dense"),
     "bcast": ("vendor", "binomial", "scatter_allgather", "chain:segment=64"),
 }
@@ -75,7 +75,9 @@ cases = st.lists(
     max_size=20,
 )
 listed = st.lists(
-    st.sampled_from(["neighbor", "alltoallv", "pcx", "dense", "binomial", "chain:segment=64"]),
+    st.sampled_from(
+        ["neighbor", "alltoallv", "pcx", "dense", "binomial", "chain:segment=64", "node-memory"]
+    ),
     max_size=3,
     unique=True,
 ).map("; ".join)

@@ -181,6 +181,7 @@ const struct method swp_collective_shared = {
     .name = "shared",
     .summary = "boards in memory that the ranks of one node share; O(P) at a reader",
     .source = "Graham, Shipman, MPI support for multi-core architectures: shared memory collectives, 2008",
+    .node_memory = true,
     .applicable = swp_sharing_applicable,
     .plan = shared_plan,
     .free = shared_free,

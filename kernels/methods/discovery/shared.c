@@ -34,6 +34,7 @@ const struct method swp_discovery_shared = {
     .name = "shared",
     .summary = "sizes and small messages in memory that the ranks of one node share; O(P)",
     .source = "the personalized exchange of Hoefler, Siebert, Lumsdaine, PPoPP'10, by loads and stores",
+    .node_memory = true,
     .applicable = swp_sharing_applicable,
     .plan = shared_plan,
     .free = shared_free,

@@ -237,6 +237,7 @@ const struct method swp_exchange_lent = {
     .name = "lent",
     .summary = "messages are read where the sender has them, in memory that the ranks of one node share",
     .source = "Brightwell, Pedretti, Hudson, SMARTMAP, SC'08: receivers copy from the sender's memory",
+    .node_memory = true,
     .applicable = swp_sharing_applicable,
     .plan = lent_plan,
     .free = lent_free,

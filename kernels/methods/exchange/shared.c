@@ -130,6 +130,7 @@ const struct method swp_exchange_shared = {
     .name = "shared",
     .summary = "messages in memory that the ranks of one node share",
     .source = "discovery shared, for known senders: no rank looks at others than its own",
+    .node_memory = true,
     .applicable = swp_sharing_applicable,
     .plan = shared_plan,
     .free = shared_free,

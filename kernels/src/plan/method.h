@@ -89,6 +89,8 @@ struct method {
   const char *usage; /* of the parameters, for people; absent when there are none */
   struct parameter parameters[SPEC_PARAMETERS + 1];
 
+  bool node_memory; /* all plans take memory of the node; where a parameter decides: NODE_PARAMETER */
+
   /* NULL when the method can do it, otherwise why not. Absent: always. */
   const char *(*applicable)(const struct spec *spec, const struct features *features);
 

@@ -2,11 +2,13 @@
 #include "off.h"
 
 #include "error.h"
+#include "sharing.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char SEPARATORS[] = " ;";
+static const char NODE_MEMORY[] = "node-memory"; /* stands for all that take such memory */
 
 /* The next word of the list, and its length; 0 behind the last. */
 static size_t next_word(const char **word) {
@@ -23,10 +25,15 @@ static bool is_text(const char *text, const char *word, size_t length) {
   return strlen(text) == length && memcmp(text, word, length) == 0;
 }
 
+static bool is_meant(const struct spec *spec, const char *word, size_t length) {
+  return is_text(spec->method->name, word, length) || is_text(spec->text, word, length) ||
+         (is_text(NODE_MEMORY, word, length) && swp_takes_node_memory(spec));
+}
+
 bool swp_is_off(const struct spec *spec) {
   const char *word = list();
   for (size_t length; (length = next_word(&word)) > 0; word += length)
-    if (is_text(spec->method->name, word, length) || is_text(spec->text, word, length))
+    if (is_meant(spec, word, length))
       return true;
   return false;
 }
@@ -42,7 +49,7 @@ int swp_off_refuse(const struct spec *spec) {
 static int check_word(const char *word, size_t length) {
   char text[SPEC_BYTES] = "";
   struct spec spec;
-  bool known = false;
+  bool known = is_text(NODE_MEMORY, word, length);
   if (length < sizeof text)
     memcpy(text, word, length);
   for (int operation = 0; operation < OPERATIONS; operation++) {

@@ -1,4 +1,5 @@
-/* Methods that are off at this site: those that SWITCHPOINT_OFF lists, by name or by spec. */
+/* Methods that are off at this site: those that SWITCHPOINT_OFF lists, by name or by spec, and by the word
+   node-memory all that take memory of the node. */
 #ifndef SWP_OFF_H
 #define SWP_OFF_H
 
@@ -16,7 +17,7 @@ bool swp_is_candidate(const struct spec *spec, const struct features *features);
 /* SWP_ERR_NOT_APPLICABLE for a method that is off. Local. */
 int swp_off_refuse(const struct spec *spec);
 
-/* Whether every word of the list is a method, and none a default, which all else falls back to. Local.
+/* Whether every word of the list means methods, and none a default, which all else falls back to. Local.
    Errors: SWP_ERR_METHOD. */
 int swp_off_check(void);
 

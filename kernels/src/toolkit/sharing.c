@@ -17,6 +17,14 @@ bool swp_is_by_memory(const struct argument *node) {
   return node->value == NODE_SHARED;
 }
 
+bool swp_takes_node_memory(const struct spec *spec) {
+  const struct parameter *parameters = spec->method->parameters;
+  for (int i = 0; parameters[i].name != NULL; i++)
+    if (parameters[i].choices == swp_node_choices)
+      return swp_is_by_memory(&spec->arguments[i]);
+  return spec->method->node_memory;
+}
+
 static const char *polling_applicable(void) {
   return SWP_SIMULATED ? "it polls memory, during which simulated time stands still" : NULL;
 }
