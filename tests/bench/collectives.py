@@ -6,9 +6,9 @@ turn out to be slower; its launches take as long as the look needed for all size
 the choice (`auto`, with the table) beside the library's default, interleaved in randomised rounds.
 Ratios are paired within rounds, with their 95 % interval over launches. The bench prints them, and
 the best of the library's own algorithms in the campaign that chose. It exits with 1 if the tuned
-choice is clearly over 2 % slower than the default, if all operations together miss their bar, or if
-nothing could be compared. The raw files stay for inspection.
-Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--seconds S] [OPERATION...]
+choice is clearly over 2 % slower than the default, if all operations with data together or small
+uneven blocks miss their bar, or if nothing could be compared. The raw files stay for inspection.
+Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--alone] [OPERATION...]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
 from tuner import stats
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, alone, sized
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, alone, sized
 from tuner.export import forms
 from tuner.machine import mpi
 from tuner.machine.mpi import LaunchCommand, Mpi
@@ -48,6 +48,7 @@ PPN = 2
 MOST_SLOWER = 1.02
 MOST_TOGETHER = 0.75
 MOST_BESIDE_HAN = 0.9  # which Open MPI has since 5 as its default on several nodes
+UNEVEN, SMALL_BYTES, MOST_SMALL_UNEVEN = "alltoallv", 512, 0.8
 NEAR_BEST = 1.5
 """Methods that take more times the least, at every size of a launch, are left out; after several
 launches, whose mean has a smaller error, less."""
@@ -55,19 +56,27 @@ launches, whose mean has a smaller error, less."""
 MOST_LOOKS = 4
 
 INTERVAL = "times the default, the low end of the interval"
+MEAN = "times the default, geometric mean"
 
 Starter = Callable[[Mpi, Path], LaunchCommand]
 
 
 @contextmanager
-def place(procs: int) -> Iterator[tuple[str, Starter]]:
+def place(procs: int, without_nodes: bool = False) -> Iterator[tuple[str, Starter]]:
     """Yield a system's name, and the function that starts the ranks there."""
+
+    def here(one: Mpi, build: Path) -> LaunchCommand:
+        return mpi.launch(one, procs, build=build)
+
+    if without_nodes:
+        yield "local:cpu", here
+        return
     try:
         nodes = temporary(f"bench-{os.getpid()}")
         made = nodes.__enter__()
     except NodesError as error:
         print(f"no virtual nodes, so on this machine alone: {error}")
-        yield "local:cpu", lambda one, build: mpi.launch(one, procs, build=build)
+        yield "local:cpu", here
         return
     try:
         system = f"{on_nodes.SYSTEM}:tcp-{made.rate}"
@@ -192,12 +201,14 @@ def read_trials(paths: list[Path]) -> dict[int, JudgedTrial]:
 class JudgingResult:
     """The results of the judging campaign for all operations so far.
 
-    `most` is the bar of their geometric mean, in times of the default.
+    `most` is the bar of the geometric mean of those with data, `most_uneven` that of small uneven
+    blocks, in times of the default. `logs` are by operation and size.
     """
 
     operations: list[str]
     most: float | None = None
-    logs: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    most_uneven: float | None = None
+    logs: dict[str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     slower: list[str] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     worst: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
@@ -209,7 +220,7 @@ class JudgingResult:
         if math.isnan(log):
             print(f"{operation:21}{size_text(size):>8} in too few launches: give more --seconds")
             return
-        self.logs[operation].append(log)
+        self.logs[operation][size] = log
         same = trial.selected == default
         self.worst[same] = max(self.worst[same], log)
         case = f"{operation} at {size_text(size)}"
@@ -240,13 +251,15 @@ class JudgingResult:
             self.figures.append(Figure(operation, math.nan, INTERVAL, most=MOST_SLOWER))
         if not self.logs:
             return False
-        means = {operation: float(np.mean(logs)) for operation, logs in self.logs.items()}
-        for operation, mean in means.items():
-            print(f"{operation:21}{math.exp(mean):.2f} of the default's time, geometric mean")
-        together = math.exp(np.mean(list(means.values())))
-        unit = "times the default, geometric mean"
-        self.figures.append(Figure("all operations", together, unit, most=self.most))
-        print(f"{'all operations':21}{together:.2f} of the default's time")
+        means = {operation: mean_of(logs.values()) for operation, logs in self.logs.items()}
+        with_data = {name: mean for name, mean in means.items() if name not in NO_DATA}
+        for operation, mean in with_data.items():
+            self._add_mean(operation, [mean])
+        self._add_mean("all operations with data", with_data.values(), self.most)
+        small = [log for size, log in self.logs.get(UNEVEN, {}).items() if size <= SMALL_BYTES]
+        self._add_mean(f"{UNEVEN} up to {size_text(SMALL_BYTES)}", small, self.most_uneven)
+        for operation in means.keys() - with_data.keys():
+            self._add_mean(operation, [means[operation]])
         worst, same = (math.exp(self.worst[same]) for same in (False, True))
         print(
             f"at worst {worst:.3f} of the default's time (bar {MOST_SLOWER}); "
@@ -256,12 +269,28 @@ class JudgingResult:
             print(f"clearly slower than the default: {case}")
         return not self.slower and not missing
 
+    def _add_mean(self, name: str, logs: Collection[float], most: float | None = None) -> None:
+        if logs:
+            mean = math.exp(mean_of(logs))
+            print(f"{name:25}{mean:.2f} of the default's time, geometric mean")
+            self.figures.append(Figure(name, mean, MEAN, most=most))
 
-def most_together(one: Mpi, operations: list[str]) -> float | None:
-    """Return the bar of all operations together; None for some of them, or without a target."""
-    if len(operations) < len(COLLECTIVES) or one.family not in ("mpich", "openmpi"):
+
+def mean_of(logs: Collection[float]) -> float:
+    """Return the mean."""
+    return math.fsum(logs) / len(logs)
+
+
+def most_together(one: Mpi, operations: Collection[str]) -> float | None:
+    """Return the bar of all operations with data; None for some of them, or without a target."""
+    if not set(operations) >= set(COLLECTIVES) - set(NO_DATA) or not has_target(one):
         return None
     return MOST_BESIDE_HAN if one.family == "openmpi" and one.major >= 5 else MOST_TOGETHER
+
+
+def has_target(one: Mpi) -> bool:
+    """Return whether means beside this library's defaults have bars."""
+    return one.family in ("mpich", "openmpi")
 
 
 def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
@@ -319,6 +348,7 @@ def main() -> int:
         "--seconds", type=float, default=4, help="least time of a launch that chooses"
     )
     parser.add_argument("--procs", type=int, default=8)
+    parser.add_argument("--alone", action="store_true", help="on this machine, without nodes")
     parser.add_argument("--sizes", default="8,512,8K,64K")
     parser.add_argument(  # fewer launches leave more undecided
         "--launches", type=int, default=8, help="that choose; three quarters as many judge"
@@ -331,7 +361,7 @@ def main() -> int:
         here = ", ".join(one.name for one in mpi.find_mpis()) or "none"
         parser.error(f"no MPI {options.mpi or ''} on PATH; there is {here}")
     figures: list[Figure] = []
-    with place(options.procs) as (system, start):
+    with place(options.procs, options.alone) as (system, start):
         for one in mpis:
             build = build_kernels(one)
             results = Path(tempfile.mkdtemp(prefix="switchpoint-collectives-"))
@@ -345,7 +375,8 @@ def main() -> int:
                 continue
             campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
             most = most_together(one, options.operations)
-            verdict = JudgingResult(options.operations, most)
+            most_uneven = MOST_SMALL_UNEVEN if has_target(one) else None
+            verdict = JudgingResult(options.operations, most, most_uneven)
             figures += compare(campaigns, verdict, options.seconds, options.launches)
     return conclude("collectives", figures, options)
 

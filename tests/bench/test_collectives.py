@@ -10,18 +10,21 @@ import numpy as np
 import pytest
 
 from tests.bench.collectives import (
+    MEAN,
     JudgedTrial,
     JudgingResult,
     main,
     most_together,
     paired_log_ratios,
+    place,
     read_trials,
     worth_choosing,
 )
-from tuner.domain.operations import COLLECTIVES
+from tuner.domain.operations import COLLECTIVES, NO_DATA
 from tuner.machine.mpi import Mpi
 
 ROUNDS = range(1, 41)
+TEN = tuple(name for name in COLLECTIVES if name not in NO_DATA)
 
 
 def trial(directory: Path, factor: float, selected: str) -> JudgedTrial:
@@ -67,7 +70,7 @@ def test_samples_are_paired_by_round() -> None:
 @pytest.mark.parametrize(
     ("factor", "selected", "held", "words"),
     [
-        (0.8, "ring", True, "bcast                0.80 of the default's time"),
+        (0.8, "ring", True, "bcast                    0.80 of the default's time"),
         (1.1, "ring", False, "clearly slower than the default: bcast at 64 B"),
         (1.1, "vendor", False, "vendor (same method)"),  # the cost of `auto` beside it
     ],
@@ -101,16 +104,61 @@ def test_the_best_algorithm_of_the_library_is_that_of_the_campaign_that_chose(
     ("family", "version", "named", "most"),
     [
         ("mpich", "4.0.2", COLLECTIVES, 0.75),
+        ("mpich", "4.0.2", TEN, 0.75),
+        ("mpich", "4.0.2", (*TEN[1:], "barrier"), None),
         ("openmpi", "4.1.4", COLLECTIVES, 0.75),
         ("openmpi", "5.0.11", COLLECTIVES, 0.9),  # beside HAN
         ("intelmpi", "2021.18", COLLECTIVES, None),
         ("mpich", "5.0.2", ("bcast",), None),
     ],
 )
-def test_all_operations_together_have_a_bar(
+def test_all_operations_with_data_together_have_a_bar(
     family: str, version: str, named: Sequence[str], most: float | None
 ) -> None:
     assert most_together(Mpi(family, family, version, "mpicc", "mpiexec"), list(named)) == most
+
+
+def judged(directory: Path, factors: dict[tuple[str, int], float]) -> JudgingResult:
+    """Return results by operation and size; `auto` takes so many times as long as the default."""
+    verdict = JudgingResult(list(dict.fromkeys(name for name, _ in factors)), 0.75, 0.8)
+    for (operation, size), factor in factors.items():
+        verdict.add(operation, size, trial(directory, factor, "ring"), JudgedTrial())
+    verdict.conclude()
+    return verdict
+
+
+def test_what_moves_no_data_is_apart_from_all_operations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factors = {("bcast", 8): 0.8, ("bcast", 512): 0.2, ("gather", 8): 0.9, ("barrier", 1): 0.01}
+    means = {each.name: each for each in judged(tmp_path, factors).figures if each.unit == MEAN}
+    together = means["all operations with data"]
+    assert together.value == pytest.approx(0.6)
+    assert together.met
+    assert means["barrier"].value == pytest.approx(0.01)
+    assert not means["barrier"].bar
+    assert "barrier                  0.01 of the default's time" in capsys.readouterr().out
+    (alone,) = (each for each in judged(tmp_path, {("barrier", 1): 0.9}).figures if not each.bar)
+    assert alone.name == "barrier"
+
+
+@pytest.mark.parametrize(("factor", "met"), [(0.64, True), (0.96, False)])
+def test_small_uneven_blocks_have_a_bar(tmp_path: Path, factor: float, met: bool) -> None:
+    factors = {("alltoallv", 8): factor, ("alltoallv", 512): 0.81, ("alltoallv", 8192): 0.1}
+    means = {each.name: each for each in judged(tmp_path, factors).figures if each.unit == MEAN}
+    small = means["alltoallv up to 512 B"]
+    assert small.value == pytest.approx(0.9 * math.sqrt(factor))
+    assert (small.bar, small.met) == ("<= 0.8", met)
+    others = judged(tmp_path, {("alltoallv", 8192): 0.1, ("alltoall", 8): 0.1}).figures
+    assert not [each for each in others if "up to" in each.name]
+
+
+def test_this_machine_alone_needs_no_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.bench.collectives.temporary", None)
+    with place(2, without_nodes=True) as (system, start):
+        command = start(Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec"), Path("build"))
+    assert system == "local:cpu"
+    assert "2" in command.argv_prefix
 
 
 def test_an_operation_that_nothing_was_compared_of_fails(
