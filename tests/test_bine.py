@@ -1,5 +1,8 @@
 """Where bytes of negabinary trees go; tests/kernels/test_library.py compares with the library."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from click.testing import CliRunner
 
@@ -48,10 +51,48 @@ def test_a_grid_takes_load_from_the_busiest_link_of_a_torus() -> None:
     assert grid.in_turn < flat.in_turn < cube.in_turn
 
 
+def test_placements_are_held_against_the_papers_conclusions() -> None:
+    placed = list(bine.on_groups(256, {"dragonfly": 32, "fat tree": 64}))
+    found = {each.statement.partition(":")[0]: each for each in bine.findings(placed, [])}
+    assert {name: each.reproduced for name, each in found.items()} == {
+        "dragonfly, aligned": False,
+        "dragonfly, shifted": True,
+        "dragonfly, fragmented": True,
+        "fat tree, aligned": False,
+        "fat tree, shifted": False,  # for broadcasts
+        "fat tree, fragmented": True,
+    }
+    assert "bcast 1.03 of binomial's" in found["fat tree, shifted"].figures
+    assert all("up to 33 % fewer" in each.statement for each in found.values())
+    assert not any("allgather" in each.figures for each in found.values())
+    every = [replace(each, mean=1.0 if each.operation == "bcast" else 0.5) for each in placed]
+    assert not any(each.reproduced for each in bine.findings(every, []))
+
+
+def test_loads_of_links_are_held_against_the_papers_conclusions() -> None:
+    loaded = [load for sizes in ((8, 8), (4, 4, 4)) for load in bine.on_torus(sizes)]
+    flat, cube = bine.findings([], loaded)
+    assert flat.reproduced and cube.reproduced
+    assert "up to 3 times the speed" in flat.statement
+    assert flat.figures.startswith("rabenseifner 2.22 times as much, 1.64 times over its steps; ")
+    assert cube.figures == (
+        "rabenseifner 2.00 times as much, 1.33 times over its steps; "
+        "bine 1.00 times as much, 1.11 times over its steps"
+    )
+    for worse in (replace(loaded[2], most=2.5), replace(loaded[2], in_turn=3.4)):
+        (finding,) = bine.findings([], [*loaded[:2], worse])
+        assert not finding.reproduced
+
+
 def test_the_study_prints_ratios_and_loads_and_refuses_other_numbers() -> None:
     done = CliRunner().invoke(study, ["bine", "--procs", "128", "--torus", "8x8"])
     assert "bcast, binomial, dragonfly, aligned: mean " in done.output
     assert "8x8, bine:grid=8x8: 1.125, " in done.output
+    assert "\nnot reproduced: dragonfly, aligned: " in done.output
+    assert "\nreproduced: 8x8: by a grid " in done.output
+    written = CliRunner().invoke(study, ["bine", "--procs", "128", "--torus", "8x8", "--json"])
+    document = json.loads(written.output)
+    assert [len(document[name]) for name in ("global", "torus", "findings")] == [36, 3, 7]
     assert CliRunner().invoke(study, ["bine", "--torus", "3x8"]).exit_code == 2
     for wrong in (["--procs", "12"], ["--procs", "64", "--fattree", "64"]):
         refused = CliRunner().invoke(study, ["bine", *wrong])

@@ -61,9 +61,10 @@ def bine(procs: int, dragonfly: int, fattree: int, torus: tuple[str, ...], as_js
     placed = list(counting.on_groups(procs, networks))
     tori = [tuple(map(int, text.split("x"))) for text in torus]
     loaded = [load for sizes in tori for load in counting.on_torus(sizes)]
+    findings = list(counting.findings(placed, loaded))
     if as_json:
         document = {"global": list(map(asdict, placed)), "torus": list(map(asdict, loaded))}
-        say_json(document)
+        say_json(document | {"findings": list(map(asdict, findings))})
         return
     say(f"bytes on global links of {procs} ranks / those of the rival ({counting.PAPER})")
     for each in placed:
@@ -74,6 +75,8 @@ def bine(procs: int, dragonfly: int, fattree: int, torus: tuple[str, ...], as_js
     say("allreduce on a torus: vectors on the busiest link, and summed over its steps")
     for load in loaded:
         say(f"{load.torus}, {load.method}: {load.most:.4g}, {load.in_turn:.4g}")
+    for finding in findings:
+        say(str(finding))
 
 
 @study.command()

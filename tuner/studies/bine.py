@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import routes
+from tuner.studies.findings import Finding
 
 Ranks = NDArray[np.int64]
 Stage = tuple[Ranks, Ranks, NDArray[np.float64]]
 """Sources, destinations, and what is sent: blocks, or parts of the vector."""
 
 PAPER = "SC'25: up to 33 % fewer"
+SWING = "NSDI'24: up to 3 times the speed"
 PLACEMENTS = ("aligned", "shifted", "fragmented")
 _ALLOCATIONS = 20  # of fragmented placements, each on half of the nodes
 
@@ -154,6 +156,9 @@ RIVALS = {
 }
 """The method that bine is compared with; reduce and scatter send what bcast and gather do."""
 
+BY_ORDER = ("allgather", "reduce_scatter_block")
+"""Where the rival sends its largest messages farthest: the ratio is hardly one of distances."""
+
 
 # ---- Global links ----
 
@@ -247,3 +252,38 @@ def _link_loads(sizes: Sequence[int], stage: Stage) -> NDArray[np.float64]:
     for message, link in routes.torus(sizes, source, target):
         np.add.at(loads, link, amounts[message])
     return loads
+
+
+# ---- Conclusions ----
+
+
+def findings(placed: Sequence[Placed], loaded: Sequence[Loaded]) -> Iterator[Finding]:
+    """Yield the papers' conclusions, and whether they hold here, by placement and by torus.
+
+    They hold where every operation sends less, those of BY_ORDER aside, and where a grid does so
+    on the busiest link: of the whole allreduce and of its steps.
+    """
+    for network, placement in dict.fromkeys((each.network, each.placement) for each in placed):
+        here = [
+            each
+            for each in placed
+            if (each.network, each.placement) == (network, placement)
+            and each.operation not in BY_ORDER
+        ]
+        yield Finding(
+            f"{network}, {placement}: fewer bytes on global links; {PAPER}",
+            all(each.mean < 1 for each in here),
+            ", ".join(f"{each.operation} {each.mean:.2f} of {each.rival}'s" for each in here),
+        )
+    for torus in dict.fromkeys(load.torus for load in loaded):
+        loads = {load.method: load for load in loaded if load.torus == torus}
+        grid, rival = loads.pop(f"bine:grid={torus}"), loads["rabenseifner"]
+        yield Finding(
+            f"{torus}: by a grid the busiest link carries less than by rabenseifner; {SWING}",
+            grid.most < rival.most and grid.in_turn < rival.in_turn,
+            "; ".join(
+                f"{load.method} {load.most / grid.most:.2f} times as much, "
+                f"{load.in_turn / grid.in_turn:.2f} times over its steps"
+                for load in loads.values()
+            ),
+        )
