@@ -122,6 +122,10 @@ static struct call_buffer buffer_make(MPI_Datatype type, int64_t items, uint64_t
   return result;
 }
 
+static void buffer_move(struct call_buffer *buffer, MPI_Aint bytes) {
+  buffer->buffer = (char *)buffer->buffer + bytes;
+}
+
 static void buffer_free(struct call_buffer *buffer) {
   free(buffer->memory);
   free(buffer->expected);
@@ -129,7 +133,8 @@ static void buffer_free(struct call_buffer *buffer) {
 
 /* The copy of a buffer that MPI works on. */
 static void *expected_place(const struct call_buffer *buffer, const void *given) {
-  return given != NULL && given != MPI_IN_PLACE ? buffer->expected + MARGIN : (void *)given;
+  const bool ignored = given == NULL || given == MPI_IN_PLACE;
+  return ignored ? (void *)given : buffer->expected + ((const unsigned char *)given - buffer->memory);
 }
 
 /* Values that MPI ignores: nonsense that it must not read. */
@@ -156,24 +161,6 @@ static int draw_elements(uint64_t seed, int rank, int most_units) {
   return units % 4 == 0 ? 0 : UNIT * (int)(units / 4 % (uint64_t)most_units + 1);
 }
 
-/* Blocks of their own size for each rank, with gaps between them, in rank order or the other way. Gives the
-   items from the buffer's begin to the last block's end. */
-static int make_counts(struct test_call *call, int procs, uint64_t seed, int most_units,
-                       int elements_per_item) {
-  int end = 1;
-  call->counts = test_allocate((size_t)procs * sizeof(int));
-  call->displs = test_allocate((size_t)procs * sizeof(int));
-  for (int i = 0; i < procs; i++) {
-    int owner = seed % 2 == 0 ? i : procs - 1 - i;
-    call->counts[owner] = draw_elements(seed, owner, most_units) / elements_per_item;
-    call->displs[owner] = end;
-    end += call->counts[owner] + (int)(seed / 2 % 3);
-  }
-  call->problem.recv_counts = call->counts;
-  call->problem.displs = call->displs;
-  return end;
-}
-
 static int elements_of(MPI_Datatype type) {
   int size;
   MPI_Type_size(type, &size);
@@ -186,20 +173,28 @@ static int pair_elements(uint64_t seed, int from, int to, int most_units, bool i
   return draw_elements(mix(seed, (uint64_t)(swaps ? to : from), 8, 0), swaps ? from : to, most_units);
 }
 
-/* Lists of such blocks, likewise. */
+/* In every other call, displacements begin below zero. */
+static int items_below(uint64_t seed) {
+  return (int)(seed / 6 % 2) * 5;
+}
+
+/* Blocks of their own size for each rank, with gaps between them, in rank order or the other way; of a
+   quarter of the calls all that are sent begin at one place. Gives the items of the memory. */
 static int make_pairs(uint64_t seed, int rank, int procs, bool sends, int most_units, bool in_place,
                       int elements_per_item, int **counts, int **displs) {
-  int end = 1;
+  int at = 1 - items_below(seed), end = 1;
   *counts = test_allocate((size_t)procs * sizeof(int));
   *displs = test_allocate((size_t)procs * sizeof(int));
   for (int i = 0; i < procs; i++) {
     const int peer = seed % 2 == 0 ? i : procs - 1 - i;
     const int elements = pair_elements(seed, sends ? rank : peer, sends ? peer : rank, most_units, in_place);
-    (*counts)[peer] = elements / elements_per_item;
-    (*displs)[peer] = end;
-    end += (*counts)[peer] + (int)(seed / 2 % 3);
+    const int count = elements / elements_per_item;
+    (*counts)[peer] = count;
+    (*displs)[peer] = at;
+    end = at + count > end ? at + count : end;
+    at += sends && seed / 12 % 4 == 0 ? 0 : count + (int)(seed / 2 % 3);
   }
-  return end;
+  return end + items_below(seed);
 }
 
 /* Gather, scatter, allgather, allgatherv, alltoall, alltoallv, bcast: every rank has its own types. */
@@ -208,27 +203,30 @@ static void make_movement(struct test_call *call, int rank, int procs, uint64_t 
   struct swp_collective *problem = &call->problem;
   enum swp_operation operation = problem->operation;
   bool root = rank == problem->root, gathers = operation == SWP_GATHER, scatters = operation == SWP_SCATTER;
-  bool by_counts = operation == SWP_ALLGATHERV;
-  int elements = draw_elements(seed, by_counts ? rank : -1, most_units), recv_items;
-  bool by_pairs = operation == SWP_ALLTOALLV;
+  bool by_counts = operation == SWP_ALLGATHERV, by_pairs = operation == SWP_ALLTOALLV;
+  int elements = by_counts
+                     ? pair_elements(seed, rank, 0, most_units, in_place) /* as if all were for rank 0 */
+                     : draw_elements(seed, -1, most_units);
   bool plain = range != CALL_ANY && (by_counts || by_pairs || operation == SWP_ALLTOALL);
   int drawer = plain ? -1 : rank, nshapes = plain ? DENSE_SHAPES : SHAPES;
   problem->send_count = make_side(seed + 1, drawer, nshapes, elements, &problem->send_type);
   problem->recv_count = make_side(seed + 2 - plain, drawer, nshapes, elements, &problem->recv_type);
-  recv_items = problem->recv_count * (operation == SWP_BCAST || scatters ? 1 : procs);
-  if (by_counts)
-    recv_items = make_counts(call, procs, seed, most_units, elements_of(problem->recv_type));
+  int recv_items = problem->recv_count * (operation == SWP_BCAST || scatters ? 1 : procs);
   int64_t send_items = (int64_t)problem->send_count * (operation == SWP_ALLTOALL || scatters ? procs : 1);
-  if (by_pairs) {
-    recv_items = make_pairs(seed, rank, procs, false, most_units, in_place, elements_of(problem->recv_type),
-                            &call->counts, &call->displs);
+  if (by_counts || by_pairs)
+    recv_items = make_pairs(seed, by_pairs ? rank : 0, procs, false, most_units, in_place,
+                            elements_of(problem->recv_type), &call->counts, &call->displs);
+  if (by_pairs)
     send_items = make_pairs(seed, rank, procs, true, most_units, in_place, elements_of(problem->send_type),
                             &call->send_counts, &call->send_displs);
-    problem->recv_counts = call->counts, problem->displs = call->displs;
-    problem->send_counts = call->send_counts, problem->send_displs = call->send_displs;
-  }
+  problem->recv_counts = call->counts, problem->displs = call->displs;
+  problem->send_counts = call->send_counts, problem->send_displs = call->send_displs;
   call->send_buffer = buffer_make(problem->send_type, send_items, mix(seed, (uint64_t)rank, 3, 0), false);
   call->recv_buffer = buffer_make(problem->recv_type, recv_items, mix(seed, (uint64_t)rank, 4, 0), false);
+  if (by_counts || by_pairs)
+    buffer_move(&call->recv_buffer, items_below(seed) * extent_of(problem->recv_type));
+  if (by_pairs)
+    buffer_move(&call->send_buffer, items_below(seed) * extent_of(problem->send_type));
   call->send = operation == SWP_BCAST || (scatters && !root) ? unused(seed, rank) : call->send_buffer.buffer;
   call->recv = gathers && !root ? unused(seed, rank) : call->recv_buffer.buffer;
   if (operation == SWP_BCAST || (scatters && !root))
