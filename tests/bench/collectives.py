@@ -4,10 +4,11 @@ The bench uses four virtual nodes of two ranks, or this machine alone if nodes c
 campaign chooses among the methods that a short look at all of them left, and leaves out those that
 turn out to be slower; its launches take as long as the look needed for all sizes. Another judges
 the choice (`auto`, with the table) beside the library's default, interleaved in randomised rounds.
-Ratios are paired within rounds, with their 95 % interval over launches. The bench prints them, and
-the best of the library's own algorithms in the campaign that chose. It exits with 1 if the tuned
-choice is clearly over 2 % slower than the default, if all operations with data together or small
-uneven blocks miss their bar, or if nothing could be compared. The raw files stay for inspection.
+Ratios are paired within rounds, with their 95 % interval over launches. Last, alltoallv is compared
+on 2 and 8 ranks of this machine. The bench prints the ratios, and the best of the library's own
+algorithms in the campaign that chose. It exits with 1 if the tuned choice is clearly over 2 %
+slower than the default, if all operations with data together or small uneven blocks miss their bar,
+or if nothing could be compared. The raw files stay for inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--alone] [OPERATION...]
 """
 
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,6 +50,7 @@ MOST_SLOWER = 1.02
 MOST_TOGETHER = 0.75
 MOST_BESIDE_HAN = 0.9  # which Open MPI has since 5 as its default on several nodes
 UNEVEN, SMALL_BYTES, MOST_SMALL_UNEVEN = "alltoallv", 512, 0.8
+PROCS_ALONE = (2, 8)
 NEAR_BEST = 1.5
 """Methods that take more times the least, at every size of a launch, are left out; after several
 launches, whose mean has a smaller error, less."""
@@ -309,10 +311,8 @@ def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
     return sorted(worth)
 
 
-def compare(
-    campaigns: Campaigns, verdict: JudgingResult, seconds: float, launches: int
-) -> list[Figure]:
-    """Choose, judge and print; return the figures."""
+def compare(campaigns: Campaigns, verdict: JudgingResult, seconds: float, launches: int) -> None:
+    """Choose, judge and print; the verdict gets the figures."""
     operations = verdict.operations
     chosen: dict[str, dict[int, JudgedTrial]] = {}
     needed_s: dict[str, float] = {}
@@ -337,7 +337,30 @@ def compare(
         for size, trial in sorted(judged.items()):
             verdict.add(operation, size, trial, chosen[operation][size])
     verdict.conclude()
-    return [replace(each, name=f"{campaigns.environment}: {each.name}") for each in verdict.figures]
+
+
+def measure(mpis: Sequence[Mpi], options: argparse.Namespace) -> list[Figure]:
+    """Compare under every MPI in one place; return the figures."""
+    figures: list[Figure] = []
+    with place(options.procs, options.alone) as (system, start):
+        for one in mpis:
+            build = build_kernels(one)
+            results = Path(tempfile.mkdtemp(prefix="switchpoint-collectives-"))
+            here = f"{options.procs} ranks, {system}"
+            print(f"\n== collectives, {one}, {here}; raw files in {results}")
+            try:
+                launch = start(one, build)
+            except NodesError as error:
+                print(f"skipped: {error}")
+                continue
+            campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
+            most = most_together(one, options.operations)
+            most_uneven = MOST_SMALL_UNEVEN if has_target(one) else None
+            verdict = JudgingResult(options.operations, most, most_uneven)
+            compare(campaigns, verdict, options.seconds, options.launches)
+            where = f"{one.name}, {here}" if options.alone else one.name
+            figures += [replace(each, name=f"{where}: {each.name}") for each in verdict.figures]
+    return figures
 
 
 def main() -> int:
@@ -360,24 +383,11 @@ def main() -> int:
     if not mpis:
         here = ", ".join(one.name for one in mpi.find_mpis()) or "none"
         parser.error(f"no MPI {options.mpi or ''} on PATH; there is {here}")
-    figures: list[Figure] = []
-    with place(options.procs, options.alone) as (system, start):
-        for one in mpis:
-            build = build_kernels(one)
-            results = Path(tempfile.mkdtemp(prefix="switchpoint-collectives-"))
-            print(
-                f"\n== collectives, {one}, {options.procs} ranks, {system}; raw files in {results}"
-            )
-            try:
-                launch = start(one, build)
-            except NodesError as error:
-                print(f"skipped: {error}")
-                continue
-            campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
-            most = most_together(one, options.operations)
-            most_uneven = MOST_SMALL_UNEVEN if has_target(one) else None
-            verdict = JudgingResult(options.operations, most, most_uneven)
-            figures += compare(campaigns, verdict, options.seconds, options.launches)
+    figures = measure(mpis, options)
+    if not options.least and set(options.operations) >= set(COLLECTIVES):  # also where that bar is
+        for procs in PROCS_ALONE:
+            its = {"procs": procs, "alone": True, "operations": [UNEVEN]}
+            figures += measure(mpis, argparse.Namespace(**vars(options) | its))
     return conclude("collectives", figures, options)
 
 
