@@ -122,7 +122,7 @@ def in_turn(cases: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     return zip(itertools.cycle(MPIS), cases, strict=False)
 
 
-FEW_RANKS = 6
+FEW_RANKS = 4
 """How many ranks tests start by day: more, on two cores, take seconds, and are for `make check`."""
 
 
