@@ -29,8 +29,9 @@ static inline int64_t swp_blocks_first(const struct blocks *blocks, int block) {
   return blocks->displs != NULL ? blocks->displs[block] : block * each + (block < more ? block : more);
 }
 
+/* Computed as numbers, as in swp_item. */
 static inline void *swp_blocks_at(const struct blocks *blocks, int block) {
-  return blocks->buffer + swp_blocks_first(blocks, block) * blocks->extent;
+  return (void *)((uintptr_t)blocks->buffer + (uintptr_t)(swp_blocks_first(blocks, block) * blocks->extent));
 }
 
 /* Items of one block, and of those from one up to another, for which blocks must lie one behind the other. */
