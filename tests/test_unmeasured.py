@@ -17,8 +17,8 @@ from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
 from tuner.selection.comparison import Chosen
 from tuner.selection.decisions import decide, select
+from tuner.selection.kriging import Spread, Value, estimate, regimes, spread_of, value_of
 from tuner.selection.rules import compile_rules
-from tuner.selection.unmeasured import Spread, Value, estimate, regimes, spread_of, value_of
 from tuner.selection.worth import worths
 
 Sizes = dict[int, str]

@@ -33,11 +33,11 @@ from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import PART, Cell, Features
 from tuner.domain.tables import EQUAL, FASTER, Point, Rule
 from tuner.machine.mpi import CHECKOUT
-from tuner.selection import match, unmeasured
+from tuner.selection import kriging, match, unmeasured
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import NEARLY, place_of
+from tuner.selection.kriging import USUAL, NodesPpn, Variances
 from tuner.selection.rules import compile_rules
-from tuner.selection.unmeasured import USUAL, NodesPpn, Variances
 from tuner.units import share_text
 
 DATA = CHECKOUT / "tests" / "data" / "held-out-layouts.json.xz"
@@ -225,19 +225,19 @@ def line(points: dict[NodesPpn, Point], here: NodesPpn, default: str) -> str:
 
 
 def nearest(
-    points: dict[NodesPpn, Point], here: NodesPpn, default: str, regime: unmeasured.Regimes
+    points: dict[NodesPpn, Point], here: NodesPpn, default: str, regime: kriging.Regimes
 ) -> str:
     """Return the choice of the nearest layout of the same regime, with the guard."""
     near = [place for place in points if regime(*place) == regime(*here)]
-    spread = unmeasured.Spread(regime)
+    spread = kriging.Spread(regime)
     place = min(near, key=lambda its: (spread.between(its, here), its), default=None)
     if place is None:
         return default
     point = points[place]
-    value = unmeasured.value_of(point, point.method)
+    value = kriging.value_of(point, point.method)
     if value is None:
         return default
-    risk = unmeasured.risk(unmeasured.estimate(here, {place: value}, spread))
+    risk = kriging.risk(kriging.estimate(here, {place: value}, spread))
     return point.method if risk <= unmeasured.RISK else default
 
 
@@ -324,7 +324,7 @@ def judge(system: list[MeasuredSize], split: Split, usual: Variances, judged: Ju
                 )
             points, tables = learned[key]
             own = [point for point in points if point.case.operation == operation]
-            regime = unmeasured.regimes(points, cores)
+            regime = kriging.regimes(points, cores)
             for tally in tallies:
                 tally.rules.append(sum(rule.operation == operation for rule in tables[0]))
             left_out = [its for its in measured if _measured(its.case) not in kept]
@@ -336,7 +336,7 @@ def _judge_one(
     its: MeasuredSize,
     learned: list[Point],
     tables: Sequence[list[Rule]],
-    regime: unmeasured.Regimes,
+    regime: kriging.Regimes,
     tallies: list[RegretTally],
 ) -> None:
     """Add the choices for a size of a layout that was left out."""
@@ -382,8 +382,8 @@ def usual_of(systems: Iterable[list[MeasuredSize]]) -> Variances:
     differences, variances = [*np.eye(len(USUAL))], [*USUAL]
     for system in systems:
         points = decide([cell for its in system for cell in its.cells()])
-        spread = unmeasured.Spread(unmeasured.regimes(points, _cores(system)))
-        for a, b, variance in unmeasured.compared(points):
+        spread = kriging.Spread(kriging.regimes(points, _cores(system)))
+        for a, b, variance in kriging.compared(points):
             differences.append(np.array(spread.differences(a, b)))
             variances.append(variance)
     shares, found, usual = np.array(differences), np.array(variances), np.array(USUAL)
@@ -424,8 +424,8 @@ def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
     """Yield the risk of each gain that the guard lets pass elsewhere, and whether it was slower."""
     cores = _cores(system)
     points = decide([cell for its in system for cell in its.cells()])
-    regime = unmeasured.regimes(points, cores)
-    spread = unmeasured.spread_of(points, regime)
+    regime = kriging.regimes(points, cores)
+    spread = kriging.spread_of(points, regime)
     for point in points:
         for other in system:
             same = other.case.operation == point.case.operation
@@ -434,11 +434,11 @@ def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
                 continue
             logs = other.logs(slice(None))
             for ratio in point.ratios:
-                value = unmeasured.value_of(point, ratio.method)
+                value = kriging.value_of(point, ratio.method)
                 if value is None or ratio.method not in logs or value.log > -NEARLY:
                     continue
                 known = {_place(point.case): value}
-                risk = unmeasured.risk(unmeasured.estimate(other.place, known, spread))
+                risk = kriging.risk(kriging.estimate(other.place, known, spread))
                 if risk <= unmeasured.RISK:
                     yield risk, logs[ratio.method] > NEARLY
 

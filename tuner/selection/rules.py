@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import DegreeIntervals, degrees_of, join, same
-from tuner.selection.unmeasured import USUAL, MeasuredLayouts, Span, Variances, unmeasured
+from tuner.selection.kriging import USUAL, Variances
+from tuner.selection.unmeasured import MeasuredLayouts, Span, unmeasured
 
 ByLayout = dict[tuple[Span, Span], DegreeIntervals]
 """Choices by nodes and processes per node."""

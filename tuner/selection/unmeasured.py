@@ -1,9 +1,8 @@
 """Choices on layouts that nobody measured, estimated from measured ones, and guarded.
 
-The logarithm of a method's time over the default's is taken as a Gaussian process over the layouts
-(ordinary kriging), of one node and of several apart. It differs more the farther they are apart,
-and from one regime to another: from enough cores to too few, from one process on each node to more.
-Where one layout was measured, its choices hold as far as the guard allows. No input or output.
+The logarithm of a method's time over the default's is taken as a Gaussian process over the layouts,
+of one node and of several apart. Where one layout was measured, its choices hold as far as the
+guard allows. No input or output.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby, pairwise, product
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +20,22 @@ import numpy as np
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, UNSOAKED, Point
 from tuner.selection.intervals import NEARLY, Classes, DegreeIntervals, classes_of, degrees_of
+from tuner.selection.kriging import (
+    USUAL,
+    Inference,
+    Middle,
+    NodesPpn,
+    Regimes,
+    Spread,
+    Value,
+    Variances,
+    estimate,
+    regimes,
+    risk,
+    spread_of,
+    value_of,
+)
 from tuner.selection.match import within
-from tuner.stats import Floats
 
 Span = tuple[int, int]
 """An interval that includes both ends."""
@@ -31,153 +43,11 @@ Span = tuple[int, int]
 Spans = tuple[Span, Span]
 """Nodes and processes on each."""
 
-NodesPpn = tuple[int, int]
-"""Nodes and processes on each of a layout."""
-
-Middle = tuple[float, float]
-"""The geometric middle of spans of layouts; whole for a single one."""
-
 Layouts = dict[Spans, Classes]
 """Decisions by nodes and processes per node."""
 
 RISK = 0.2
 """The most probability that a choice is slower than the default by over NEARLY: the guard."""
-
-_PRIOR_PAIRS = 16.0
-"""The pairs of layouts that the usual spread counts for, beside a system's own."""
-
-_TAIL = 3.0
-"""Degrees of freedom of the differences: a few methods differ far more than the others."""
-
-_SLOWEST = math.log(1.2)
-"""Methods that are slower than the default by more matter to no choice."""
-
-
-class Regime(NamedTuple):
-    """What layouts share that compare well; those with and without a network do not compare."""
-
-    several_nodes: bool
-    crowded: bool
-    shared_nodes: bool
-
-
-Regimes = Callable[[float, float], Regime]
-"""Function from nodes and processes on each to their regime."""
-
-
-class Variances(NamedTuple):
-    """The variance of the difference of a log-ratio between layouts, by what they differ in.
-
-    For each octave between their nodes and processes per node, and where only one has a power of
-    two processes, for which some algorithms are made, enough cores, or several processes on each
-    node.
-    """
-
-    octave: float
-    power_of_two: float
-    crowded: float
-    shared_nodes: float
-
-
-USUAL = Variances(octave=0.025, power_of_two=0.02, crowded=0.02, shared_nodes=0.02)
-"""What systems have in common; with it the guard keeps its promise."""
-
-
-class Spread(NamedTuple):
-    """The variance of the difference of a log-ratio between two layouts of one node or of several.
-
-    A system's is the usual one times `scale`.
-    """
-
-    regime: Regimes
-    usual: Variances = USUAL
-    scale: float = 1.0
-
-    def between(self, a: Middle, b: Middle) -> float:
-        """Return the variance between two layouts."""
-        differences = zip(self.usual, self.differences(a, b), strict=True)
-        return self.scale * sum(variance * often for variance, often in differences)
-
-    def differences(self, a: Middle, b: Middle) -> tuple[float, ...]:
-        """Return how often each of the variances counts; only whole numbers are powers of two."""
-        here, there = self.regime(*a), self.regime(*b)
-        return (
-            math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True))),
-            _has_power_of_two(*a) != _has_power_of_two(*b),
-            here.crowded != there.crowded,
-            here.shared_nodes != there.shared_nodes,
-        )
-
-
-def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
-    """Return a function that returns the regime of a layout, measured or not.
-
-    `cores` are those of a node, by default as many as were measured to suffice. Where nodes share
-    them, as virtual ones do, all processes count.
-    """
-    layouts = {point.case.layout for point in points}
-    enough = (its.ppn for its in layouts if not its.oversubscribed)
-    cores = cores or max(enough, default=0)
-    shared = any(its.oversubscribed and its.ppn <= cores for its in layouts)
-
-    def regime(nodes: float, ppn: float) -> Regime:
-        return Regime(nodes > 1, (nodes * ppn if shared else ppn) > cores, ppn > 1)
-
-    return regime
-
-
-def spread_of(points: Iterable[Point], regime: Regimes, usual: Variances = USUAL) -> Spread:
-    """Return the spread of a system: the usual one, scaled by what its own layouts show."""
-    spread = Spread(regime, usual)
-    scales = [variance / spread.between(a, b) for a, b, variance in compared(points)]
-    return spread._replace(scale=(_PRIOR_PAIRS + sum(scales)) / (_PRIOR_PAIRS + len(scales)))
-
-
-def compared(points: Iterable[Point]) -> Iterator[tuple[NodesPpn, NodesPpn, float]]:
-    """Yield pairs of neighbouring layouts, with the variance of what differs between them."""
-    layouts: dict[tuple[str, bool], dict[NodesPpn, list[Point]]]
-    layouts = defaultdict(lambda: defaultdict(list))
-    for point in points:
-        operation, nodes, ppn, *_ = point.case.place
-        layouts[operation, nodes > 1][nodes, ppn].append(point)
-    for of_kind in layouts.values():
-        for a, b in pairwise(sorted(of_kind)):
-            if squares := _squares(of_kind[a], of_kind[b]):
-                yield a, b, _variance(np.array(squares))
-
-
-def _variance(squares: Floats) -> float:
-    """Return the most likely squared scale of Student's t by squares of its draws.
-
-    By expectation maximisation. Squares below 0, whose errors exceed them, count as 0.
-    """
-    shown = np.maximum(squares, 0.0)
-    variance = float(shown.mean())
-    for _ in range(50):
-        if variance > 0:
-            weights = (_TAIL + 1) / (_TAIL + shown / variance)
-            variance = float((weights * shown).mean())
-    return variance
-
-
-def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
-    """Return the squared differences of log-ratios on two layouts beyond their errors."""
-
-    def known(points: Sequence[Point]) -> dict[tuple[object, ...], Value]:
-        return {
-            (point.mmax, point.mavg, point.case.bytes, ratio.method): value
-            for point in points
-            for ratio in point.ratios
-            if (value := value_of(point, ratio.method)) is not None
-        }
-
-    here, there = known(a), known(b)
-    pairs = [(here[key], there[key]) for key in here.keys() & there.keys()]
-    return [
-        (one.log - other.log) ** 2 - one.error**2 - other.error**2
-        for one, other in pairs
-        if min(one.log, other.log) < _SLOWEST
-    ]
 
 
 class MeasuredLayouts(NamedTuple):
@@ -305,10 +175,6 @@ def _bands(measured: set[int]) -> list[Span]:
     return [(before + 1, end) for before, end in pairwise(cuts)]
 
 
-def _has_power_of_two(nodes: float, ppn: float) -> bool:
-    return math.frexp(nodes)[0] == math.frexp(ppn)[0] == 0.5
-
-
 def alike(near: Mapping[NodesPpn, Classes], points: Sequence[Point]) -> dict[NodesPpn, list[Point]]:
     """Return the points of the degree class on all layouts of which the first has these points."""
     first, *others = near
@@ -412,30 +278,6 @@ def _beside(here: Middle, near: Sequence[NodesPpn]) -> set[NodesPpn]:
     return {near[0], *ends}
 
 
-class Value(NamedTuple):
-    """The logarithm of a method's time over the default's, and its standard error."""
-
-    log: float
-    error: float
-
-
-def value_of(point: Point, method: str) -> Value | None:
-    """Return the value of a method at a point, None without an error or an interval.
-
-    Of exact times, and of a table without errors, the error is that of a normal distribution with
-    this interval: never too small, as Student's t of few degrees of freedom reaches farther.
-    """
-    its = next((ratio for ratio in point.ratios if ratio.method == method), None)
-    if its is None:
-        return None
-    if its.error is not None:
-        return Value(math.log(its.ratio), its.error)
-    if its.low is None or its.high is None or point.level is None:
-        return None
-    reach = math.log(its.high / its.low) / 2
-    return Value(math.log(its.ratio), reach / NormalDist().inv_cdf((1 + point.level) / 2))
-
-
 Curve = dict[float, Value]
 """Values by the logarithm of the bytes."""
 
@@ -451,39 +293,6 @@ def _at(curve: Curve, size: int) -> Value:
     at, sizes = math.log(max(size, 1)), list(curve)
     columns = zip(*curve.values(), strict=True)
     return Value(*(float(np.interp(at, sizes, column)) for column in columns))
-
-
-class Inference(NamedTuple):
-    """The mean and the variance of a method's value on another layout."""
-
-    mean: float
-    variance: float
-
-
-def estimate(here: Middle, known: Mapping[NodesPpn, Value], spread: Spread) -> Inference:
-    """Return the estimate of a method's value on a layout by those on others."""
-    count = len(known)
-    exact, target = _equations(here, tuple(known), spread)
-    matrix = exact + np.diag([*(value.error**2 for value in known.values()), 0.0])
-    weights = np.linalg.solve(matrix, target)[:count]
-    variance = weights @ matrix[:count, :count] @ weights - 2 * weights @ target[:count]
-    mean = weights @ np.array([value.log for value in known.values()])
-    return Inference(float(mean), max(float(variance), 1e-12))
-
-
-@lru_cache(1024)
-def _equations(here: Middle, places: Sequence[NodesPpn], spread: Spread) -> tuple[Floats, Floats]:
-    """Return both sides of the equations of the weights for exact values; methods share them."""
-    count = len(places)
-    matrix = np.ones((count + 1, count + 1))
-    matrix[count, count] = 0.0  # the weights add up to 1
-    matrix[:count, :count] = [[-spread.between(a, b) / 2 for b in places] for a in places]
-    return matrix, np.array([*(-spread.between(here, place) / 2 for place in places), 1.0])
-
-
-def risk(its: Inference) -> float:
-    """Return the probability that a method is slower than the default by over NEARLY."""
-    return 1 - NormalDist(its.mean, math.sqrt(its.variance)).cdf(NEARLY)
 
 
 def _evidence(near: Mapping[NodesPpn, list[Point]], method: str, point: Point) -> Point:

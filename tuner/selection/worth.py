@@ -13,17 +13,8 @@ from typing import NamedTuple
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.selection.intervals import Classes
-from tuner.selection.unmeasured import (
-    Inference,
-    Layouts,
-    MeasuredLayouts,
-    NodesPpn,
-    Spread,
-    alike,
-    asked,
-    choice,
-    estimated,
-)
+from tuner.selection.kriging import Inference, NodesPpn, Spread
+from tuner.selection.unmeasured import Layouts, MeasuredLayouts, alike, asked, choice, estimated
 
 
 class Worth(NamedTuple):

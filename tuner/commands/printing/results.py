@@ -17,8 +17,8 @@ from tuner.export.document import table_document
 from tuner.files import printable
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
+from tuner.selection.kriging import regimes
 from tuner.selection.next_step import summary
-from tuner.selection.unmeasured import regimes
 from tuner.units import bytes_text, degree_text, significant, span_text
 
 if TYPE_CHECKING:
