@@ -109,6 +109,7 @@ def test_the_analyzer_of_clang_finds_nothing(tidy: Callable[..., int], pattern: 
         ("swp_failures", []),
         ("swp_fields", []),
         ("swp_faults", []),
+        ("swp_node_memory", []),
         ("swp_no_memory", []),
         ("swp_slots", []),
         ("swp_free", []),
@@ -163,6 +164,7 @@ def test_the_thread_sanitizer_finds_nothing(kernels: Kernels, program: str, proc
         ("swp_collectives", 3, ["--brief"]),
         ("swp_failures", 2, []),
         ("swp_faults", 2, []),
+        ("swp_node_memory", 2, []),
         ("swp_no_memory", 2, []),
         ("swp_tables", 2, [TABLES]),
         ("swp_selector", 2, []),
@@ -173,7 +175,10 @@ def test_valgrind_finds_nothing(any_kernels, require, program, procs, arguments)
     run(any_kernels, program, procs, *arguments, before=VALGRIND, env={"SWP_TEST_TIMEOUT": "240"})
 
 
-WHOLE = ["swp_oracle", "swp_collectives", "swp_failures", "swp_faults", "swp_no_memory"]
+WHOLE = [
+    *("swp_oracle", "swp_collectives"),
+    *("swp_failures", "swp_faults", "swp_node_memory", "swp_no_memory"),
+]
 
 
 @pytest.mark.parametrize(

@@ -290,6 +290,11 @@ def test_what_fails_below_the_library_is_an_error(kernels: Kernels, procs: int) 
 
 
 @on_ranks([1, 2, 3, 4])
+def test_all_ranks_know_that_the_nodes_memory_cannot_be_had(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_node_memory", procs) > 100
+
+
+@on_ranks([1, 2, 3, 4])
 def test_nobody_waits_for_a_rank_without_memory(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_no_memory", procs) > 100
 

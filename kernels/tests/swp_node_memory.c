@@ -1,0 +1,265 @@
+/* The node's memory cannot be had, or is off at a site: all ranks get the same refusal, or the default. */
+#define _GNU_SOURCE /* memfd_create */
+#include "attempt.h"
+#include "memory_left.h"
+#include "oracle.h"
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int rank, procs;
+
+enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PROCESSES, LACKS };
+
+static enum lack lack;
+static int files_made;
+
+int memfd_create(const char *name, unsigned flags) {
+  files_made += strcmp(name, "switchpoint") == 0;
+  if (lack == LACKS_FILES) {
+    errno = ENOSYS;
+    return -1;
+  }
+  return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+int fallocate(int file, int mode, off_t offset, off_t bytes) {
+  if (lack == LACKS_ROOM) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
+}
+
+/* Another process has the first rank's number where this rank is in a container of its own. */
+int fstat(int file, struct stat *found) {
+  int failed = (int)syscall(SYS_newfstatat, file, "", found, AT_EMPTY_PATH);
+  if (lack == SEES_OTHER_PROCESSES)
+    found->st_size++;
+  return failed;
+}
+
+static char machine_without_memory[64];
+
+/* A root of files that tell of a machine with less memory left than twice the least file. */
+static void make_machine_without_memory(void) {
+  char path[128];
+  snprintf(machine_without_memory, sizeof machine_without_memory, "/tmp/swp_node_memory.%d", (int)getpid());
+  snprintf(path, sizeof path, "%s/proc", machine_without_memory);
+  EXPECT(mkdir(machine_without_memory, 0700) == 0 && mkdir(path, 0700) == 0, "%s cannot be made", path);
+  snprintf(path, sizeof path, "%s/proc/meminfo", machine_without_memory);
+  FILE *file = fopen(path, "wb");
+  EXPECT(file != NULL && fputs("MemTotal: 24683652 kB\nMemAvailable: 100 kB\n", file) >= 0 &&
+             fclose(file) == 0,
+         "%s cannot be written", path);
+}
+
+static void remove_machine_without_memory(void) {
+  static const char *const names[] = {"/proc/meminfo", "/proc", ""};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char path[128];
+    snprintf(path, sizeof path, "%s%s", machine_without_memory, names[i]);
+    remove(path);
+  }
+}
+
+static void set_lack(enum lack each) {
+  lack = each;
+  swp_memory_root = each == LACKS_MEMORY ? machine_without_memory : "";
+}
+
+/* Methods that need memory of a node, of all ranks or of each node of two. */
+static const struct by_memory {
+  enum swp_operation operation;
+  const char *method;
+  bool on_nodes;
+} methods_by_memory[] = {
+    {SWP_EXCHANGE, "shared", false},
+    {SWP_EXCHANGE, "lent", false},
+    {SWP_DISCOVERY, "shared", false},
+    {SWP_ALLREDUCE, "shared", false},
+    {SWP_EXCHANGE, "nap:node=shared", true},
+    {SWP_DISCOVERY, "nap:node=shared", true},
+    {SWP_DISCOVERY, "nap:find=dense,node=shared", true},
+    {SWP_ALLREDUCE, "twolevel:node=shared", true},
+};
+enum { MOST_PROCS = 4, METHODS_BY_MEMORY = sizeof methods_by_memory / sizeof *methods_by_memory };
+
+/* On a communicator of its own, as others may have memory already. */
+static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
+  struct attempt attempt;
+  static const int counts[MOST_PROCS] = {1, 1, 1, 1}, displs[MOST_PROCS] = {0, 1, 2, 3};
+  const struct swp_collective collective = {.operation = by->operation,
+                                            .send_count = 1,
+                                            .send_type = MPI_INT,
+                                            .recv_count = 1,
+                                            .recv_type = MPI_INT,
+                                            .recv_counts = counts,
+                                            .displs = displs,
+                                            .op = MPI_SUM,
+                                            .send_counts = counts,
+                                            .send_displs = displs};
+  MPI_Comm fresh;
+  int error;
+  attempt_make(&attempt);
+  attempt.hints.ppn = by->on_nodes ? 2 : 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  if (by->operation == SWP_EXCHANGE)
+    error = swp_exchange_plan(fresh, &attempt.problem, by->method, &attempt.hints, plan);
+  else if (by->operation == SWP_DISCOVERY)
+    error = swp_discovery_plan(fresh, by->method, &attempt.hints, plan);
+  else
+    error = swp_collective_plan(fresh, &collective, by->method, &attempt.hints, plan);
+  MPI_Comm_free(&fresh);
+  return error;
+}
+
+/* One rank alone has no message for slots, and two have one node. */
+static bool is_for_so_many(const struct by_memory *by) {
+  return by->on_nodes ? procs > 2 : procs > 1 || by->operation != SWP_EXCHANGE;
+}
+
+/* The first rank of a file's ranks makes it; others need none. */
+static bool makes_file(const struct by_memory *by, int culprit) {
+  return by->on_nodes ? culprit % 2 == 0 : culprit == 0;
+}
+
+/* One rank lacks something; all are refused, with the reason, also those of nodes that have their memory. */
+static void check_lack(const struct by_memory *by, int culprit, enum lack each) {
+  static const char *const reasons[LACKS] = {"", "not implemented", "more than half of the 102400 left",
+                                             "No space left", "not seen"};
+  swp_plan *plan = NULL;
+  test_case("%s %s, no memory of the node: %s on rank %d", swp_operation_name(by->operation), by->method,
+            reasons[each], culprit);
+  set_lack(rank == culprit ? each : LACKS_NOTHING);
+  int error = test_agreed(MPI_COMM_WORLD, plan_by_memory(by, &plan));
+  set_lack(LACKS_NOTHING);
+  if ((each == LACKS_FILES || each == LACKS_MEMORY) && !makes_file(by, culprit)) {
+    EXPECT_ERROR(error, SWP_SUCCESS);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  } else {
+    EXPECT_ERROR(error, SWP_ERR_NOT_APPLICABLE);
+    EXPECT(strstr(swp_error_message(), reasons[each]) != NULL, "'%s' does not say '%s'", swp_error_message(),
+           reasons[each]);
+  }
+  EXPECT(plan == NULL, "a plan was made");
+}
+
+static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
+  make_machine_without_memory();
+  for (int i = 0; i < METHODS_BY_MEMORY; i++) {
+    const struct by_memory *by = &methods_by_memory[i];
+    swp_plan *plan = NULL;
+    for (int culprit = 0; is_for_so_many(by) && culprit < procs; culprit++)
+      for (enum lack each = LACKS_FILES; each < LACKS; each++)
+        check_lack(by, culprit, each);
+    test_case("%s %s, memory of the node", swp_operation_name(by->operation), by->method);
+    if (is_for_so_many(by)) {
+      EXPECT_ERROR(plan_by_memory(by, &plan), SWP_SUCCESS);
+      EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    }
+  }
+  remove_machine_without_memory();
+}
+
+static void expect_no_file(enum swp_operation operation, const char *spec) {
+  for (int on_nodes = 0; on_nodes < 2; on_nodes++) {
+    const struct by_memory by = {operation, spec, on_nodes == 1};
+    swp_plan *plan = NULL;
+    test_case("%s %s, node-memory is off, nodes: %d", swp_operation_name(operation), spec, on_nodes);
+    int error = plan_by_memory(&by, &plan);
+    EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE || error == SWP_ERR_METHOD, "error %d: %s",
+           error, swp_error_message());
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    EXPECT_EQUAL(files_made, 0);
+  }
+}
+
+static void with_node_memory_off_no_plan_makes_a_file(void) {
+  static const char *const untried[] = {"nap:sharing=no,node=shared", "nap:find=put,node=shared",
+                                        "twolevel:node=shared,leaders=3"};
+  test_case("files of earlier cases");
+  EXPECT(rank > 0 || files_made > 0, "they are not counted");
+  setenv("SWITCHPOINT_OFF", "node-memory", 1);
+  files_made = 0;
+  for (int operation = 0; swp_operation_name(operation) != NULL; operation++) {
+    char *specs = all_specs((enum swp_operation)operation, procs);
+    for (const char *spec = strtok(specs, " "); spec != NULL; spec = strtok(NULL, " "))
+      expect_no_file((enum swp_operation)operation, spec);
+    free(specs);
+    for (size_t i = 0; i < sizeof untried / sizeof *untried; i++)
+      expect_no_file((enum swp_operation)operation, untried[i]);
+  }
+  unsetenv("SWITCHPOINT_OFF");
+}
+
+static swp_table *table_of_shared(void) {
+  char path[64] = "";
+  swp_table *table = NULL;
+  if (rank == 0) {
+    snprintf(path, sizeof path, "/tmp/swp_node_memory.%d.table", (int)getpid());
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL &&
+               fputs("switchpoint-table 1\nrule op=exchange method=shared\nrule op=discovery method=shared\n",
+                     file) >= 0 &&
+               fclose(file) == 0,
+           "%s cannot be written", path);
+  }
+  MPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, path, &table)), SWP_SUCCESS);
+  if (rank == 0)
+    unlink(path);
+  return table;
+}
+
+/* A method that the caller did not name gives way to the default, which says why. */
+static void without_memory_of_the_node_the_default_takes_the_place_of_a_rule(void) {
+  struct attempt attempt;
+  struct swp_hints hints;
+  struct swp_statistics statistics;
+  char text[1024];
+  attempt_make(&attempt);
+  hints = attempt.hints;
+  swp_table *table = table_of_shared();
+  hints.table = table;
+  for (int operation = 0; operation < 2; operation++) {
+    swp_plan *plan = NULL;
+    MPI_Comm fresh;
+    test_case("a rule without memory of the node: operation %d", operation);
+    MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+    lack = rank == 0 ? LACKS_ROOM : LACKS_NOTHING;
+    int error = operation == 0 ? swp_exchange_plan(fresh, &attempt.problem, "auto", &hints, &plan)
+                               : swp_discovery_plan(fresh, "auto", &hints, &plan);
+    lack = LACKS_NOTHING;
+    EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_SUCCESS);
+    EXPECT_ERROR(swp_plan_describe(plan, text, sizeof text), SWP_SUCCESS);
+    const char *why = operation == 0 && procs == 1 ? "no message is of" : "No space left";
+    EXPECT(strstr(text, "shared is passed over") != NULL && strstr(text, why) != NULL,
+           "'%s' does not say why", text);
+    if (operation == 0) { /* what the method had counted counts no more */
+      EXPECT_ERROR(swp_plan_statistics(plan, NULL, &statistics), SWP_SUCCESS);
+      EXPECT_EQUAL(statistics.mmax, procs > 1);
+    }
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    MPI_Comm_free(&fresh);
+  }
+  swp_table_free(&table);
+}
+
+int main(int argc, char **argv) {
+  test_begin(&argc, &argv, "swp_node_memory");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  a_lack_of_memory_of_the_node_is_an_error_of_all();
+  with_node_memory_off_no_plan_makes_a_file();
+  without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
+  return test_end();
+}
