@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,22 @@ def test_problems_have_the_processes_and_patterns_that_are_asked_for() -> None:
     assert {(each.nodes, each.ppn) for each in few} == {*layouts}
     with pytest.raises(RegretError, match="no tuned layout has 5000 processes"):
         list(problems(table, 1, 1, procs=[5000]))
+
+
+@pytest.mark.parametrize("operations", [["exchange"], ["discovery", "exchange"]])
+@pytest.mark.parametrize(("places", "kinds"), [(1, 2), (2, 2), (2, 3), (3, 2), (4, 2), (4, 6)])
+def test_every_count_that_is_asked_for_has_every_pattern(
+    operations: list[str], places: int, kinds: int
+) -> None:
+    found = [on(point(operation=each), 1, ppn) for each in operations for ppn in (2, 9)]
+    procs = range(2, 2 + places)
+    patterns = [f"random:degree=1,seed={seed}" for seed in range(kinds)]
+    count = len(operations) * places * kinds
+    drawn = list(problems(Table(PROVENANCE, [], found), count, 1, procs, patterns))
+    pairs = {(each.operation, each.procs, each.pattern) for each in drawn}
+    assert pairs == set(product(operations, procs, patterns))
+    first = drawn[:: len(operations)][:kinds]
+    assert len({each.pattern for each in first}) == kinds  # few problems have them all
 
 
 def test_problems_lie_between_neighbours() -> None:

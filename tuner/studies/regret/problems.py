@@ -42,8 +42,9 @@ def problems(
     """Yield random problems of a table's operations, on layouts that were tuned or lie between.
 
     Those between have as many processes per node as two tuned ones, or as many nodes. With `procs`
-    only layouts of so many processes count, and with `patterns` exchanges have these; both in turn.
-    Raise RegretError where no layout has so many processes.
+    only layouts of so many processes count, and with `patterns` exchanges have these; both in turn,
+    so that in time each layout has each pattern. Raise RegretError where no layout has so many
+    processes.
     """
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -61,7 +62,10 @@ def problems(
         rounds, place = divmod(number, len(operations))
         operation, turn = operations[place], rounds + place  # few problems have all turns too
         if procs:
-            nodes, ppn = asked[operation][turn % len(asked[operation])]
+            here = asked[operation]
+            nodes, ppn = here[turn % len(here)]
+            # Once their turns would repeat together, patterns go one ahead of layouts.
+            turn += rounds // math.lcm(len(here), len(patterns) or 1)
         else:
             pairs = _neighbours(layouts[operation])
             first, last = pairs[int(random.integers(len(pairs)))]
