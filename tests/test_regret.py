@@ -256,8 +256,12 @@ def test_problems_have_the_processes_and_patterns_that_are_asked_for() -> None:
     also = [on(point(operation="bcast"), n, p) for n, p in [(1, 2), (1, 8), (2, 4), (4, 4)]]
     few = problems(Table(PROVENANCE, [], [*found, *also]), 6, 1, procs=[6, 8, 12])
     assert {(each.nodes, each.ppn) for each in few} == {*layouts}
-    with pytest.raises(RegretError, match="no tuned layout has 5000 processes"):
-        list(problems(table, 1, 1, procs=[5000]))
+    (alone,) = problems(table, 1, 1, procs=[16])
+    assert (alone.nodes, alone.ppn) == (4, 4)
+    with pytest.raises(RegretError, match="no tuned layout has 7 or 5000 processes, nor any"):
+        list(problems(Table(PROVENANCE, [], found[2:]), 1, 1, procs=[7, 8, 5000]))
+    with pytest.raises(RegretError, match="no layout of several processes"):
+        list(problems(Table(PROVENANCE, [], [on(point(), 1, 1)]), 1, 1))
 
 
 @pytest.mark.parametrize("operations", [["exchange"], ["discovery", "exchange"]])
@@ -276,8 +280,8 @@ def test_every_count_that_is_asked_for_has_every_pattern(
     assert len({each.pattern for each in first}) == kinds  # few problems have them all
 
 
-def test_problems_lie_between_neighbours() -> None:
+def test_problems_lie_between_neighbours_or_where_there_are_none() -> None:
     layouts = [(1, 8), (1, 16), (2, 16), (4, 16), (8, 2), (1, 1)]
     found = [on(point(), n, p) for n, p in layouts]
     drawn = {(each.nodes, each.ppn) for each in problems(Table(PROVENANCE, [], found), 500, seed=1)}
-    assert drawn == {*((1, ppn) for ppn in range(8, 17)), (2, 16), (3, 16), (4, 16)}
+    assert drawn == {*((1, ppn) for ppn in range(8, 17)), (2, 16), (3, 16), (4, 16), (8, 2)}

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -43,8 +43,8 @@ def problems(
 
     Those between have as many processes per node as two tuned ones, or as many nodes. With `procs`
     only layouts of so many processes count, and with `patterns` exchanges have these; both in turn,
-    so that in time each layout has each pattern. Raise RegretError where no layout has so many
-    processes.
+    so that in time each layout has each pattern. Raise RegretError where no layout has one of the
+    numbers of processes.
     """
     random = np.random.default_rng(seed)
     layouts: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -53,11 +53,14 @@ def problems(
         if layout.procs > 1:  # a process alone has nothing to choose
             layouts[point.case.operation].add((layout.nodes, layout.ppn))
     asked = {name: _asked(_neighbours(tuned), procs) for name, tuned in sorted(layouts.items())}
-    operations = [name for name, places in asked.items() if places or not procs]
-    if not operations:
+    if not asked:
+        raise RegretError("no layout of several processes was tuned")
+    had = {nodes * ppn for places in asked.values() for nodes, ppn in places}
+    if missing := [number for number in procs if number not in had]:
         raise RegretError(
-            f"no tuned layout has {', '.join(map(str, procs))} processes, nor any between two"
+            f"no tuned layout has {' or '.join(map(str, missing))} processes, nor any between two"
         )
+    operations = [name for name, places in asked.items() if places or not procs]
     for number in range(count):
         rounds, place = divmod(number, len(operations))
         operation, turn = operations[place], rounds + place  # few problems have all turns too
@@ -101,12 +104,13 @@ def _asked(
 def _neighbours(layouts: set[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Return pairs next to each other in nodes or processes per node.
 
-    Without any, each layout is paired with itself.
+    A layout without a neighbour is paired with itself.
     """
     by_nodes, by_ppn = sorted(layouts), sorted(layouts, key=lambda layout: layout[::-1])
     pairs = [(a, b) for a, b in pairwise(by_nodes) if a[0] == b[0]]
     pairs += [(a, b) for a, b in pairwise(by_ppn) if a[1] == b[1]]
-    return pairs or [(layout, layout) for layout in by_nodes]
+    paired = set(chain.from_iterable(pairs))
+    return pairs + [(layout, layout) for layout in by_nodes if layout not in paired]
 
 
 def _pattern(operation: str, procs: int, random: np.random.Generator) -> str:
