@@ -160,6 +160,42 @@ def test_launches_follow_until_a_difference_would_show(
         assert each.regret() == pytest.approx(0.4, abs=2 * noise)
 
 
+def test_sizes_with_nothing_to_compare_show_nothing(tmp_path: Path) -> None:
+    """At 512 B launches differ by 5 %, and elsewhere one method is so slow that one races alone."""
+    table = Table(PROVENANCE, [], [])
+    request = RegretRequest(table, tmp_path / "a.table", "local:cpu", "mpich", 20, 1.0)
+    chosen = Selected("direct", f"direct, chosen by default: no rule of {request.path}")
+
+    def launch(wanted: WantedLaunch) -> BenchFile:
+        features, sizes = Features(1, 1.0, 8, 8, "{}"), wanted.problem.sizes
+        times_s = {
+            (method, size): 1.0 if method == "direct" else nap_s
+            for size in sizes
+            for nap_s in [1.02 * math.exp(0.05 * (-1) ** wanted.number) if size == 512 else 9.0]
+            for method in ("direct", "nap")
+        }
+        cases = [RawCase(*case, 8, features, 1, 0, 0.0, 0.0) for case in times_s]
+        samples_s = np.array([*times_s.values()])
+        return BenchFile(
+            "", cases=cases, samples_s=samples_s, selected=dict.fromkeys(sizes, chosen)
+        )
+
+    def found(*sizes: int) -> list[RegretOutcome]:
+        problem = RegretProblem("exchange", "random:degree=2,seed=1", 1, 4, sizes, True)
+        return list(outcomes([problem], request, lambda its: [*map(launch, its)], at_once=False))
+
+    alone, compared, both = found(8, 64), found(512), found(8, 64, 512)
+    assert [each.launches for each in alone] == [4, 4]
+    assert 4 < compared[0].launches < 20
+    assert [each.launches for each in both] == 3 * [compared[0].launches]
+    of_alone, of_compared, of_both = (
+        judge(its).operations["exchange"] for its in (alone, compared, both)
+    )
+    assert (of_alone.finds, of_alone.oracle) == (None, None)
+    assert of_compared.finds == of_both.finds == pytest.approx(0.05, abs=0.005)
+    assert of_compared.oracle == of_both.oracle == pytest.approx(0.05, abs=0.03)
+
+
 def test_a_problem_that_nothing_measured_leaves_the_others(tmp_path: Path) -> None:
     request = RegretRequest(Table(PROVENANCE, [], []), tmp_path / "a", "local:cpu", "mpich", 4, 1.0)
     slow, fast = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("slow", "fast"))

@@ -198,8 +198,8 @@ def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Conso
     out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
     grid = Columns("operation", "cases", "launches", "the table", "an oracle", "finds from")
     for name, its in verdict.operations.items():
-        shares = map(change_text, (its.table, its.oracle, its.finds))
-        grid.add_row(name, str(its.cases), f"{its.launches:.1f}", *shares)
+        found = ("–" if share is None else change_text(share) for share in (its.oracle, its.finds))
+        grid.add_row(name, str(its.cases), f"{its.launches:.1f}", change_text(its.table), *found)
     out.print(grid)
     out.print()
     whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())

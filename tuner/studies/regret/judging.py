@@ -24,8 +24,9 @@ class RegretOutcome:
 
     `times_s` are geometric means over the launches that count, by the name of the chooser: "table",
     "best", "default", and those of RULES. `chosen_by` is the basis of the table's choice.
-    `variance` is that of the logarithms of contenders' times over the table's between launches, and
-    `oracle` the regret of the best of one half of the launches in the other.
+    `variance` is that of the logarithms of contenders' times over the table's between launches,
+    None where one method raced alone, and `oracle` the regret of the best of one half of the
+    launches in the other.
     """
 
     problem: RegretProblem
@@ -34,7 +35,7 @@ class RegretOutcome:
     methods: dict[str, str]
     times_s: dict[str, float]
     launches: int
-    variance: float
+    variance: float | None
     oracle: float
 
     def regret(self, chooser: str = "table") -> float:
@@ -61,14 +62,15 @@ class Resolution:
     """What the launches of one operation could show at one size of one problem.
 
     `finds` is the smallest regret that they would have found with the probability POWER, and
-    `oracle` the mean regret of an oracle: what noise alone costs.
+    `oracle` the mean regret of an oracle: what noise alone costs. Both are of the cases in which
+    several methods raced, and None without any.
     """
 
     cases: int
     launches: float
     table: float
-    finds: float
-    oracle: float
+    finds: float | None
+    oracle: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +150,24 @@ def _judgement(outcomes: Sequence[RegretOutcome], chooser: str) -> Judgement:
 
 
 def _resolution(outcomes: Sequence[RegretOutcome]) -> Resolution:
+    compared = [outcome for outcome in outcomes if outcome.variance is not None]
+    return Resolution(
+        cases=len(outcomes),
+        launches=float(np.mean([outcome.launches for outcome in outcomes])),
+        table=float(np.mean([outcome.regret() for outcome in outcomes])),
+        finds=_finds(compared) if compared else None,
+        oracle=float(np.mean([outcome.oracle for outcome in compared])) if compared else None,
+    )
+
+
+def _finds(outcomes: Sequence[RegretOutcome]) -> float:
+    """Return the smallest regret that the launches of outcomes with a variance would find."""
     launches = np.array([outcome.launches for outcome in outcomes])
     variances = np.array([outcome.variance for outcome in outcomes])
     # The sizes of a problem share launches, and so their effects.
     freedom = sum({outcome.problem: outcome.launches - 1 for outcome in outcomes}.values())
     variance = float(np.average(variances, weights=launches - 1) * np.mean(1 / launches))
-    return Resolution(
-        cases=len(outcomes),
-        launches=float(launches.mean()),
-        table=float(np.mean([outcome.regret() for outcome in outcomes])),
-        finds=least_found(math.sqrt(variance), freedom),
-        oracle=float(np.mean([outcome.oracle for outcome in outcomes])),
-    )
+    return least_found(math.sqrt(variance), freedom)
 
 
 def least_found(error: float, freedom: int) -> float:

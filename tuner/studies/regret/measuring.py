@@ -126,10 +126,13 @@ class _Choices:
     methods: dict[str, str]
     racing: list[str]
 
-    def variance(self, times: Floats) -> float:
-        """Return the mean variance between launches of the others' logarithms over the table's."""
+    def variance(self, times: Floats) -> float | None:
+        """Return the mean variance between launches of the others' logarithms over the table's.
+
+        It is None where there are no others.
+        """
         over = np.delete(times, own := self.racing.index(self.methods["table"]), 0) - times[own]
-        return float(over.var(axis=1, ddof=1).mean()) if len(over) else 0.0
+        return float(over.var(axis=1, ddof=1).mean()) if len(over) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +160,22 @@ class _Race:
         return tuple(map(alone, sorted(names)))
 
     def is_resolved(self, least: int) -> bool:
-        """Return whether the launches would show a difference of RESOLVED, in the mean of sizes."""
+        """Return whether the launches would show a difference of RESOLVED, in the mean of sizes.
+
+        Sizes at which one method races alone have none to show.
+        """
         logs = _logs(self.files)
         found = [
             (times.shape[1], choices.variance(times))
             for size, choices in self.chosen.items()
             if (times := whole_launches(logs, choices.racing, size)).shape[1] > 1
         ]
-        if not found or (launches := min(found)[0]) < least:
+        if not found or min(launches for launches, _ in found) < least:
             return False
-        variance = float(np.mean([variance for _, variance in found]))
+        compared = [(launches, its) for launches, its in found if its is not None]
+        if not compared:
+            return True
+        launches, variance = min(compared)[0], float(np.mean([its for _, its in compared]))
         return least_found(math.sqrt(variance / launches), launches - 1) <= RESOLVED
 
     def outcomes(self, request: RegretRequest, least: int) -> Iterator[RegretOutcome]:
