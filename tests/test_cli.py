@@ -252,11 +252,12 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     assert "1 x 5 to 7 (i)" in said
     assert "(i) inferred from measured layouts" in said
     text = succeed("export", "--database", database)
-    assert "1 x 5" in succeed("show", "plan", "--next", "--database", database)
+    said = succeed("show", "plan", "--next", "--database", database)
+    assert re.search(r"1 x 6 .*untried: only powers of two were measured", said)
     named = json.loads(
         succeed("show", "plan", "--next", "--within=6", "--json", "--database", database)
     )
-    assert {worth["ppn"] for worth in named} == {5, 6}
+    assert {(worth["ppn"], worth["untried"]) for worth in named} == {(5, True), (6, True)}
     hours = named[0]["node_hours"]
     assert 0 < hours < 0.1
     short = f"--node-hours={hours / 2:.3f}"

@@ -168,8 +168,32 @@ def test_a_method_for_powers_of_two_is_chosen_only_for_them(other: int, gain: fl
 
 
 def test_where_only_powers_of_two_were_measured_others_are_next() -> None:
-    found = worths([raced(1, ppn, 8, nap=0.8) for ppn in (4, 8, 32)], 64)
-    assert found[0].ppn.bit_count() > 1
+    """However much more is expected beyond; one is enough."""
+    found = worths([raced(1, ppn, 8, nap=0.8) for ppn in (4, 8, 32)], 64, beyond=True)
+    assert found[0].untried and found[0].ppn.bit_count() > 1
+    assert found[1].beyond and found[1].loss > 2 * found[0].loss
+    assert all(its.untried == (its.ppn.bit_count() > 1) for its in found)
+
+
+@pytest.mark.parametrize(("ratio", "untried"), [(0.6, [3, 5, 6]), (1.2, [])])
+def test_where_only_the_default_was_chosen_nothing_is_untried(
+    ratio: float, untried: list[int]
+) -> None:
+    powers = [raced(1, ppn, 8, nap=ratio) for ppn in (2, 8)]
+    assert sorted(its.ppn for its in worths(powers, 2) if its.untried) == untried
+    others = [raced(1, ppn, 8, nap=ratio) for ppn in (3, 6)]
+    assert not any(its.untried for its in worths(powers + others, 2))
+
+
+def test_each_regime_has_one_untried_layout_first() -> None:
+    """One node tells nothing of several."""
+    found = worths(
+        [raced(*place, 8, nap=0.5) for place in ((1, 4), (1, 16), (2, 16), (16, 16))],
+        16,
+        beyond=True,
+    )
+    assert [its.nodes for its in found[:2] if its.untried] == [1, 3]
+    assert found[2].beyond
 
 
 SOCKET = 8
@@ -197,7 +221,7 @@ def test_where_a_second_socket_changes_the_order_the_guard_keeps_its_promise() -
 
 
 def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
-    within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 8)]
+    within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 6, 8)]
     found = worths(within, 2 * SOCKET, most_nodes=1, beyond=True)
     assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)
 

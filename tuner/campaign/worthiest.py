@@ -1,4 +1,4 @@
-"""The layout that a campaign measures besides the scales: that from which most is expected."""
+"""The layout that a campaign measures besides the scales: untried, or much is expected of it."""
 
 from collections.abc import Callable
 from functools import cache
@@ -15,14 +15,15 @@ def worthiest(
     """Return nodes and processes on each of the layout to measure next on one of ReFrame's systems.
 
     It is the first of `switchpoint show plan --next` that fits and lies between measured ones; None
-    where there is no table yet, or where too little is expected. Raise StoreError.
+    where there is no table yet, or where none is untried and too little is expected. Raise
+    StoreError.
     """
     of_system = _worths(name, environment)
     return next(
         (
             (its.nodes, its.ppn)
             for its in of_system
-            if its.loss > NEARLY and fits(its.nodes, its.ppn)
+            if (its.loss > NEARLY or its.untried) and fits(its.nodes, its.ppn)
         ),
         None,
     )

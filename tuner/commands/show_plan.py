@@ -15,6 +15,7 @@ from tuner.units import share_text
 
 if TYPE_CHECKING:
     from tuner.campaign.plans import Budget
+    from tuner.selection.worth import Worth
 
 
 class _BudgetType(click.ParamType):  # type: ignore[type-arg]
@@ -88,6 +89,13 @@ def show_next(
     for its in found:
         grid.add_row(
             *(f"{its.nodes} x {its.ppn}", share_text(its.loss), f"{its.nodes * node_hours:.2f}"),
-            *(its.operation, "beyond what was measured" if its.beyond else ""),
+            *(its.operation, _why(its)),
         )
     console().print(grid)
+
+
+def _why(its: Worth) -> str:
+    """Return what sets a layout apart, if anything."""
+    if its.untried:
+        return "untried: only powers of two were measured"
+    return "beyond what was measured" if its.beyond else ""

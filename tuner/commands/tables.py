@@ -218,7 +218,7 @@ def show(
     that they predict within 15 %. `show overlap`: the time breakdown of overlapped communication,
     measured and predicted. `show plan [FILE]`: the launches of each stage of a race, by default
     the newest, and how many are done, with their methods and sizes; with --next instead the
-    layouts from whose measurement most is expected.
+    layouts to measure next: untried ones, and those from which most is expected.
     """
     if file and what != "plan":
         raise click.UsageError("only `show plan` reads a FILE")

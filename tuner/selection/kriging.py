@@ -91,7 +91,7 @@ class Spread(NamedTuple):
         here, there = self.regime(*a), self.regime(*b)
         return (
             math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True))),
-            _has_power_of_two(*a) != _has_power_of_two(*b),
+            has_power_of_two(*a) != has_power_of_two(*b),
             here.crowded != there.crowded,
             here.shared_nodes != there.shared_nodes,
         )
@@ -168,7 +168,8 @@ def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
     ]
 
 
-def _has_power_of_two(nodes: float, ppn: float) -> bool:
+def has_power_of_two(nodes: float, ppn: float) -> bool:
+    """Return whether a layout has a power of two processes."""
     return math.frexp(nodes)[0] == math.frexp(ppn)[0] == 0.5
 
 

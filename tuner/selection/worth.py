@@ -13,7 +13,15 @@ from typing import NamedTuple
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.selection.intervals import Classes
-from tuner.selection.kriging import Inference, NodesPpn, Spread
+from tuner.selection.kriging import (
+    Inference,
+    Middle,
+    NodesPpn,
+    Regime,
+    Regimes,
+    Spread,
+    has_power_of_two,
+)
 from tuner.selection.unmeasured import Layouts, MeasuredLayouts, alike, asked, choice, estimated
 
 
@@ -21,7 +29,9 @@ class Worth(NamedTuple):
     """A layout, and what is expected to be lost there by not measuring it, as a share of the time.
 
     The loss is the mean over operations and sizes; `operation` has the largest. No rule holds for
-    layouts that are `beyond` all measured ones, so the default's loss counts.
+    layouts that are `beyond` all measured ones, so the default's loss counts. Those are `untried`
+    for which a method other than the default is chosen by layouts with powers of two alone, while
+    they have none: methods for powers of two may lose there, and the estimates cannot show it.
     """
 
     nodes: int
@@ -29,6 +39,7 @@ class Worth(NamedTuple):
     loss: float
     operation: str
     beyond: bool
+    untried: bool
 
 
 def worths(
@@ -42,12 +53,15 @@ def worths(
 
     That is what gains most for each node, as launches of all layouts are planned to take equally
     long. Of layouts with the same estimates, that in their middle stands for all. With `beyond`, a
-    few follow that are larger than all measured ones.
+    few are larger than all measured ones. Before all others comes one untried layout of each
+    regime, of the fewest nodes: with it, the others are tried.
     """
     of_operations, spread = MeasuredLayouts.of(points, cores)
     losses: dict[tuple[NodesPpn, bool], dict[str, list[float]]]
     losses = defaultdict(lambda: defaultdict(list))
+    untried: set[NodesPpn] = set()
     for operation, measured in of_operations.items():
+        default = DEFAULT_METHODS[operation]
         inside = ((middle, near, False) for _, middle, near in asked(measured, spread))
         larger = _larger(measured, spread, cores) if beyond else ()
         outside = ((place, near, True) for place, near in larger)
@@ -55,19 +69,39 @@ def worths(
             nodes, ppn = (round(number) for number in middle)
             if nodes * ppn > most_procs or nodes > most_nodes:
                 continue
-            for _, means in near[next(iter(near))]:
-                for _, its in means:
-                    losses[(nodes, ppn), is_beyond][operation] += [
-                        _loss(None if is_beyond else choice(point, estimates), point, estimates)
-                        for point, estimates in estimated(middle, alike(near, its), spread)
-                    ]
+            only_powers = not is_beyond and _only_powers_of_two(middle, near, spread)
+            for _, its in chain.from_iterable(means for _, means in near[next(iter(near))]):
+                for point, estimates in estimated(middle, alike(near, its), spread):
+                    chosen = default if is_beyond else choice(point, estimates)
+                    if only_powers and chosen != default:
+                        untried.add((nodes, ppn))
+                    losses[(nodes, ppn), is_beyond][operation].append(
+                        _loss(chosen, default, estimates)
+                    )
     found = []
     for ((nodes, ppn), is_beyond), of_layout in losses.items():
         means_of = {name: sum(its) / len(its) for name, its in of_layout.items()}
         worst = max(means_of, key=lambda name: means_of[name])
         loss = sum(means_of.values()) / len(of_operations)
-        found.append(Worth(nodes, ppn, loss, worst, is_beyond))
-    return sorted(found, key=lambda its: (-its.loss / its.nodes, its.nodes * its.ppn, its))
+        is_untried = not is_beyond and (nodes, ppn) in untried
+        found.append(Worth(nodes, ppn, loss, worst, is_beyond, is_untried))
+    return _ranked(found, spread.regime)
+
+
+def _ranked(found: Iterable[Worth], regime: Regimes) -> list[Worth]:
+    by_worth = sorted(found, key=lambda its: (-its.loss / its.nodes, its.nodes * its.ppn, its))
+    firsts: dict[Regime, Worth] = {}
+    for its in sorted(by_worth, key=lambda its: its.nodes):
+        if its.untried:
+            firsts.setdefault(regime(its.nodes, its.ppn), its)
+    return sorted(by_worth, key=lambda its: its not in firsts.values())
+
+
+def _only_powers_of_two(here: Middle, near: Iterable[NodesPpn], spread: Spread) -> bool:
+    """Return whether only powers of two were measured in the regime of a layout without one."""
+    regime = spread.regime(*here)
+    own = (place for place in near if spread.regime(*place) == regime)
+    return not has_power_of_two(*here) and all(has_power_of_two(*place) for place in own)
 
 
 def _larger(
@@ -96,14 +130,9 @@ def _larger(
         yield place, {its: places[its] for its in near}
 
 
-def _loss(chosen: str | None, point: Point, estimates: dict[str, Inference]) -> float:
-    """Return the most that is expected to be gained over the choice by knowing another's time.
-
-    Without a choice it is the default.
-    """
-    default = DEFAULT_METHODS[point.case.operation]
+def _loss(chosen: str, default: str, estimates: dict[str, Inference]) -> float:
+    """Return the most that is expected to be gained over the choice by knowing another's time."""
     known = estimates | {default: Inference(0.0, 0.0)}
-    chosen = chosen or default
     mine = known[chosen]
     return max(
         (

@@ -1,0 +1,48 @@
+"""The layout that a campaign measures besides the scales."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import synthetic
+from tests.test_unmeasured import chosen, raced
+from tuner.campaign.worthiest import worthiest
+from tuner.paths import database_path
+from tuner.rawfile.ingest import ingest
+from tuner.selection.rules import compile_rules
+from tuner.selection.tuning import tune
+from tuner.selection.worth import worths
+from tuner.store.store import Store
+
+CORES = 4
+
+
+def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing is expected from another number of nodes, as powers of two agree."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    powers = [raced(nodes, CORES, 8, nap=0.5) for nodes in (2, 4, 8, 16, 32)]
+    of_systems = {"before": powers, "after": [*powers, raced(3, CORES, 8, nap=1.5)]}
+    for name in of_systems:
+        its = synthetic.Campaign(environment=name, cores=CORES, launches=1, sizes=(8,))
+        synthetic.write(tmp_path / name, its)
+        ingest(database_path(), [tmp_path / name])
+    with Store.open(database_path()) as store:
+        for system, name in store.systems()[["system", "environment"]].to_numpy():
+            store.put_table(replace(tune(store, system), points=of_systems[name]))
+
+    def next_of(name: str) -> tuple[int, int] | None:
+        return worthiest("local:cpu", name, lambda nodes, ppn: nodes <= 32 and ppn <= CORES)
+
+    assert worths(powers, CORES)[0].loss < 1e-6
+    assert next_of("before") == (3, CORES)
+    assert not any(its.untried for its in worths(of_systems["after"], CORES))
+    assert next_of("after") != (3, CORES)
+    of_rules = {name: compile_rules(points, CORES) for name, points in of_systems.items()}
+    assert [chosen(rules, 3, CORES, 8) for rules in of_rules.values()] == ["nap", "direct"]
+    faster = {
+        nodes for nodes in range(2, 33) if chosen(of_rules["after"], nodes, CORES, 8) == "nap"
+    }
+    assert faster == {2, 4, 8, 16, 32}
