@@ -1,15 +1,20 @@
 """Files that are written whole."""
 
+import errno
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Require
 from tuner import atomic
 from tuner.machine.mpi import CHECKOUT
 
@@ -136,3 +141,83 @@ def test_what_others_are_writing_stays(tmp_path: Path) -> None:
         running.wait()
     assert path.read_text() == "part"
     assert sorted(tmp_path.iterdir()) == [elsewhere, path]
+
+
+HALVES = """
+import pathlib, sys
+from tuner import atomic
+with atomic.replacing(pathlib.Path(sys.argv[1])) as aside, aside.open("w") as file:
+    for half in "first", "second":
+        print(file=file, end=half, flush=True)
+        print(flush=True)
+        input()
+"""
+
+
+def test_containers_of_one_host_name_do_not_write_each_others_files(
+    tmp_path: Path, require: Require
+) -> None:
+    """Each has the process 1, and sees none of the other's."""
+    alone = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    works = (
+        shutil.which("unshare")
+        and subprocess.call([*alone, "true"], stderr=subprocess.DEVNULL) == 0
+    )
+    require("namespaces", bool(works), "unshare --pid does not work here")
+    path = tmp_path / "file"
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [*alone, sys.executable, "-c", HALVES, path]
+    with subprocess.Popen(command, env=environment, **pipes) as first:
+        first.stdout.readline()
+        done = subprocess.run(command, env=environment, input=b"\n\n", stdout=subprocess.DEVNULL)
+        assert done.returncode == 0
+        path.unlink()
+        first.communicate(b"\n\n")
+    assert first.returncode == 0
+    assert path.read_text() == "firstsecond"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_was_deleted_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock = tmp_path / "file", fcntl.flock
+
+    def late(number: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        atomic.write(path, "other")
+        flock(number, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with atomic.replacing(path) as aside:
+        assert aside.exists()
+        atomic.write(path, "another")
+        aside.write_text("mine")
+    assert path.read_text() == "mine"
+
+
+def test_without_locks_only_what_is_old_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(number: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    path = tmp_path / "file"
+    assert writer(path, "SIGKILL").wait() == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    atomic.write(path, "whole")
+    assert sorted(tmp_path.iterdir()) == [left, path]
+    os.utime(left, (0, time.time() - 90000))
+    atomic.write(path, "whole")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        atomic.write(tmp_path / "file", "text")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640

@@ -1,12 +1,17 @@
 """Files that are written whole: readers see the old one or the new one, never a part."""
 
 import errno
+import fcntl
 import os
+import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from threading import get_native_id
+
+_LEFT_S = 86400.0
+"""Where files cannot be locked, one that was not written for so long has no writer any more."""
 
 
 @contextmanager
@@ -24,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         _delete_left(target)
-        aside = target.with_name(f"{_stem(target)}.{get_native_id()}.{os.getpid()}.partial")
+        aside, lock = _make(target)
         try:
             yield aside
             _sync(aside)
@@ -32,6 +37,7 @@ def replacing(path: Path) -> Iterator[Path]:
             _sync(target.parent)
         finally:
             aside.unlink(missing_ok=True)
+            os.close(lock)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
@@ -43,25 +49,45 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def _stem(target: Path) -> str:
-    """Return the first part of the names beside a file; a pid has a meaning on one host only."""
+    """Return the first part of the names beside a file; some locks hold on one host only."""
     name = os.fsdecode(os.fsencode(target.name)[:100])  # as a name has 255 bytes at most
     return f".{name}.{os.uname().nodename}"
 
 
+def _make(target: Path) -> tuple[Path, int]:
+    """Make a file beside `target`; return its path, and the descriptor that locks it.
+
+    Others know by the lock that it is written: a process id has a meaning in one container only.
+    """
+    while True:
+        path = target.with_name(f"{_stem(target)}.{secrets.token_hex(8)}.partial")
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with suppress(OSError):  # file systems without locks
+            fcntl.flock(number, fcntl.LOCK_EX)
+        if path.exists():
+            return path, number
+        os.close(number)  # before it was locked, it was taken for one that was left
+
+
 def _delete_left(target: Path) -> None:
     for path in target.parent.glob(f"{escape(_stem(target))}.*.partial"):
-        pid = path.name.split(".")[-2]
-        if pid.isdecimal() and not _runs(int(pid)):
-            path.unlink(missing_ok=True)
+        with suppress(OSError):  # gone meanwhile, or another user's
+            number = os.open(path, os.O_WRONLY)
+            try:
+                if _is_left(number):
+                    path.unlink()
+            finally:
+                os.close(number)
 
 
-def _runs(pid: int) -> bool:
+def _is_left(number: int) -> bool:
+    """Return whether nobody writes an open file; it is locked then, where that is possible."""
     try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    except PermissionError:
-        pass
+    except OSError:
+        return time.time() - os.fstat(number).st_mtime > _LEFT_S
     return True
 
 
