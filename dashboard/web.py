@@ -182,7 +182,9 @@ def guard_callbacks(server: Flask, app: Dash) -> None:
     def check_call() -> None:
         if request.endpoint != "/_dash-update-component":
             return
-        body = request.get_json(silent=True)
+        body = None
+        with suppress(RecursionError):  # of nested lists, by the thousand
+            body = request.get_json(silent=True)
         output = body.get("output") if isinstance(body, dict) else None
         declared = app.callback_map.get(output) if isinstance(output, str) else None
         # What browsers compute is declared too, without a function.
