@@ -123,7 +123,8 @@ def require_token(server: Flask, token: str) -> None:
 def _secret() -> bytes:
     """Return the token of a request as it was sent; werkzeug takes one with `=` for parameters."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    secret = given.strip().encode("latin-1")  # as WSGI decodes headers
+    # WSGI decodes headers as Latin-1, where the last byte of `à` is a space, too.
+    secret = given.strip(" \t").encode("latin-1")
     if scheme.lower() == "bearer":
         return secret
     if scheme.lower() == "basic":

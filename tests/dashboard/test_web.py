@@ -254,7 +254,9 @@ def test_a_token_keeps_others_out(database: Path) -> None:
     assert client.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("token", ["a=b", "a==", "sésame", "not UTF-8: \udcff"])
+@pytest.mark.parametrize(
+    "token", ["a=b", "a==", "sésame", "voilà", "Å", "not UTF-8: \udcff", "not UTF-8: \udc85"]
+)
 def test_a_token_is_compared_by_its_bytes(database: Path, token: str) -> None:
     client = create_app(database, token=token).server.test_client()
     sent = token.encode("utf-8", "surrogateescape")
