@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -23,10 +26,13 @@ from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
 from tuner.advice.running import Application
 from tuner.advice.site import Site
 from tuner.advice.trial import PairedRuns
+from tuner.campaign.order import PLANS
+from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
 from tuner.machine.systems import BuiltKernels
+from tuner.paths import only_here
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -283,6 +289,67 @@ def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
     its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
     (case,) = measuring.cases_of(its.to_measure, site())
     assert (case.operation, case.sizes) == ("barrier", [1])
+
+
+IS_FREE = """
+import sys
+from tuner.paths import only_here
+with only_here(sys.argv[1]) as is_free:
+    print(is_free)
+"""
+
+
+@pytest.fixture
+def unused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RacePlan:
+    """Return the plan of an interrupted race for the program at `site()`."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    its = site()
+    place = its.system, its.kernels.mpi.name
+    case = PlannedCase(*place, "bcast", "blocks", "2_on_1_node", 2, 2, [8])
+    plan = RacePlan("20260101T000000Z", "local.py", 0.0, [case], advises=its.app.name)
+    PLANS.save(plan, PLANS.path_of(plan.campaign))
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("use", "step"),
+    [
+        (lambda its: measuring.measure([], its, 1.0), "advice.measuring._covers"),
+        (measuring.interrupted, "advice.measuring.keep_finished"),
+        (measuring.end, "campaign.order.Orders.save"),
+    ],
+)
+def test_no_other_process_gets_an_interrupted_race_that_is_used(
+    unused: RacePlan, monkeypatch: pytest.MonkeyPatch, use: Callable[[Site], object], step: str
+) -> None:
+    said = []
+
+    def ask(*_: object) -> bool:
+        command = [sys.executable, "-c", IS_FREE, unused.campaign]
+        said.append(subprocess.check_output(command, text=True))
+        return True
+
+    monkeypatch.setattr(measuring, "_race", lambda *_: ([], ""))
+    monkeypatch.setattr(f"tuner.{step}", ask)
+    use(site())
+    assert said == ["False\n"]
+
+
+def test_an_interrupted_race_that_another_process_ends_is_not_taken(
+    unused: RacePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at it and its lock."""
+
+    @contextmanager
+    def late(campaign: str) -> Iterator[bool]:
+        PLANS.save(dataclasses.replace(unused, advises=""), PLANS.path_of(unused.campaign))
+        with only_here(campaign) as is_free:
+            yield is_free
+
+    monkeypatch.setattr(measuring, "only_here", late)
+    monkeypatch.setattr(measuring, "_race", lambda plan, *_: ([plan.campaign], ""))
+    (taken,), _ = measuring.measure(unused.cases, site(), 1.0)
+    assert taken != unused.campaign
 
 
 LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]

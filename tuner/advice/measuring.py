@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from signal import SIGINT
@@ -90,13 +91,15 @@ def measure(cases: list[PlannedCase], site: Site, seconds: float) -> tuple[list[
     Raises:
         KeyboardInterrupt, SystemExit: interrupted, or terminated.
     """
-    plan = next((its for its in reversed(_interrupted(site)) if _covers(its, cases)), None)
-    if plan is None:
-        name = new_campaign()
-        stage = str(scratch_directory() / f"advise-{name}")
-        plan = RacePlan(name, str(CONFIGS["local"]), 0.0, cases, stage=stage, in_job=True)
-        plan.advises = site.app.name
-    with only_here(plan.campaign):
+    with closing(_interrupted(site)) as plans:
+        plan = next((its for its in plans if _covers(its, cases)), None)
+        if plan is not None:
+            return _race(plan, site, seconds)
+    name = new_campaign()
+    stage = str(scratch_directory() / f"advise-{name}")
+    plan = RacePlan(name, str(CONFIGS["local"]), 0.0, cases, stage=stage, in_job=True)
+    plan.advises = site.app.name
+    with only_here(name):
         return _race(plan, site, seconds)
 
 
@@ -134,10 +137,11 @@ def interrupted(site: Site) -> list[str]:
 
     Those that had finished are kept first.
     """
-    plans = _interrupted(site)
-    for plan in plans:
+    systems: set[str] = set()
+    for plan in _interrupted(site):
         keep_finished(plan.campaign, plan.stage)
-    return sorted({system for plan in plans for system in _systems(plan)})
+        systems.update(_systems(plan))
+    return sorted(systems)
 
 
 def end(site: Site) -> None:
@@ -147,15 +151,22 @@ def end(site: Site) -> None:
         PLANS.save(plan, PLANS.path_of(plan.campaign))
 
 
-def _interrupted(site: Site) -> list[RacePlan]:
-    """Return the plans of advice on the program that has not ended, and runs nowhere."""
-    found = []
-    for name in PLANS.campaigns():
-        plan = PLANS.load(PLANS.path_of(name))
-        if plan.advises == site.app.name and plan.places == [(site.system, site.kernels.mpi.name)]:
+def _interrupted(site: Site) -> Generator[RacePlan]:
+    """Yield the plans of advice on the program that has not ended, the newest first.
+
+    Those that another process has are left out; none gets one while it is looked at here.
+    """
+    for name in reversed(PLANS.campaigns()):
+        if _is_interrupted(PLANS.load(PLANS.path_of(name)), site):
             with only_here(name) as is_free:
-                found += [plan] if is_free else []
-    return found
+                plan = PLANS.load(PLANS.path_of(name))  # as who had it has left it
+                if is_free and _is_interrupted(plan, site):
+                    yield plan
+
+
+def _is_interrupted(plan: RacePlan, site: Site) -> bool:
+    place = site.system, site.kernels.mpi.name
+    return plan.advises == site.app.name and plan.places == [place]
 
 
 def _covers(plan: RacePlan, cases: Sequence[PlannedCase]) -> bool:
