@@ -213,6 +213,12 @@ def test_the_same_system_library_and_version_count_before_cores_and_network() ->
         nearest(here, shelf)
 
 
+def test_a_lender_is_no_farther_for_a_network_that_the_borrower_does_not_know() -> None:
+    known = lender(name="as many cores")._replace(model=as_model(machine("torus-4x4x2")))
+    here = Borrower("this machine", "openmpi", "4.1.4", 8)
+    assert nearest(here, [lender(cores=15, name="more cores"), known]) == known
+
+
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:
     lent = lender("CRAY MPICH version 8.1.28")
     other, same = (

@@ -18,7 +18,7 @@ from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
 
 _UNKNOWN_NETWORK = 1.0
-"""Octaves that stand for the difference of networks of which one is not known."""
+"""Octaves that stand for the difference of a lender's unknown network from a known one."""
 
 
 class BorrowingError(SwitchpointError):
@@ -68,7 +68,8 @@ def _library(banner: str) -> tuple[str, str]:
 class Distance(NamedTuple):
     """How unlike two systems are; earlier members matter more.
 
-    A system of the same id is a machine of the same make, with the same software.
+    A system of the same id is a machine of the same make, with the same software. A machine that
+    is not in the store has no id.
     """
 
     other_system: bool
@@ -77,18 +78,24 @@ class Distance(NamedTuple):
     octaves: float  # between the cores of their nodes, and between the times of their messages
 
 
-def distance(a: Borrower, b: Borrower) -> Distance:
-    """Return the distance between two systems."""
-    cores = abs(math.log2(max(a.cores, 1) / max(b.cores, 1)))
+def distance(lender: Borrower, borrower: Borrower) -> Distance:
+    """Return the distance of a lender from a borrower."""
+    cores = abs(math.log2(max(lender.cores, 1) / max(borrower.cores, 1)))
     return Distance(
-        a.name != b.name, a.family != b.family, a.version != b.version, cores + _networks(a, b)
+        lender.name != borrower.name,
+        lender.family != borrower.family,
+        lender.version != borrower.version,
+        cores + _networks(lender, borrower),
     )
 
 
-def _networks(a: Borrower, b: Borrower) -> float:
-    """Return the mean octaves between latencies and times per byte, of pairs that both have."""
-    here, there = _messages(a.model), _messages(b.model)
-    if not here and not there:
+def _networks(lender: Borrower, borrower: Borrower) -> float:
+    """Return the mean octaves between latencies and times per byte, of pairs that both have.
+
+    Where the borrower's network is not known, no lender is nearer than another by its own.
+    """
+    here, there = _messages(borrower.model), _messages(lender.model)
+    if not here:
         return 0.0
     both = here.keys() & there.keys()
     octaves = [abs(math.log2(here[key] / there[key])) for key in both]
