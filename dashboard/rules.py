@@ -12,7 +12,7 @@ from tuner.domain.cases import Place
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
 from tuner.selection import match
-from tuner.selection.evidence import have_filled, verdict
+from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
 from tuner.store.store import Store
 from tuner.units import degree_text, span_text
 
@@ -26,7 +26,7 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     rows = []
     if table is not None:
         for rule, filled in zip(table.rules, have_filled(table), strict=True):
-            more = "; some open sizes follow their neighbours" * filled
+            more = f"; {SOME_FILLED}" * filled
             said = {"inferred": rule.inferred, "verdict": verdict(rule.evidence, "×") + more}
             rows.append({"system": system} | flat(rule) | said)
     names = dict.fromkeys(["system", *columns(Rule), "inferred", "verdict"])

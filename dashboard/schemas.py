@@ -120,7 +120,7 @@ class ExportedPoint(NamedTuple):
     verdict: str
 
 
-_OF_RULE = {"inferred": bool, "borrowed": bool, "evidence": ExportedPoint}
+_OF_RULE = {"inferred": bool, "filled": bool, "borrowed": bool, "evidence": ExportedPoint}
 ExportedRule = TypedDict("ExportedRule", {**get_type_hints(Rule), **_OF_RULE})
 ExportedRule.__doc__ = Rule.__doc__
 

@@ -181,6 +181,15 @@ def test_settled_rules_are_borrowed_and_marked() -> None:
     assert all(rule["borrowed"] for rule in json.loads(export(table, "json"))["rules"])
 
 
+def test_what_is_filled_is_not_borrowed() -> None:
+    filled = bcast("binomial", 65536, 4, status="open")._replace(filled=True)
+    lent = lender()._replace(table=replace(lender().table, points=[POINTS[0], filled]))
+    table = borrowed(lent, Borrower("this machine", "openmpi", "4.1.4", 8))
+    (rule,) = table.rules
+    assert (rule.method, rule.covers(filled)) == ("binomial", False)
+    assert [its.method for its in table.points] == ["binomial", "vendor"]
+
+
 def test_what_differs_is_not_borrowed() -> None:
     table = borrowed(lender(), Borrower("this machine", "mpich", "4.0.2", 16))
     assert {rule.method for rule in table.rules} == {"binomial"}

@@ -23,7 +23,7 @@ def test_a_filled_size_is_not_called_faster_while_its_method_waits_for_a_soak() 
     waits = point("direct", status="unsoaked")._replace(challenger="neighbor")
     filled = waits._replace(filled=True, ratio_high=1.2, more_launches=2, more_s=3.0)
     assert verdict(waits) == "direct; neighbor is 1.82 to 2.22 x faster but waits for its soak"
-    assert verdict(filled) == "direct; neighbor, as its neighbours, waits for its soak"
+    assert verdict(filled) == "direct; neighbor, as at other sizes or layouts, waits for its soak"
     found = settlement([waits, filled])
     assert (found.settled, found.filled, found.more_s) == (1, 1, 3.0)
 
@@ -51,9 +51,9 @@ def test_intervals_in_words_have_their_level(points: list[Point], said: str) -> 
 
 def test_what_is_settled_ends_with_the_command_that_goes_on() -> None:
     assert summary(table(OPEN, FILLED, SETTLED, environment="openmpi")) == (
-        "settled: 1 of 3 sizes, 1 more filled from their neighbours; an open one may lose up to "
-        "60 % (exchange of 8 B on 8 processes); next: settle 1 open and 1 filled sizes "
-        "(about 60 s more): `switchpoint run --environment openmpi`"
+        "settled: 1 of 3 sizes, 1 more filled; an open one may lose up to 60 % (exchange of 8 B on "
+        "8 processes); next: settle 1 open and 1 filled sizes (about 60 s more): "
+        "`switchpoint run --environment openmpi`"
     )
 
 

@@ -81,6 +81,23 @@ def test_an_inferred_rule_says_so_with_the_weaker_evidence() -> None:
     assert [rule["ppn_low"] for rule in rules if rule["inferred"]] == [5]
 
 
+def test_a_rule_of_filled_sizes_among_others_says_so_in_every_form() -> None:
+    filled = point("neighbor", 1024, (4, 3.9), status="open")._replace(filled=True)
+    points = [*POINTS, filled]
+    table = Table(PROVENANCE, compile_rules(points), points)
+    marked = [line for line in export(table, "table").splitlines() if "some sizes are open" in line]
+    assert [line.split(" evidence=")[0] for line in marked] == [
+        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* method=neighbor"
+    ]
+    assert (
+        "at 8 B, 5 launches of random:degree=6,seed=1; some sizes are open, and filled"
+        in (marked[0])
+    )
+    assert export(table, "header").count("some sizes are open, and filled") == 1
+    rules = json.loads(export(table, "json"))["rules"]
+    assert [rule["method"] for rule in rules if rule["filled"]] == ["neighbor"]
+
+
 @pytest.mark.parametrize("form", ["table", "header", "json"])
 def test_every_form_carries_its_provenance(form: str) -> None:
     text = export(TABLE, form)

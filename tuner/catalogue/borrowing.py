@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Layout
 from tuner.domain.operations import ALGORITHM, APART, DEFAULT_METHODS
-from tuner.domain.tables import Point, Table
+from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, find_mpis
@@ -133,7 +133,7 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
     """
     theirs = _of_bundle(lender)
     away = distance(theirs, borrower)
-    points = like(lender, borrower.cores)
+    points = [_unfilled(point) for point in like(lender, borrower.cores)]
     rules = [
         rule
         for rule in compile_rules(points, borrower.cores)
@@ -149,6 +149,14 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
         soaks=lender.table.provenance.soaks if soaked else [],
     )
     return Table(provenance, rules, points)
+
+
+def _unfilled(point: Point) -> Point:
+    """Return the point, open again where it takes a method of other sizes or layouts."""
+    if not point.filled:
+        return point
+    default = DEFAULT_METHODS[point.case.operation]
+    return point._replace(method=default, status=OPEN, filled=False)
 
 
 def like(lender: Bundle, cores: int) -> list[Point]:

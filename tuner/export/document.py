@@ -8,7 +8,7 @@ from tuner.domain.flat import flat
 from tuner.domain.tables import Point, Table
 from tuner.export.form import Form
 from tuner.models.system import SystemModel, encode
-from tuner.selection.evidence import settlement, verdict
+from tuner.selection.evidence import have_filled, settlement, verdict
 from tuner.selection.next_step import next_step
 
 FORMAT, VERSION = "switchpoint-table", 2
@@ -32,10 +32,11 @@ def _rules_document(table: Table) -> dict[str, Any]:
             rule._asdict()
             | {
                 "inferred": rule.inferred,
+                "filled": filled,
                 "borrowed": bool(table.provenance.borrowed_for),
                 "evidence": _point_document(rule.evidence),
             }
-            for rule in table.rules
+            for rule, filled in zip(table.rules, have_filled(table), strict=True)
         ],
         "points": [_point_document(point) for point in table.points],
     }

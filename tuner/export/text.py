@@ -1,13 +1,12 @@
 """The common parts of a table's text forms: its provenance, notes, and evidence in words."""
 
-from functools import partial
 from typing import Any
 
 import templates
 from tuner.domain.operations import FOREIGN
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
-from tuner.selection.evidence import certainty, verdict
+from tuner.selection.evidence import SOME_FILLED, certainty, have_filled, verdict
 from tuner.selection.next_step import summary
 
 
@@ -22,9 +21,6 @@ def render(template: str, table: Table, **values: Any) -> str:
             *filter(None, [certainty(rule.evidence for rule in table.rules)]),
             summary(table),
         ],
-        reason=partial(
-            reason, executions=soaks.executions(table), lender=lender_of(table.provenance)
-        ),
         **values,
     )
 
@@ -44,10 +40,24 @@ def lender_of(provenance: Provenance) -> str:
     return provenance.system if provenance.borrowed_for else ""
 
 
-def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int], lender: str = "") -> str:
+def with_reasons(table: Table) -> list[tuple[Rule, str]]:
+    """Return each rule with its evidence in words."""
+    executions, lender = soaks.executions(table), lender_of(table.provenance)
+    return [
+        (rule, reason(rule, executions, lender, filled))
+        for rule, filled in zip(table.rules, have_filled(table), strict=True)
+    ]
+
+
+def reason(
+    rule: Rule,
+    executions: dict[tuple[str, str, int, int], int],
+    lender: str = "",
+    filled: bool = False,
+) -> str:
     """Return a rule's evidence in words; executions: in soaks (tuner/selection/soaks.py).
 
-    A rule is marked as inferred, and as borrowed from a lender.
+    A rule is marked as inferred, as borrowed from a lender, and where some sizes are filled.
     """
     said = evidence(rule.evidence)
     layout = rule.evidence.case.layout
@@ -55,6 +65,8 @@ def reason(rule: Rule, executions: dict[tuple[str, str, int, int], int], lender:
         said = f"inferred from {layout.nodes} x {layout.ppn}, {said}"
     if lender:
         said = f"borrowed from {lender}, {said}"
+    if filled:
+        said += f"; {SOME_FILLED}"
     soaked = executions.get((rule.operation, rule.method, layout.nodes, layout.ppn))
     if soaked is not None:
         said += f"; soaked {soaked} times" if soaked else "; not soaked"

@@ -32,13 +32,18 @@ _LIMITED = {
     FASTER_TOGETHER: "; slower where ranks arrive apart",
 }
 
+SOME_FILLED = "some sizes are open, and filled"
+"""The mark in words of a rule whose evidence is not that of all its sizes."""
+
+_FILLED = "as at other sizes or layouts"
+
 
 def verdict(point: Point, times: str = "x") -> str:
     """Return the verdict on a point in words, with its numbers; times: the sign of multiples."""
     default = DEFAULT_METHODS[point.case.operation]
     if point.status == UNSOAKED:
         if point.filled:
-            return f"{default}; {point.challenger}, as its neighbours, waits for its soak"
+            return f"{default}; {point.challenger}, {_FILLED}, waits for its soak"
         return f"{default}; {_is_faster(point, times)} but waits for its soak"
     if point.status in WON:
         said = f"{_is_faster(point, times)} than {default}{_by_size(point)}"
@@ -54,7 +59,7 @@ def verdict(point: Point, times: str = "x") -> str:
     if point.filled:
         here = f"here {speedup(point, times)} the speed of {default}"
         own = _open(point) if point.method == default else here
-        return f"{point.method}, as its neighbours; {own}"
+        return f"{point.method}, {_FILLED}; {own}"
     return f"{default}; {_open(point)}"
 
 
@@ -101,7 +106,7 @@ def stand_in(measured: str) -> str:
 
 
 def have_filled(table: Table) -> list[bool]:
-    """Return for each rule whether some of its sizes are open, and filled from their neighbours."""
+    """Return for each rule whether some of its sizes are open, and filled from others."""
     filled = [point for point in table.points if point.filled]
     return [any(map(rule.covers, filled)) for rule in table.rules]
 
@@ -154,8 +159,8 @@ def _multiples(ratio: float | None, low: float | None, high: float | None) -> st
 class Settlement:
     """How many points of a table are settled, and what those that are open may cost.
 
-    `filled` points are open ones that take their neighbours' method. `may_lose` is the most that
-    one of the others may lose, at `worst`; None where nothing bounds it.
+    `filled` points are open ones that take a method of other sizes or layouts. `may_lose` is the
+    most that one of the others may lose, at `worst`; None where nothing bounds it.
     """
 
     points: int
@@ -173,7 +178,7 @@ class Settlement:
     @property
     def counts(self) -> str:
         """Return how many sizes are settled, and how many are filled."""
-        more = f", {self.filled} more filled from their neighbours" if self.filled else ""
+        more = f", {self.filled} more filled" if self.filled else ""
         return f"{self.settled} of {self.points} sizes{more}"
 
     def __str__(self) -> str:

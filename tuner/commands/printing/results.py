@@ -135,7 +135,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
     if sure := certainty(rule.evidence for rule in table.rules):
         out.print(sure)
     if any(filled):
-        out.print("(f) some of the sizes are open, and take the method of their neighbours")
+        out.print("(f) some of the sizes are open, and take the method of other sizes or layouts")
     for note in soaks.notes(table):
         out.print(note)
     if unused_launches > 0:
