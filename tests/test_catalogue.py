@@ -156,6 +156,27 @@ def test_a_broken_bundle_gives_one_line(message: str) -> None:
     assert str(error.value).isprintable()
 
 
+NO_POINTS = {
+    "bytes of sixteen digits": bcast("star", 10**15, 4),
+    "a degree of sixteen digits": point("nap", 8, (10**15, 1.0)),
+    "a collective with a degree": bcast("star", 8, 4)._replace(mmax=3),
+    "a collective with a mean degree": bcast("star", 8, 4)._replace(mavg=1.5),
+    "the library's own choice": bcast("auto", 8, 4),
+    "an algorithm of PICO's": bcast("pico:ring", 8, 4),
+    "a method twice": bcast("star", 8, 4)._replace(ratios=2 * (Ratio("star", 0.5),)),
+    "more methods than any library has": bcast("star", 8, 4)._replace(
+        ratios=tuple(Ratio(f"star{number}", 0.5) for number in range(257))
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NO_POINTS)
+def test_what_no_method_table_can_hold_is_refused(what: str) -> None:
+    its = pack(Bundle(replace(lender().table, rules=[], points=[NO_POINTS[what]]), None))
+    with pytest.raises(BundleError, match="point 1: a value is out of its range"):
+        unpack(its)
+
+
 def test_a_small_bundle_of_large_layouts_is_read_at_once() -> None:
     """Nodes that share their cores would have rules for each of thousands of numbers of nodes."""
     its = unpack(crossed((2, 2), (4095, 2), (1 << 18, 4095)))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuner.domain.flat import columns, take
-from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
 from tuner.domain.tables import STATUSES, WON, Point, Provenance, Ratio, Table
 from tuner.errors import SwitchpointError
@@ -54,6 +54,8 @@ _MOST_CORES = 1 << 12  # and processes of a node
 _MOST_RATIO = 1e9
 _MOST_ERROR = math.log(_MOST_RATIO)
 _MOST_LEVEL = 1 - 1e-9
+_MOST_METHODS = 256  # at a size, beside the default
+_MOST_NUMBER = 10**15 - 1  # in a method table, which has 15 digits
 
 
 class BundleError(SwitchpointError):
@@ -260,7 +262,7 @@ def _is_sound(point: Point) -> bool:
     errors = [ratio.error for ratio in point.ratios if ratio.error is not None]
     methods = [point.method, point.challenger or point.method]
     methods += [ratio.method for ratio in point.ratios]
-    counts = (its.bytes, its.size_bytes, point.mmax, point.launches, point.more_launches)
+    counts = (its.size_bytes, point.launches, point.more_launches)
     losses = (point.mavg, point.more_s, point.may_lose or 0.0)
     is_default = point.method == DEFAULT_METHODS.get(its.operation)
     won = not is_default and (point.ratio or 0.0) < 1
@@ -270,7 +272,10 @@ def _is_sound(point: Point) -> bool:
         and re.fullmatch(SYNC, its.sync) is not None
         and point.status in STATUSES
         and (won if point.status in WON else point.filled or is_default)
-        and all(re.fullmatch(SPEC, method) and len(method) < 256 for method in methods)
+        and all(map(_is_nameable, methods))
+        and len({ratio.method for ratio in point.ratios}) == len(point.ratios) <= _MOST_METHODS
+        and (its.operation not in COLLECTIVES or point.mmax == point.mavg == 0)
+        and all(0 <= number <= _MOST_NUMBER for number in (its.bytes, point.mmax))
         and 1 <= layout.nodes <= _MOST_NODES
         and 1 <= layout.ppn <= min(layout.procs, _MOST_CORES)
         and layout.nodes <= layout.procs <= min(layout.nodes * layout.ppn, _MOST_PROCS)
@@ -280,3 +285,9 @@ def _is_sound(point: Point) -> bool:
         and all(0 <= error <= _MOST_ERROR for error in errors)
         and (point.level is None or 0.5 <= point.level <= _MOST_LEVEL)
     )
+
+
+def _is_nameable(method: str) -> bool:
+    """Return whether a rule may name a method, if the library has it."""
+    foreign = method == AUTO or method.startswith(FOREIGN)
+    return not foreign and len(method) < 256 and re.fullmatch(SPEC, method) is not None
