@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.domain.tables import Point
+from tuner.domain.tables import Point, Ratio
 from tuner.selection.intervals import NEARLY
 from tuner.stats import Floats
 
@@ -156,7 +156,7 @@ def _squares(a: Sequence[Point], b: Sequence[Point]) -> list[float]:
             (point.mmax, point.mavg, point.case.bytes, ratio.method): value
             for point in points
             for ratio in point.ratios
-            if (value := value_of(point, ratio.method)) is not None
+            if (value := _value(ratio, point.level)) is not None
         }
 
     here, there = known(a), known(b)
@@ -181,20 +181,23 @@ class Value(NamedTuple):
 
 
 def value_of(point: Point, method: str) -> Value | None:
-    """Return the value of a method at a point, None without an error or an interval.
+    """Return the value of a method at a point, None without an error or an interval."""
+    its = next((ratio for ratio in point.ratios if ratio.method == method), None)
+    return None if its is None else _value(its, point.level)
+
+
+def _value(its: Ratio, level: float | None) -> Value | None:
+    """Return the value of a ratio, whose interval holds with a level.
 
     Of exact times, and of a table without errors, the error is that of a normal distribution with
     this interval: never too small, as Student's t of few degrees of freedom reaches farther.
     """
-    its = next((ratio for ratio in point.ratios if ratio.method == method), None)
-    if its is None:
-        return None
     if its.error is not None:
         return Value(math.log(its.ratio), its.error)
-    if its.low is None or its.high is None or point.level is None:
+    if its.low is None or its.high is None or level is None:
         return None
     reach = math.log(its.high / its.low) / 2
-    return Value(math.log(its.ratio), reach / NormalDist().inv_cdf((1 + point.level) / 2))
+    return Value(math.log(its.ratio), reach / NormalDist().inv_cdf((1 + level) / 2))
 
 
 class Inference(NamedTuple):
