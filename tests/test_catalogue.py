@@ -324,6 +324,9 @@ def test_one_machine_measures_and_another_borrows(
     assert f'evidence="borrowed from {kept["system"]}, faster: stfw:dims=2' in call(
         "export", "--borrow"
     )
+    assert "`switchpoint check table borrowed.table`" in call(
+        "export", "--borrow", "--output=borrowed.table"
+    )
     refused = runner.invoke(main, ["export", "--borrow", "--format=openmpi", *store])
     assert (refused.exit_code, "cannot mark rules" in refused.stderr) == (1, True)
     shelf = tmp_path / "other" / "catalogue"

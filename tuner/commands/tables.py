@@ -151,6 +151,8 @@ def export(
     else:
         what = f"{len(table.rules)} rules"
     say(f"{output}: {table.provenance.system}, {what}")
+    if borrow and form == "table":
+        say(f"`switchpoint check table {output}` shows whether this library has its methods")
 
 
 def _borrowed(
