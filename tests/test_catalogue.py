@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests import synthetic
+from tests import synthetic, test_soaks
 from tests.test_export import PROVENANCE
 from tests.test_rules import on, point
+from tuner.catalogue import borrowing
 from tuner.catalogue.borrowing import Borrower, BorrowingError, _of_bundle, borrowed, nearest, order
 from tuner.catalogue.bundle import Bundle, BundleError, of_store, pack, unpack
 from tuner.cli import main
@@ -209,6 +210,21 @@ def test_what_is_filled_is_not_borrowed() -> None:
     (rule,) = table.rules
     assert (rule.method, rule.covers(filled)) == ("binomial", False)
     assert [its.method for its in table.points] == ["binomial", "vendor"]
+
+
+def test_what_failed_a_soak_of_the_borrower_is_not_borrowed(tmp_path: Path) -> None:
+    database = tmp_path / "s.db"
+    ingest(database, [test_soaks.write(tmp_path, test_soaks.failed("star", operation="bcast"))])
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        here = borrowing.of_store(store, system)
+    assert here.failed == {("bcast", "star")}
+    alike = Borrower("this machine", "openmpi", "4.1.4", 8)
+    lent, left = (
+        {rule.method for rule in borrowed(lender(), its).rules}
+        for its in (alike, alike._replace(failed=here.failed))
+    )
+    assert lent - left == {"star"}
 
 
 def test_what_differs_is_not_borrowed() -> None:

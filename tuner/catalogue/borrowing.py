@@ -14,7 +14,9 @@ from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, find_mpis
 from tuner.models import fitting
 from tuner.models.system import SystemModel
+from tuner.rawfile.kinds import soak
 from tuner.selection.rules import compile_rules
+from tuner.selection.soaks import SoakedMethod, failed, verdicts
 from tuner.store.store import Store
 
 _UNKNOWN_NETWORK = 1.0
@@ -26,13 +28,17 @@ class BorrowingError(SwitchpointError):
 
 
 class Borrower(NamedTuple):
-    """A system without a table of its own: its MPI library, a node's cores, and its network."""
+    """A system without a table of its own: its MPI library, a node's cores, and its network.
+
+    `failed` are the methods that failed a soak on it.
+    """
 
     name: str
     family: str
     version: str
     cores: int
     model: SystemModel | None = None
+    failed: frozenset[SoakedMethod] = frozenset()
 
     def __str__(self) -> str:
         library = f"{LABELS.get(self.family, 'an unknown MPI')} {self.version}".strip()
@@ -50,8 +56,13 @@ def this_machine(environment: str = "") -> Borrower:
 def of_store(store: Store, system: str) -> Borrower:
     """Return a system of the store. Raise StoreError."""
     its = store.systems().set_index("system").loc[system].to_dict()
-    library = _library(its["mpi_library"])
-    return Borrower(system, *library, int(its["cores"]), fitting.last_fitted(store, system))
+    return Borrower(
+        system,
+        *_library(its["mpi_library"]),
+        int(its["cores"]),
+        fitting.last_fitted(store, system),
+        frozenset(failed(verdicts(soak.stored(store, system)))),
+    )
 
 
 def _of_bundle(bundle: Bundle) -> Borrower:
@@ -128,8 +139,8 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
     """Return the settled rules of a system for another, each marked as borrowed.
 
     Layouts that have enough cores on one system and too few on the other do not compare. Algorithms
-    of another MPI library are left out. Soaks carry over to the same version of the same library.
-    Raise BorrowingError when nothing is left.
+    of another MPI library are left out, and methods that failed a soak of the borrower's. Soaks
+    carry over to the same version of the same library. Raise BorrowingError when nothing is left.
     """
     theirs = _of_bundle(lender)
     away = distance(theirs, borrower)
@@ -138,6 +149,7 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
         rule
         for rule in compile_rules(points, borrower.cores)
         if rule.evidence.settled
+        and (rule.operation, rule.method) not in borrower.failed
         and not (away.other_library and rule.method.startswith((ALGORITHM, APART)))
     ]
     if not rules:
