@@ -305,6 +305,13 @@ def test_methods_are_ordered_by_what_they_add() -> None:
     assert order(methods, "gather", points) == methods
 
 
+def test_a_directory_without_bundles_is_an_error(tmp_path: Path) -> None:
+    store = ["--database", str(tmp_path / "s.db")]
+    added = CliRunner().invoke(main, ["catalogue", "add", str(tmp_path), *store])
+    assert (added.exit_code, added.stdout) == (1, "")
+    assert added.stderr == f"Error: {tmp_path}: no *.bundle; `switchpoint bundle` writes them\n"
+
+
 @pytest.mark.parametrize(("system", "named"), [("local:cpu", "local"), ("node0:cpu", "host")])
 def test_one_machine_measures_and_another_borrows(
     system: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -51,9 +51,14 @@ def catalogue() -> None:
 def add(sources: tuple[Path, ...], database: Path) -> None:
     """Keep SOURCES: bundles, or directories that contain them; the newest of each system."""
     from tuner.catalogue import shelf
+    from tuner.catalogue.bundle import SUFFIX
 
+    paths = shelf.files(sources)
+    if not paths:
+        where = ", ".join(map(str, sources))
+        raise SwitchpointError(f"{where}: no *{SUFFIX}; `switchpoint bundle` writes them")
     problems = []
-    for path in shelf.files(sources):
+    for path in paths:
         try:
             its = shelf.add(database, path)
         except (SwitchpointError, OSError) as error:
