@@ -261,11 +261,21 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     hours = named[0]["node_hours"]
     assert 0 < hours < 0.1
     short = f"--node-hours={hours / 2:.3f}"
-    refused = call("show", "plan", "--next", short, "--database", database)
-    assert (refused.exit_code, "no other layout is within" in refused.stderr) == (1, True)
+    shown = succeed("show", "plan", "--next", short, "--database", database)
+    assert shown == "no other layout is within these limits\n"
     other = call("show", "--next", "--database", database)
     assert (other.exit_code, "only `show plan` has --next" in other.stderr) == (2, True)
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
+
+
+def test_that_no_layout_is_left_to_measure_is_no_error(tmp_path: Path) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign(procs=(4,), cores=4, samples=20))
+    database = tmp_path / "s.db"
+    succeed("ingest", tmp_path, "--database", database)
+    succeed("tune", "--database", database)
+    asked = ("show", "plan", "--next", "--database", database)
+    assert succeed(*asked) == "no other layout is left to measure\n"
+    assert json.loads(succeed(*asked, "--json")) == []
 
 
 def test_layouts_of_pico_are_not_called_crowded(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.commands.options import one_system, tuned
-from tuner.commands.printing.lines import say_json
+from tuner.commands.printing.lines import say, say_json
 from tuner.errors import SwitchpointError
 from tuner.units import share_text
 
@@ -84,7 +85,10 @@ def show_next(
         say_json([its._asdict() | {"node_hours": its.nodes * node_hours} for its in found])
         return
     if not found:
-        raise SwitchpointError("no other layout is within these limits")
+        limited = math.isfinite(min(most_procs, most_node_hours))
+        where = "within these limits" if limited else "left to measure"
+        say(f"no other layout is {where}")
+        return
     grid = Columns("nodes x ppn", "expected to gain", "node-hours", "most in", "")
     for its in found:
         grid.add_row(
