@@ -270,12 +270,21 @@ def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:
     assert soaks["commit"].tolist() == ["0123abc"] * 2
 
 
+def test_more_executions_than_a_number_holds_are_the_most_that_it_holds(tmp_path: Path) -> None:
+    methods = ["direct", *(f"stfw:dims={dims}" for dims in range(1, 10))]
+    path = write(tmp_path, *(record(method, executions=2**60 - 1) for method in methods))
+    assert ingest(tmp_path / "s.db", [path]).problems == []
+    with Store.open(tmp_path / "s.db") as store:
+        assert store.campaigns()["executions"].tolist() == [2**63 - 1]
+
+
 @pytest.mark.parametrize(
     ("second", "message"),
     [
         (record("direct"), "a second soak: operation='exchange'"),
         (record("nap", operation="dance"), "operation dance is not known here"),
         (record("nap", executions=-1), "not a valid record"),
+        (record("nap", executions=2**60), "not a valid record"),
     ],
 )
 def test_what_cannot_be_right_is_told(tmp_path: Path, second: dict[str, Any], message: str) -> None:

@@ -17,7 +17,10 @@ _TEXTS = [field.name for field in fields(System) if field.name != "cores"]
 
 
 class Launches(Database):
-    """Systems, their campaigns, and the launches of these."""
+    """Systems, their campaigns, and the launches of these.
+
+    Integers are added by `total`: `sum` fails where they leave 64 bits.
+    """
 
     def put_launch(self, system: System, launch: Launch) -> None:
         """Add a launch and its system; replace an earlier record of the same launch."""
@@ -38,7 +41,7 @@ class Launches(Database):
             """
             SELECT system.id AS system, name, environment, mpi_library, mpi_standard, compiler,
                    cpu_model, cores, count(DISTINCT campaign) AS campaigns,
-                   count(*) AS launches, sum(samples) AS samples,
+                   count(*) AS launches, CAST(total(samples) AS INTEGER) AS samples,
                    min(date) AS first_date, max(date) AS last_date
             FROM system JOIN launch ON launch.system = system.id
             GROUP BY system.id ORDER BY system.id
@@ -56,10 +59,12 @@ class Launches(Database):
         where, values = equal_to(system=system)
         frame = self._frame(
             f"""
-            SELECT system, campaign, count(*) AS launches, sum(complete) AS complete,
-                   sum(samples) AS samples, min(date) AS first_date, max(date) AS last_date,
+            SELECT system, campaign, count(*) AS launches,
+                   CAST(total(complete) AS INTEGER) AS complete,
+                   CAST(total(samples) AS INTEGER) AS samples,
+                   min(date) AS first_date, max(date) AS last_date,
                    max("commit") AS "commit",
-                   (SELECT coalesce(sum(executions), 0) FROM soak
+                   (SELECT CAST(total(executions) AS INTEGER) FROM soak
                     WHERE soak.system = launch.system AND soak.campaign = launch.campaign)
                    AS executions
             FROM launch WHERE {where} GROUP BY system, campaign ORDER BY system, campaign

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ class SoakLine(msgspec.Struct, tag_field="record", tag="soak"):
     method: Spec
     pattern: str
     size_bytes: NotNegative
-    executions: NotNegative
+    executions: Annotated[int, msgspec.Meta(ge=0, le=2**60 - 1)]  # the most of swpbench
     passed: bool
     reason: str
 
