@@ -133,6 +133,48 @@ def test_a_newer_store_is_refused(database: Path, readonly: bool) -> None:
         Store.open(database, readonly=readonly)
 
 
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        (
+            "odd",
+            "CREATE VIEW odd AS WITH RECURSIVE r(i) AS (SELECT 1 UNION SELECT i + 1 FROM r)"
+            " SELECT i FROM r",
+        ),
+        ("odd", "CREATE TRIGGER odd DELETE ON cell BEGIN DELETE FROM launch; END"),
+        ("odd", "CREATE INDEX odd ON launch (hex(number))"),
+        ("odd", "CREATE INDEX odd ON launch (number) WHERE hex(number) > 1"),
+        ("odd", "CREATE TABLE odd (x TEXT CHECK (hex(x) > 1))"),
+        ("odd", "CREATE TABLE odd (x TEXT DEFAULT (hex(1)))"),
+        ("odd", 'CREATE TABLE odd ("--" TEXT CHECK (hex(1) > 1), --\n y TEXT)'),
+        ("cell", "ALTER TABLE cell ADD COLUMN odd TEXT AS (hex(zeroblob(100000000)))"),
+        (
+            "odd",
+            "INSERT INTO sqlite_master VALUES ('table', 'odd', 'odd', 0,"
+            " 'CREATE VIRTUAL TABLE odd USING fts5(x)')",
+        ),
+    ],
+)
+def test_a_schema_that_computes_is_refused(
+    database: Path, readonly: bool, name: str, change: str
+) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA writable_schema = ON")
+    with connection:
+        connection.execute(change)
+    connection.close()
+    with pytest.raises(StoreError, match=f"not as Switchpoint made it: {name} is neither"):
+        Store.open(database, readonly=readonly)
+
+
+def test_a_store_that_sqlite_analyzed_is_one(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("ANALYZE")
+    connection.close()
+    Store.open(database).close()
+
+
 def test_an_older_store_is_told_to_readers(database: Path) -> None:
     set_pragma(database, "user_version", VERSION - 1)
     with pytest.raises(StoreError, match="older version"):

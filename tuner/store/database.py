@@ -1,11 +1,13 @@
 """The file of the store: opened, brought up to date by migrations, locked, written and read.
 
 Writers work in transactions, so that a killed one leaves the store as it was. Readers open it
-read-only, with attaching disabled.
+read-only, with attaching disabled. A schema is refused that computes: views, triggers and
+expressions of who knows whom could take for ever.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -26,6 +28,19 @@ VERSION = 12
 BUSY_TIMEOUT_S = 30
 _TRUTHS = {"filled", "oversubscribed", "passed", "staggered"}
 """The columns of truth values, which SQLite keeps as numbers."""
+
+_NAME = r'(?:\w+|"\w+")'
+_NAMES = rf"\( ?{_NAME}(?:, ?{_NAME})* ?\)"
+_COLUMN = (
+    rf"{_NAME}(?: (?:BLOB|INTEGER|REAL|TEXT))?(?: PRIMARY KEY)?(?: NOT NULL)?"
+    rf"(?: DEFAULT (?:0|'{{}}'))?(?: REFERENCES {_NAME} ?{_NAMES})?"
+)
+_PART = rf"(?:{_COLUMN}|PRIMARY KEY ?{_NAMES})"
+_PLAIN = re.compile(
+    rf"CREATE TABLE {_NAME} ?\( ?{_PART}(?: ?, ?{_PART})* ?\)(?: WITHOUT ROWID)?"
+    rf"|CREATE INDEX {_NAME} ON {_NAME} ?{_NAMES}".encode()
+)
+"""The statements of a schema that computes nothing, as stores of all versions have."""
 
 
 class StoreError(SwitchpointError):
@@ -87,7 +102,6 @@ class Database:
         store = cls(path, _connect(path, "ro", busy_timeout_s), inode)
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         try:
-            store._execute("PRAGMA trusted_schema = OFF")
             version = store._version()
             if version == 0:  # a first ingest is on its way, or was killed
                 raise MissingStoreError(path, "an empty store")
@@ -121,7 +135,7 @@ class Database:
     def _version(self) -> int:
         """Return the version of the schema, 0 for an empty database.
 
-        Raise StoreError for a file that is not a store, or a newer one.
+        Raise StoreError for a file that is not a store, a newer one, or one whose schema computes.
         """
         # One statement sees one state of the file, whatever is written meanwhile.
         ((application, version, schema),) = self._query(
@@ -138,7 +152,20 @@ class Database:
                 f"{self.path}: version {version} is newer than {VERSION}, which this Switchpoint "
                 "reads; use the newer Switchpoint, or delete the file and run `switchpoint ingest`"
             )
+        self._require_plain()
         return int(version)
+
+    def _require_plain(self) -> None:
+        rows = self._query(
+            "SELECT CAST(name AS TEXT), CAST(sql AS BLOB) FROM sqlite_master WHERE sql IS NOT NULL"
+        )
+        for name, sql in rows:
+            words = re.sub(rb"--.*", b"", sql).split()
+            if not _PLAIN.fullmatch(b" ".join(words)):
+                raise StoreError(
+                    f"{self.path}: not as Switchpoint made it: {one_line(str(name))} is neither a "
+                    "plain table nor an index; delete the file and run `switchpoint ingest`"
+                )
 
     def _bring_up_to_date(self) -> None:
         before = self._version()
@@ -274,13 +301,15 @@ def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> s
     try:
         path = path.absolute()
         locking = "" if has_locks(path.parent) else "&vfs=unix-dotfile"
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}{locking}",
             uri=True,
             timeout=busy_timeout_s,
             isolation_level=None,
             check_same_thread=False,
         )
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return connection
     except (OSError, sqlite3.Error) as error:
         what = "reading" if mode == "ro" else "writing"
         raise StoreError(f"{path}: cannot be opened for {what}: {error}") from error
