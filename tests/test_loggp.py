@@ -134,13 +134,13 @@ def test_few_sizes_tell_nothing(count: int) -> None:
     assert isinstance(loggp.fit([]), NotIdentified)
 
 
-@pytest.mark.parametrize("value", [float("nan"), -1e-6, 0.0, float("inf"), 1e-31, 1e31])
+@pytest.mark.parametrize("value", [float("nan"), -1e-6, 0.0, float("inf"), 1e-13, 2e12])
 def test_a_time_that_is_none_is_told_in_one_line(value: float) -> None:
     (launch,) = round_trips(THREE, CLEAN, 1)
     launch[64, 1, 0][3] = value
     with pytest.raises(
         ModelError,
-        match=r"^a time of .* s at 64 bytes: times must be positive, from 1e-30 to 1e\+30 s$",
+        match=r"^a time of .* s at 64 bytes: times must be positive, from 9.09e-13 to 1.1e\+12 s$",
     ):
         loggp.fit([launch])
 

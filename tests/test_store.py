@@ -201,6 +201,9 @@ def test_a_damaged_store_is_told(database: Path) -> None:
         ("UPDATE point SET ratios = '{'", Store.table),
         ("UPDATE point SET ratios = '[1]'", Store.table),
         ("UPDATE cell SET samples = x'00'", Store.contents),
+        ("UPDATE cell SET samples = x'0000807f'", Store.contents),  # infinity
+        ("UPDATE cell SET samples = x'caf24971'", Store.contents),  # 1e30 s
+        ("UPDATE cell SET samples = x'00000000'", Store.contents),
         ("UPDATE cell SET parts = x'00'", Store.contents),
     ],
 )

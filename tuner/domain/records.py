@@ -22,6 +22,10 @@ PATTERN_SPEC = rf"[a-z][^{CONTROL}<>]{{0,300}}"
 SYNC = rf"[a-z]{{1,10}}({COLD})?({STAGGERED})?"
 
 
+SHORTEST_S, LONGEST_S = 2.0**-40, 2.0**40
+"""The bounds of a sample, a picosecond and a trillion: float32 holds them and their ratios."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The clock that the samples were taken with."""

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner import stats
+from tuner.domain.records import LONGEST_S, SHORTEST_S
 from tuner.models.parameter import ModelError
 from tuner.stats import Floats
 
 RESAMPLES = 199
 
 _DRAWS = 999
-
-SHORTEST_S, LONGEST_S = 1e-30, 1e30  # as in raw files; squares of others leave the range of floats
 
 REJECTION = 3.5
 """Samples further from their point's median, in robust deviations of the logarithm, are rejected.
@@ -97,7 +96,7 @@ def _checked(key: PointKey, samples: NDArray[Any]) -> Floats:
     if len(wrong):
         raise ModelError(
             f"a time of {wrong[0]:g} s at {key[0]:.0f} bytes: "
-            f"times must be positive, from {SHORTEST_S:g} to {LONGEST_S:g} s"
+            f"times must be positive, from {SHORTEST_S:.3g} to {LONGEST_S:.3g} s"
         )
     return values
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tuner.domain.cases import CellKey, LaunchKey
 from tuner.domain.flat import columns, flat, take, values
-from tuner.domain.records import PART, Cell, CellSummary, Features, Product
+from tuner.domain.records import LONGEST_S, PART, SHORTEST_S, Cell, CellSummary, Features, Product
 from tuner.store.database import Database, equal_to
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def cell_row(cell: Cell, summary: CellSummary) -> CellRow:
 
 
 def cell_of(row: CellRow) -> Cell:
-    """Return the cell that a row holds."""
+    """Return the cell that a row holds. Raise ValueError when it holds none."""
     fields = iter(row)
     key, features = take(CellKey, fields), take(Features, fields)
     parts, rounds, samples = row[-len(_BLOBS) :]
@@ -45,8 +45,16 @@ def cell_of(row: CellRow) -> Cell:
         features,
         np.frombuffer(parts, PART),
         np.frombuffer(rounds, np.uint16),
-        np.frombuffer(samples, np.float32),
+        _seconds(samples),
     )
+
+
+def _seconds(samples: bytes) -> NDArray[np.float32]:
+    """Return samples. Raise ValueError where they are no times, whose ratios may be none either."""
+    found = np.frombuffer(samples, np.float32)
+    if len(found) and not (found.min() >= SHORTEST_S and found.max() <= LONGEST_S):
+        raise ValueError(f"samples are no times from {SHORTEST_S:.3g} to {LONGEST_S:.3g} s")
+    return found
 
 
 class Cells(Database):
@@ -139,7 +147,7 @@ class Cells(Database):
         where, given = equal_to(**flat(key))
         rows = self._query(f"SELECT samples FROM cell WHERE {where}", given)  # noqa: S608
         with self.decoding():
-            return np.frombuffer(rows[0][0] if rows else b"", np.float32)
+            return _seconds(rows[0][0] if rows else b"")
 
     def products(self, system: str, campaign: str | None = None) -> pd.DataFrame:
         """Return medians of `communication_s` and `local_s`, a row per cell of spmv and launch."""
