@@ -250,6 +250,18 @@ def test_virtual_nodes_are_another_system(database: Path, results: Path) -> None
     assert names == [machine, f"{machine}+block", f"{machine}+cyclic"]
 
 
+def test_the_store_has_the_header_that_was_checked(database: Path, results: Path) -> None:
+    """Of a key that is given twice, SQLite and the reader take another each."""
+    path, *_ = synthetic.write(results, SMALL)
+    text = path.read_text()
+    path.write_text(text.replace("{", '{"load": ["x", 0, 0], "launcher": "x\\n", ', 1))
+    assert ingest(database, [path]).problems == []
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        ((low, high),) = store.loads(system).values()
+        assert 0 <= low == high
+
+
 KILLED = """
 import sys
 from pathlib import Path

@@ -204,6 +204,7 @@ def test_without_a_good_header_nothing_is_used(raw: Path, first: str, message: s
         ({"date": "2026-13-21T03:45:00Z"}, "date 2026-13-21T03:45:00Z: "),
         ({"load": []}, "load [] is not three load averages"),
         ({"load": [0.1, -0.2, 0.3]}, "is not three load averages"),
+        ({"new": json.loads("[" * 100 + "]" * 100)}, "nested deeper than 100 levels"),
     ],
 )
 def test_a_header_that_makes_no_sense_is_told(

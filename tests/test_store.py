@@ -205,6 +205,8 @@ def test_a_damaged_store_is_told(database: Path) -> None:
         ("UPDATE cell SET samples = x'caf24971'", Store.contents),  # 1e30 s
         ("UPDATE cell SET samples = x'00000000'", Store.contents),
         ("UPDATE cell SET parts = x'00'", Store.contents),
+        ("UPDATE launch SET header = json_set(header, '$.load[0]', 'x')", Store.loads),
+        ("UPDATE launch SET header = json_remove(header, '$.load')", Store.loads),
     ],
 )
 def test_what_a_flipped_bit_leaves_is_one_line(

@@ -18,6 +18,8 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from tuner.domain.cases import LaunchKey, ProbeLaunch
 from tuner.domain.flat import flat
 from tuner.domain.records import Cell, Header, Launch, Problem, Product, System
@@ -265,10 +267,11 @@ def _launch(content: str, file: BenchFile, header: Header) -> Launch:
 
 
 def _stored(text: str, header: Header) -> str:
-    """Return the header line, with what only the end record says."""
-    if header.others is None:
-        return text
-    return json.dumps(json.loads(text) | {"others": header.others})
+    """Return the header with what only the end record says, each key once, as it was checked."""
+    its = msgspec.json.decode(text)
+    if header.others is not None:
+        its["others"] = header.others
+    return msgspec.json.encode(its).decode()
 
 
 def _fullness(launch: Launch) -> tuple[bool, int, str]:

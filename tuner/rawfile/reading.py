@@ -37,6 +37,9 @@ decode_line = msgspec.json.Decoder(Union[HeaderLine, CaseLine, EndLine, *KINDS])
 
 SCHEMA = 1
 
+_DEEPEST = 100
+"""The levels of a header's values: far fewer than any that reads them from the store can take."""
+
 _BUFFER_BYTES = 1 << 17  # a few of the long lines
 _TAIL_BYTES = 1 << 12
 
@@ -303,6 +306,8 @@ def _header(line: bytes, record: HeaderLine) -> Header:
     if record.schema != SCHEMA:
         raise UnusableError(f"schema {record.schema} is not known here, only {SCHEMA}")
     fields: dict[str, Any] = msgspec.json.decode(line)
+    if not _is_shallow(fields, _DEEPEST):
+        raise UnusableError(f"values are nested deeper than {_DEEPEST} levels")
     fields["yield_setting"] = fields.pop("yield", None)
     fields |= {name: one_line(fields[name]) for name in _SHOWN if isinstance(fields.get(name), str)}
     header = msgspec.convert(fields, Header)
@@ -325,6 +330,14 @@ def _header(line: bytes, record: HeaderLine) -> Header:
     if header.others is not None and not 0 <= header.others <= 1:
         raise UnusableError(f"others {header.others} is no share")
     return header
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    """Return whether JSON has no more levels of lists and objects than these."""
+    if not isinstance(value, list | dict):
+        return True
+    inside = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inside)
 
 
 def _integers(text: bytes) -> NDArray[np.uint16]:

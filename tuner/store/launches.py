@@ -81,7 +81,8 @@ class Launches(Database):
             "max(json_extract(header, '$.load[0]')) FROM launch WHERE system = ? GROUP BY campaign",
             [system],
         )
-        return {campaign: (low, high) for campaign, low, high in rows}
+        with self.decoding():
+            return {campaign: (float(low), float(high)) for campaign, low, high in rows}
 
     def launcher(self, system: str) -> str:
         """Return the program that started the last launch that names one; "" if none does."""
