@@ -12,6 +12,7 @@ from tuner.domain.cases import ProbeKey
 from tuner.models.fitting import stored
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
+from tuner.store.database import StoreError
 from tuner.store.store import Store
 
 SMALL = probes.ProbeCampaign(sizes=(1, 64), launches=2, samples=5)
@@ -103,3 +104,13 @@ def test_campaigns_of_probes_have_no_cells(tmp_path: Path) -> None:
         (system,) = store.systems()["system"]
         assert len(store.campaigns(system)) == 2
         assert store.campaigns_with_cells(system) == ["2025"]
+
+
+@pytest.mark.parametrize("samples", ["5", "x'00'"])
+def test_what_a_store_has_in_the_place_of_samples_is_told(tmp_path: Path, samples: str) -> None:
+    probes.write(tmp_path, SMALL)
+    ingest(tmp_path / "s.db", [tmp_path])
+    with Store.open(tmp_path / "s.db") as store:
+        store._execute(f"UPDATE probe SET samples = {samples}")
+        with pytest.raises(StoreError, match="damaged: "):
+            stored(store, store.systems()["system"][0])

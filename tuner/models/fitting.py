@@ -62,7 +62,8 @@ def stored(store: Store, system: str, campaign: str | None = None) -> ProbeLaunc
         strict=True,
     ):
         of_launch = found.setdefault(take(ProbeLaunch, iter(launch)), {})
-        of_launch[ProbeKey(*key)] = np.frombuffer(samples, np.float32)
+        with store.decoding():
+            of_launch[ProbeKey(*key)] = np.frombuffer(samples, np.float32)
     return found
 
 

@@ -11,9 +11,11 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from importlib import resources
+from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tuner.errors import SwitchpointError
@@ -28,6 +30,8 @@ VERSION = 12
 BUSY_TIMEOUT_S = 30
 _TRUTHS = {"filled", "oversubscribed", "passed", "staggered"}
 """The columns of truth values, which SQLite keeps as numbers."""
+
+_TYPES: dict[str, type] = {"BLOB": bytes, "INTEGER": int, "REAL": float, "TEXT": str}
 
 _NAME = r'(?:\w+|"\w+")'
 _NAMES = rf"\( ?{_NAME}(?:, ?{_NAME})* ?\)"
@@ -212,12 +216,20 @@ class Database:
         return self._fetch(sql, values)[1]
 
     def _fetch(self, sql: str, values: Sequence[Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns, and the rows."""
+        """Return the names of the columns, and the rows, whose values have the columns' types."""
         cursor = self._execute(sql, values)
+        names = [name for name, *_ in cursor.description]
         try:
-            return [name for name, *_ in cursor.description], cursor.fetchall()
+            rows = cursor.fetchall()
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        tables = re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)
+        with self.decoding():
+            for index, name in enumerate(names):
+                types = set().union(*(_types().get((table, name), ()) for table in tables))
+                if types and not set(map(type, map(itemgetter(index), rows))) <= types:
+                    raise TypeError(f"{name} has a value of another type")
+        return names, rows
 
     def _insert(self, table: str, columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows; a row of the same key is replaced."""
@@ -285,6 +297,20 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+
+@cache
+def _types() -> dict[tuple[str, str], set[type]]:
+    """Return the types of values by table and column; SQLite itself keeps values of any."""
+    found: dict[tuple[str, str], set[type]] = {}
+    schema = resources.files("tuner.store").joinpath("schema.sql").read_text()
+    for table, its in re.findall(r"^CREATE TABLE (\w+) \($(.*?)^\)", schema, re.M | re.S):
+        columns = rf'^  "?(\w+)"? ({"|".join(_TYPES)})( NOT NULL| PRIMARY KEY)?'
+        for name, kind, required in re.findall(columns, its, re.M):
+            found[table, name] = {_TYPES[kind]} if required else {_TYPES[kind], NoneType}
+    for name in ("first_date", "last_date"):
+        found["launch", name] = found["launch", "date"]
+    return found
 
 
 def equal_to(**equal: str | int | None) -> tuple[str, list[str | int]]:

@@ -114,7 +114,8 @@ def _point_row(point: Point) -> dict[str, Any]:
 def _point(row: Iterable[Any]) -> Point:
     point = take(Point, iter(row))
     ratios = msgspec.json.decode(str(point.ratios), type=dict[str, list[Any]])
-    return point._replace(ratios=tuple(Ratio(name, *ends) for name, ends in ratios.items()))
+    checked = (msgspec.convert([name, *ends], Ratio) for name, ends in ratios.items())
+    return point._replace(ratios=tuple(checked))
 
 
 def _rule(row: Sequence[Any]) -> Rule:
