@@ -19,7 +19,8 @@ static void row_to(struct row *row, int destination) {
 
 static void row_item(struct row *row, int64_t item) {
   int64_t count = ++row->offsets[row->nsends];
-  row->items = realloc(row->items, (size_t)count * sizeof *row->items);
+  if ((count & (count - 1)) == 0) /* a power of two, up to which there was room */
+    row->items = realloc(row->items, 2 * (size_t)count * sizeof *row->items);
   row->items[count - 1] = item;
 }
 
@@ -164,9 +165,8 @@ static void fill_all_to_one(struct row *row, int procs, int source, uint64_t see
 static void fill_offset(struct row *row, int procs, int source, uint64_t seed) {
   (void)seed;
   row->nitems = 2;
-  row->offsets[0] = 2;
-  row->items = realloc(row->items, 2 * sizeof *row->items);
-  row->items[0] = row->items[1] = 0;
+  row_item(row, 0); /* to offsets[0], as there is no message yet */
+  row_item(row, 0);
   row_once(row, (source + 1) % procs, 2);
   row_once(row, (source + procs - 1) % procs, 1);
 }

@@ -60,10 +60,12 @@ def _is_mpich5(mpi: Mpi) -> bool:
     return (mpi.family, mpi.major) == ("mpich", 5)
 
 
-@pytest.mark.check
-def test_the_analyzer_of_gcc_finds_nothing(any_kernels: Kernels) -> None:
+@pytest.mark.parametrize(
+    "target", by_day([pytest.param("switchpoint_planning", marks=pytest.mark.check)], ["all"])
+)
+def test_the_analyzer_of_gcc_finds_nothing(any_kernels: Kernels, target: str) -> None:
     options = ("-DSWITCHPOINT_ANALYZE=ON", "-DSWITCHPOINT_TESTS=OFF", "-DSWITCHPOINT_EXAMPLES=OFF")
-    build_kernels(any_kernels.mpi, "analyzed", *STRICT, *options)
+    build_kernels(any_kernels.mpi, "analyzed", *STRICT, *options, target=target)
 
 
 @pytest.fixture
@@ -99,34 +101,43 @@ def test_the_analyzer_of_clang_finds_nothing(tidy: Callable[..., int], pattern: 
     assert tidy(pattern) >= 3
 
 
-@pytest.mark.check
+SANITIZED_PROGRAMS: dict[str, list[str]] = {
+    "swp_oracle": [],
+    "swp_collectives": [],
+    "swp_counts": [],
+    "swp_failures": [],
+    "swp_fields": [],
+    "swp_faults": [],
+    "swp_node_memory": [],
+    "swp_no_memory": [],
+    "swp_slots": [],
+    "swp_free": [],
+    "swp_tables": [TABLES],
+    "swp_selector": [],
+    "swp_measure": [],
+    "swp_threads": [],
+    "swp_spmv": ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull],
+    "swp_graphs": [],
+    "swp_clocks": [],
+}
+SANITIZED_BY_DAY = [
+    *product(MPIS, ["swp_oracle", "swp_collectives"], [2, 4]),
+    *((mpi, *case) for mpi, case in in_turn(product([*SANITIZED_PROGRAMS][2:], [4, 2]))),
+]
+
+
 @pytest.mark.parametrize(
-    ("program", "arguments"),
-    [
-        ("swp_oracle", []),
-        ("swp_collectives", []),
-        ("swp_counts", []),
-        ("swp_failures", []),
-        ("swp_fields", []),
-        ("swp_faults", []),
-        ("swp_node_memory", []),
-        ("swp_no_memory", []),
-        ("swp_slots", []),
-        ("swp_free", []),
-        ("swp_tables", [TABLES]),
-        ("swp_selector", []),
-        ("swp_measure", []),
-        ("swp_threads", []),
-        ("swp_spmv", ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull]),
-        ("swp_graphs", []),
-        ("swp_clocks", []),
-    ],
+    ("kernels", "program", "procs"),
+    by_day(
+        [pytest.param(*case, marks=pytest.mark.check) for case in SANITIZED_BY_DAY],
+        product(MPIS, SANITIZED_PROGRAMS, [1, 2, 4]),
+    ),
+    indirect=["kernels"],
 )
-@pytest.mark.parametrize("procs", [1, 2, 4])
-def test_sanitizers_find_nothing(sanitized: Kernels, require, program, arguments, procs) -> None:
+def test_sanitizers_find_nothing(sanitized: Kernels, require: Require, program, procs) -> None:
     can_yield = sanitized.mpi.family != "mpich" or _is_mpich5(sanitized.mpi)
     require("mpich5", procs <= 2 or can_yield, "only MPICH 5 yields without a preload")
-    run(sanitized, program, procs, *arguments, env=SANITIZER_OPTIONS)
+    run(sanitized, program, procs, *SANITIZED_PROGRAMS[program], env=SANITIZER_OPTIONS)
 
 
 def threaded(mpi: Mpi, program: str) -> Kernels:
