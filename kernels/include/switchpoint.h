@@ -241,9 +241,9 @@ struct swp_collective {
 /*
  * Plans a collective. Collective on comm. method, hints and errors as for swp_exchange_plan; the default is
  * "vendor". Of an alltoallv, whose counts each rank has for itself, the ranks agree on the values that rules
- * read, and on whether as many bytes are received as sent: SWP_ERR_MISMATCH. With "auto" the plan keeps the
- * rules, for swp_collective_set. The values that MPI requires to be equal on all ranks are checked:
- * operation, root, bytes, and whether the operation of a reduction is commutative and predefined.
+ * read, and on whether each receives from every other what that sends it: SWP_ERR_MISMATCH. With "auto" the
+ * plan keeps the rules, for swp_collective_set. The values that MPI requires to be equal on all ranks are
+ * checked: operation, root, bytes, and whether the operation of a reduction is commutative and predefined.
  *
  * SWP_MEASURE races methods on this very call, reductions on operands whose bytes are all zero, which a
  * user-defined operation must accept. The result applies to this number of bytes; for others, set by

@@ -5,6 +5,7 @@
  */
 #include "dispatch.h"
 #include "planned.h"
+#include "random.h"
 #include "report.h"
 #include "startup.h"
 
@@ -65,12 +66,21 @@ static bool add(const int64_t *bytes, int procs, int64_t *sum) {
   return true;
 }
 
+/* The sum over ranks is 0 if each receives from every other as many bytes as that sends it. */
+static uint64_t hash_blocks(const struct place *place, const int64_t *received, const int64_t *sent) {
+  uint64_t hash = 0;
+  for (int i = 0; i < place->procs; i++)
+    hash += swp_message_hash(place->rank, i, sent[i]) - swp_message_hash(i, place->rank, received[i]);
+  return hash;
+}
+
 /* The first call. Collective; NULL: the place cannot be used. */
 static struct uneven *agree(struct place *place, const struct uneven_call *call) {
-  enum { WRONG, MOST, TOTAL, GREATEST, SENT = 0, LACKING, SUMS };
+  enum { WRONG, MOST, TOTAL, GREATEST, SENT = 0, UNMATCHED, SUMS };
   const size_t lists = 2 * (size_t)place->procs;
   struct uneven *made = calloc(1, sizeof *made + lists * sizeof made->bytes[0]);
-  int64_t greatest[GREATEST] = {0}, sums[SUMS], received = 0, sent = 0;
+  int64_t greatest[GREATEST] = {0}, received = 0, sent = 0;
+  uint64_t sums[SUMS];
   if (made == NULL)
     startup_abort("no memory for an MPI_Alltoallv");
   if (!place_prepare(place)) {
@@ -83,13 +93,13 @@ static struct uneven *agree(struct place *place, const struct uneven_call *call)
   for (size_t i = 0; i < lists; i++)
     greatest[MOST] = made->bytes[i] > greatest[MOST] ? made->bytes[i] : greatest[MOST];
   greatest[TOTAL] = sent > received ? sent : received;
-  sums[SENT] = sent;
-  sums[LACKING] = sent - received;
+  sums[SENT] = (uint64_t)sent;
+  sums[UNMATCHED] = hash_blocks(place, made->bytes, made->bytes + place->procs);
   made->usable =
       PMPI_Allreduce(MPI_IN_PLACE, greatest, GREATEST, MPI_INT64_T, MPI_MAX, place->own) == MPI_SUCCESS &&
-      PMPI_Allreduce(MPI_IN_PLACE, sums, SUMS, MPI_INT64_T, MPI_SUM, place->own) == MPI_SUCCESS &&
-      greatest[WRONG] == 0 && sums[LACKING] == 0;
-  made->facts = (struct swp_facts){.bytes = sums[SENT] / place->procs / place->procs,
+      PMPI_Allreduce(MPI_IN_PLACE, sums, SUMS, MPI_UINT64_T, MPI_SUM, place->own) == MPI_SUCCESS &&
+      greatest[WRONG] == 0 && sums[UNMATCHED] == 0;
+  made->facts = (struct swp_facts){.bytes = (int64_t)sums[SENT] / place->procs / place->procs,
                                    .total_bytes = greatest[TOTAL],
                                    .most_bytes = greatest[MOST],
                                    .op = MPI_OP_NULL};
@@ -139,7 +149,7 @@ static bool by_method(struct place *place, const struct uneven_call *call, const
     why = place_refuses(place);
   if (why == NULL && !place->uneven->usable)
     why = "a rank's first call has blocks over 2 GiB together, a displacement beyond an int, or an argument "
-          "that MPI does not allow";
+          "that MPI does not allow, or expects other bytes of a rank than that sends it";
   if (why != NULL)
     report_why(place, &call->recv, why);
   return why == NULL && dispatch_chosen(place, SWP_ALLTOALLV, &place->uneven->facts) &&

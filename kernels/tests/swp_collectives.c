@@ -308,7 +308,7 @@ static void wrong_problems_are_refused(void) {
   expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
 }
 
-/* The lists of an alltoallv are needed, and all ranks must receive what they send. */
+/* The lists of an alltoallv are needed, and each rank must receive what is sent to it. */
 static void wrong_lists_are_refused(void) {
   int *ones = test_allocate(2 * (size_t)procs * sizeof *ones), *more = ones + procs;
   struct swp_collective good = {.operation = SWP_ALLTOALLV,
@@ -334,6 +334,12 @@ static void wrong_lists_are_refused(void) {
   if (rank == procs - 1)
     more[0] = -1;
   expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
+  more[0] = 1;
+  if (rank == 0)
+    more[procs - 1]++; /* to the last rank and from it, which knows of neither: the sums agree */
+  bad.recv_counts = more;
+  if (procs > 1)
+    expect_refused(bad, "vendor", SWP_ERR_MISMATCH);
   free(ones);
 }
 

@@ -5,6 +5,7 @@
  *        swp_pmpi --table PROCS     writes a table that uses every method on so many ranks, and ends
  *        swp_pmpi --break-promise | --break-large
  *                                   rank 1 changes the counts of an alltoallv that it promised to keep
+ *        swp_pmpi --unmatched       rank 1 expects less of rank 0 than it gets, and rank 0 as much more
  *   --brief          no random calls
  *   --wild           calls that MPI libraries themselves get wrong, for tables without them
  *   --one-thread     no calls of two threads at once
@@ -355,6 +356,26 @@ static void break_large_promise(void) {
 #endif
 }
 
+/* All ranks together receive what they send. An error is MPI's, on some ranks. */
+static void check_unmatched(void) {
+  MPI_Comm comm = application_promise(MPI_COMM_WORLD);
+  int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), *displs = counts + procs;
+  int *numbers = test_allocate(4 * (size_t)procs * sizeof *numbers);
+  for (int i = 0; i < procs; i++) {
+    counts[i] = rank == 0 && i == 1 ? 2 : 1;
+    displs[i] = 2 * i;
+    numbers[2 * i] = numbers[2 * i + 1] = rank;
+  }
+  test_case("blocks that do not match");
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* where MPICH reports to a rank that waits */
+  MPI_Alltoallv(numbers, counts, displs, MPI_INT, numbers + 2 * (size_t)procs, counts, displs, MPI_INT, comm);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  free(counts);
+  free(numbers);
+  MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv) {
   int communicators = 200, provided;
   bool brief = false, one_thread = false, truncation = false;
@@ -366,6 +387,10 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   if (argc == 2 && strncmp(argv[1], "--break-", 8) == 0) {
     (strcmp(argv[1], "--break-promise") == 0 ? break_promise : break_large_promise)();
+    return test_end();
+  }
+  if (argc == 2 && strcmp(argv[1], "--unmatched") == 0) {
+    check_unmatched();
     return test_end();
   }
   for (int i = 1; i < argc; i++) {

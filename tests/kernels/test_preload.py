@@ -288,6 +288,15 @@ def test_alltoallv_is_dispatched_where_its_counts_stay(any_kernels: Kernels, tmp
     assert f"{why}: 3 calls of 64 to 64 bytes" in done.stderr
 
 
+def test_blocks_that_do_not_match_are_left_to_mpi(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=alltoallv method=bruck\n")
+    done = run_preloaded(any_kernels, "swp_pmpi", 2, "--unmatched", table=table)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "or expects other bytes of a rank than that sends it): 1 calls" in done.stderr
+    assert "alltoallv by bruck" not in done.stderr
+
+
 def test_persistent_collectives_are_left_to_mpi(kernels: Kernels, require, tmp_path) -> None:
     table = rules_for_all(tmp_path / "all.table", ["method=METHOD"])
     done = run_preloaded(kernels, "swp_left", 3, table=table)

@@ -145,13 +145,6 @@ static int64_t message_runs(const struct swp_exchange *exchange, int i, struct r
   return nruns;
 }
 
-/* Hashes (source, destination, bytes) to 64 bits, so that sums reveal messages without a partner. */
-static uint64_t message_hash(int source, int destination, int64_t bytes) {
-  uint64_t ranks = (uint64_t)source << 32 | (uint32_t)destination;
-  uint64_t message = swp_random(&ranks) ^ (uint64_t)bytes;
-  return swp_random(&message);
-}
-
 static void build_sends(const struct swp_exchange *exchange, int rank, struct problem *problem) {
   struct run *runs = problem->runs;
   for (int i = 0; i < exchange->nsends; i++) {
@@ -161,7 +154,7 @@ static void build_sends(const struct swp_exchange *exchange, int rank, struct pr
     struct send send = {exchange->send_ranks[i], items * exchange->item_bytes,
                         message_runs(exchange, i, runs), runs};
     runs += send.nruns;
-    problem->send_hash += message_hash(rank, send.peer, send.bytes);
+    problem->send_hash += swp_message_hash(rank, send.peer, send.bytes);
     if (send.peer == rank) {
       problem->self = send;
       continue;
@@ -178,7 +171,7 @@ static void build_recvs(const struct swp_exchange *exchange, int rank, struct pr
       continue;
     struct receive receive = {exchange->recv_ranks[i], items * exchange->item_bytes,
                               exchange->recv_offsets[i] * exchange->item_bytes};
-    problem->recv_hash += message_hash(receive.peer, rank, receive.bytes);
+    problem->recv_hash += swp_message_hash(receive.peer, rank, receive.bytes);
     if (receive.peer == rank) {
       problem->self_offset = receive.offset;
       continue;

@@ -2,6 +2,7 @@
 
 #include "collective.h"
 #include "make.h"
+#include "random.h"
 #include "selector.h"
 
 #include <string.h>
@@ -205,21 +206,40 @@ int swp_collective_begin(struct collective_plan *collective, const struct swp_co
   return read_problem(plan, problem, &collective->call, &plan->features);
 }
 
-int swp_collective_agree(const struct swp_plan *plan, struct features *features) {
+/* The sum over ranks is 0 if each receives from every other as many bytes as that sends it. In place a rank
+   sends as many as it receives. */
+static uint64_t hash_blocks(const struct swp_plan *plan, const struct call *call) {
+  const bool in_place = call->send_counts == NULL;
+  const int *counts = in_place ? call->recv_counts : call->send_counts;
+  const struct side *from = in_place ? &call->recv : &call->send;
+  uint64_t hash = 0;
+  for (int i = 0; i < plan->procs; i++) {
+    hash += swp_message_hash(plan->rank, i, counts[i] * from->item_bytes);
+    hash -= swp_message_hash(i, plan->rank, call->recv_counts[i] * call->recv.item_bytes);
+  }
+  return hash;
+}
+
+int swp_collective_agree(const struct swp_plan *plan, const struct call *call, struct features *features) {
+  enum { SENT, RECEIVED, UNMATCHED, SUMS };
   const int64_t sent = features->bytes, received = features->total_bytes;
-  int64_t most[] = {features->most_bytes, sent > received ? sent : received},
-          sums[] = {sent, sent - received};
+  int64_t most[] = {features->most_bytes, sent > received ? sent : received};
+  uint64_t sums[SUMS] = {(uint64_t)sent, (uint64_t)received};
   int error = SWP_SUCCESS;
   if (plan->operation != SWP_ALLTOALLV)
     return SWP_SUCCESS;
+  sums[UNMATCHED] = hash_blocks(plan, call);
   MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, plan->comm));
-  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, plan->comm));
-  if (sums[1] != 0)
-    return swp_fail(SWP_ERR_MISMATCH, "alltoallv: all ranks send %lld bytes, and receive %lld",
-                    (long long)sums[0], (long long)(sums[0] - sums[1]));
+  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, sums, SUMS, MPI_UINT64_T, MPI_SUM, plan->comm)); /* hashes wrap */
+  if (sums[UNMATCHED] != 0)
+    return swp_fail(
+        SWP_ERR_MISMATCH,
+        "alltoallv: a rank expects other bytes of one than that sends it; all ranks send %llu, and "
+        "receive %llu",
+        (unsigned long long)sums[SENT], (unsigned long long)sums[RECEIVED]);
   features->most_bytes = most[0];
   features->total_bytes = most[1];
-  features->bytes = sums[0] / plan->procs / plan->procs;
+  features->bytes = (int64_t)sums[SENT] / plan->procs / plan->procs;
 done:
   return error;
 }
@@ -244,7 +264,7 @@ static int set(swp_plan *plan, const struct swp_collective *problem, const struc
   struct features features = plan->features;
   TRY(read_problem(plan, problem, &call, &features));
   if (match == NULL)
-    TRY(swp_collective_agree(plan, &features));
+    TRY(swp_collective_agree(plan, &call, &features));
   else if (plan->operation == SWP_ALLTOALLV)
     keep_bytes(&plan->features, &features);
   TRY(swp_plan_set(collective_plan_of(plan), &call, &features, match));

@@ -159,7 +159,7 @@ static int find_features(struct swp_plan *plan) {
   if (plan->operation == SWP_EXCHANGE)
     return swp_statistics_find(exchange_plan_of(plan));
   return plan->operation == SWP_DISCOVERY ? discovery_features(plan)
-                                          : swp_collective_agree(plan, &plan->features);
+                                          : swp_collective_agree(plan, call_of(plan), &plan->features);
 }
 
 /* By the default, after a chosen method found that it cannot be used here. */
