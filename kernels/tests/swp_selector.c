@@ -97,6 +97,47 @@ static void a_plan_goes_by_the_choices_of_a_selector(void) {
   swp_table_free(&table);
 }
 
+/* The ranks agreed on the bytes for which the plan has memory. */
+static void larger_blocks_than_planned_are_refused(void) {
+  enum { MANY = 1000 };
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  int *ones = test_allocate(3 * (size_t)procs * sizeof *ones), *many = ones + procs, *displs = many + procs;
+  struct swp_collective planned = {.operation = SWP_ALLTOALLV,
+                                   .send_type = MPI_INT,
+                                   .recv_type = MPI_INT,
+                                   .recv_counts = ones,
+                                   .displs = displs,
+                                   .op = MPI_OP_NULL,
+                                   .send_counts = ones,
+                                   .send_displs = displs};
+  struct swp_collective larger = planned;
+  struct swp_choice choice;
+  swp_selector *selector = NULL;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  test_case("larger blocks than planned");
+  for (int i = 0; i < procs; i++) {
+    ones[i] = 1;
+    many[i] = MANY;
+    displs[i] = MANY * i;
+  }
+  const int64_t bytes = (int64_t)sizeof(int), total = procs * bytes;
+  table_file_write("switchpoint-table 1\nrule op=alltoallv method=bruck\n");
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_ALLTOALLV, &layout, &selector), SWP_SUCCESS);
+  swp_selector_choose(selector, &(struct swp_facts){bytes, total, bytes, 0, MPI_OP_NULL}, &choice);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &planned, selector, &choice, NULL, &plan), SWP_SUCCESS);
+  larger.send_counts = larger.recv_counts = many;
+  EXPECT_ERROR(swp_selector_set(plan, &larger, &choice), SWP_ERR_ARGUMENT);
+  larger.recv_counts = ones; /* what is sent alone */
+  EXPECT_ERROR(swp_selector_set(plan, &larger, &choice), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_selector_set(plan, &planned, &choice), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  swp_selector_free(&selector);
+  swp_table_free(&table);
+  free(ones);
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_selector");
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
@@ -104,6 +145,7 @@ int main(int argc, char **argv) {
   table_file_begin();
   a_selector_passes_over_what_is_off();
   a_plan_goes_by_the_choices_of_a_selector();
+  larger_blocks_than_planned_are_refused();
   table_file_end();
   return test_end();
 }

@@ -251,11 +251,18 @@ static int check_problem(const swp_plan *plan, const struct swp_collective *prob
   return error;
 }
 
-/* The caller, who knows the choice, knows that they are those of the plan. */
-static void keep_bytes(const struct features *planned, struct features *features) {
+/* The caller, who knows the choice, knows that they are those of the plan. Memory is for no more. */
+static int keep_bytes(const struct features *planned, struct features *features) {
+  if (features->most_bytes > planned->most_bytes || features->bytes > planned->total_bytes ||
+      features->total_bytes > planned->total_bytes)
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "alltoallv: a block of %lld bytes, or more than %lld in all; planned were %lld and %lld",
+                    (long long)features->most_bytes, (long long)features->total_bytes,
+                    (long long)planned->most_bytes, (long long)planned->total_bytes);
   features->bytes = planned->bytes;
   features->total_bytes = planned->total_bytes;
   features->most_bytes = planned->most_bytes;
+  return SWP_SUCCESS;
 }
 
 static int set(swp_plan *plan, const struct swp_collective *problem, const struct match *match) {
@@ -266,7 +273,7 @@ static int set(swp_plan *plan, const struct swp_collective *problem, const struc
   if (match == NULL)
     TRY(swp_collective_agree(plan, &call, &features));
   else if (plan->operation == SWP_ALLTOALLV)
-    keep_bytes(&plan->features, &features);
+    TRY(keep_bytes(&plan->features, &features));
   TRY(swp_plan_set(collective_plan_of(plan), &call, &features, match));
 done:
   return error;
