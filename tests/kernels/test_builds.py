@@ -104,6 +104,7 @@ def test_the_analyzer_of_clang_finds_nothing(tidy: Callable[..., int], pattern: 
 SANITIZED_PROGRAMS: dict[str, list[str]] = {
     "swp_oracle": [],
     "swp_collectives": [],
+    "swp_refusals": [],
     "swp_counts": [],
     "swp_failures": [],
     "swp_fields": [],
@@ -173,6 +174,7 @@ def test_the_thread_sanitizer_finds_nothing(kernels: Kernels, program: str, proc
         ("swp_oracle", 4, ["--brief"]),
         ("swp_oracle", 3, ["--brief", "--ppn", "2", "--only", *BY_NODE]),
         ("swp_collectives", 3, ["--brief"]),
+        ("swp_refusals", 2, []),
         ("swp_failures", 2, []),
         ("swp_faults", 2, []),
         ("swp_node_memory", 2, []),

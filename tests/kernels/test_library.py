@@ -164,6 +164,11 @@ def test_every_variant_of_collective_methods_does_what_mpi_does(
     assert run(kernels, "swp_collectives", procs, "--all") > 300
 
 
+@on_ranks([1, 2, 3, 4])
+def test_what_no_collective_is_planned_for_is_refused(kernels: Kernels, procs: int) -> None:
+    assert run(kernels, "swp_refusals", procs) == 4
+
+
 def on_layouts(
     both: list[str], in_turns: list[str], night: Iterable[str] = ()
 ) -> pytest.MarkDecorator:
