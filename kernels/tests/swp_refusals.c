@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "testing.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,24 @@ static void wrong_lists_are_refused(void) {
   free(ones);
 }
 
+/* bruck keeps them three times over: they fit an int once, and together do not. */
+static void uneven_blocks_over_two_gib_are_not_forwarded(void) {
+  int *counts = test_allocate((size_t)procs * sizeof *counts);
+  struct swp_collective problem = {.operation = SWP_ALLTOALLV,
+                                   .send_type = MPI_BYTE,
+                                   .recv_type = MPI_BYTE,
+                                   .recv_counts = counts,
+                                   .displs = counts,
+                                   .op = MPI_OP_NULL,
+                                   .send_counts = counts,
+                                   .send_displs = counts};
+  test_case("uneven blocks over 2 GiB three times over");
+  for (int i = 0; i < procs; i++)
+    counts[i] = INT_MAX / 2 / procs;
+  expect_refused(problem, "bruck", SWP_ERR_NOT_APPLICABLE);
+  free(counts);
+}
+
 /* A set that is refused leaves the plan as it was. */
 static void a_refused_set_changes_nothing(void) {
   struct swp_collective good = {
@@ -126,6 +145,7 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   wrong_problems_are_refused();
   wrong_lists_are_refused();
+  uneven_blocks_over_two_gib_are_not_forwarded();
   a_refused_set_changes_nothing();
   names_of_algorithms_are_words();
   return test_end();

@@ -83,8 +83,13 @@ static struct rooms rooms_of(const struct swp_plan *plan) {
   return rooms;
 }
 
+/* In memory for each rank's block: that, and its rooms in the messages out and in. */
+static int64_t rooms_bytes(int64_t most_bytes) {
+  return 3 * most_bytes + 2 * (int64_t)sizeof(int32_t);
+}
+
 static int64_t bruck_scratch_bytes(const struct swp_plan *plan) {
-  const int64_t rooms = 3 * plan->features.most_bytes + 2 * (int64_t)sizeof(int32_t);
+  const int64_t rooms = rooms_bytes(plan->features.most_bytes);
   return requests_offset(plan) + plan->procs * (2 * (int64_t)sizeof(MPI_Request) + rooms);
 }
 
@@ -212,9 +217,9 @@ static const char *grid_applicable(const struct spec *spec, const struct feature
 
 static const char *rooms_applicable(const struct spec *spec, const struct features *features) {
   (void)spec;
-  return features->procs * (features->most_bytes + (int64_t)sizeof(int32_t)) <= INT_MAX
+  return features->most_bytes <= INT_MAX && rooms_bytes(features->most_bytes) <= INT_MAX / features->procs
              ? NULL
-             : "as many blocks as ranks, all as the largest, are over 2 GiB - 1";
+             : "three times as many blocks as ranks, all as the largest, are over 2 GiB - 1";
 }
 
 /* Each radix that is new at this number of ranks, alone, and for the node together with one for all nodes. */
