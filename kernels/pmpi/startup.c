@@ -9,6 +9,7 @@
 #include "place.h"
 #include "planned.h"
 #include "report.h"
+#include "rules_alone.h"
 #include "self.h"
 
 #include <dlfcn.h>
@@ -91,6 +92,7 @@ static void begin_world(void) {
   process = getpid();
   report_on = rank == 0 && is_set("SWITCHPOINT_REPORT");
   guard_on = settings.guard;
+  swp_table_forget_model(table);
   planned_on = swp_table_has(table, SWP_EXCHANGE);
   promises_on = swp_table_rules(table) > 0;
   if (promises_on)

@@ -40,6 +40,19 @@ def test_blocks_arrive_without_rules_for_exchanges(kernels: Kernels, tmp_path: P
     assert "exchange" not in dispatched(done.stderr)
 
 
+def test_no_model_chooses_where_no_rule_matches(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "model.table"
+    table.write_text(
+        "switchpoint-table 1\n"
+        "rule op=exchange nodes=99 method=nap\n"
+        "model message pair=on_node up_to=*"
+        " alpha_s=1e-6 step_s=1 receive_s=0 per_byte_s=0 beta_s=0\n"
+    )
+    done = run_preloaded(any_kernels, "swp_planned", 3, table=table)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert dispatched(done.stderr)["exchange"] == {"vendor"}
+
+
 def test_blocks_arrive_under_the_guard(kernels: Kernels, tmp_path: Path) -> None:
     env = {"SWITCHPOINT_GUARD": "1"}
     done = run_preloaded(kernels, "swp_planned", 4, table=exchange_table(tmp_path), env=env)

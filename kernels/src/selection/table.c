@@ -2,6 +2,7 @@
 #include "communicator.h"
 #include "off.h"
 #include "allocate.h"
+#include "rules_alone.h"
 #include "table_reader.h"
 
 #include <ctype.h>
@@ -381,6 +382,10 @@ int swp_table_has(const swp_table *table, enum swp_operation operation) {
 
 int swp_table_rules(const swp_table *table) {
   return table != NULL ? table->nrules : 0;
+}
+
+void swp_table_forget_model(swp_table *table) {
+  table->model = (struct model){0};
 }
 
 void swp_table_free(swp_table **table) {
