@@ -15,7 +15,7 @@
 enum { MASK_BITS = 64 };
 
 struct persistent {
-  struct persistent *next; /* in the order in which they were made */
+  struct persistent *next; /* the one made before */
   struct place *place;     /* NULL: the communicator was freed */
   MPI_Request request;
   int tag;
@@ -30,42 +30,42 @@ atomic_int persistent_active;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct persistent *all;
-static MPI_Comm self; /* by which exchanges signal completion */
-static int last_tag;
-
-static bool is_taken(int tag) {
-  const struct persistent *known = all;
-  while (known != NULL && known->tag != tag)
-    known = known->next;
-  return known != NULL;
-}
+static MPI_Comm self;        /* by which exchanges signal completion */
+static bool used[SELF_TAGS]; /* the tags of all that live */
+static int last_tag, living;
 
 /* Two that live at the same time never share one, or the one would complete when the other does. */
-static int next_tag(void) {
-  for (int tries = 0; tries < SELF_TAGS; tries++) {
+static int take_tag(void) {
+  if (living == SELF_TAGS) /* threads that were told of the last one together */
+    startup_abort("too many persistent requests at the same time: over 32767");
+  do
     last_tag = (last_tag + 1) % SELF_TAGS;
-    if (!is_taken(last_tag))
-      return last_tag;
-  }
-  startup_abort("too many persistent requests at the same time: over 32767");
+  while (used[last_tag]);
+  used[last_tag] = true;
+  living++;
+  return last_tag;
+}
+
+static void release_tag(int tag) {
+  used[tag] = false;
+  living--;
 }
 
 /* Copies what is given. */
 static int make(const struct persistent *given, MPI_Request *request) {
-  struct persistent *new = malloc(sizeof *new), **end = &all;
+  struct persistent *new = malloc(sizeof *new);
   if (new == NULL)
     startup_abort("no memory for a persistent request");
   pthread_mutex_lock(&lock);
   *new = *given;
-  new->tag = next_tag();
+  new->tag = take_tag();
   int error = self_find(&self);
   if (error == MPI_SUCCESS)
     error = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, new->tag, self, &new->request);
   if (error != MPI_SUCCESS)
     startup_abort("cannot make a persistent request to the process itself: no memory, or an MPI call failed");
-  while (*end != NULL)
-    end = &(*end)->next;
-  *end = new;
+  new->next = all;
+  all = new;
   pthread_mutex_unlock(&lock);
   *request = new->request;
   return error;
@@ -95,12 +95,22 @@ int persistent_repeat(struct place *place, const struct repeated_call *call, MPI
   return make(&given, request);
 }
 
-bool persistent_unseen(const void *caller) {
+/* Whether a function is a Fortran interface of the MPI library. */
+static bool is_fortran(const void *caller) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
     return false;
   const char *slash = strrchr(info.dli_fname, '/');
   return strstr(slash != NULL ? slash : info.dli_fname, "fort") != NULL;
+}
+
+const char *persistent_refuses(const void *caller) {
+  if (is_fortran(caller))
+    return "made in Fortran, which starts and waits without being seen";
+  pthread_mutex_lock(&lock);
+  const bool full = living == SELF_TAGS;
+  pthread_mutex_unlock(&lock);
+  return full ? "as many other requests live as there are tags for" : NULL;
 }
 
 /* Where the pointer to the request's is. With the lock held. */
@@ -168,10 +178,12 @@ void persistent_forget(MPI_Request request) {
   pthread_mutex_lock(&lock);
   struct persistent **at = find(request), *known = *at;
   const bool repeats = known != NULL && known->call.make != NULL;
-  if (repeats)
+  if (repeats) {
     *at = known->next;
-  else if (known != NULL)
+    release_tag(known->tag);
+  } else if (known != NULL) {
     known->freed = true;
+  }
   pthread_mutex_unlock(&lock);
   if (repeats)
     free_repeated(known);
@@ -230,6 +242,7 @@ static struct persistent *take(const struct place *place, int skip, uint64_t mas
     }
     if (goes) {
       *at = next->next;
+      release_tag(next->tag);
       next->next = NULL;
       *end = next;
       end = &next->next;

@@ -38,10 +38,9 @@ struct repeated_call {
    Returns an MPI error code. */
 int persistent_repeat(struct place *place, const struct repeated_call *call, MPI_Request *request);
 
-/* Whether the caller of a function is a Fortran interface of the MPI library: those start and wait without
-   calling the functions defined here. */
-bool persistent_unseen(const void *caller);
-#define PERSISTENT_UNSEEN "made in Fortran, which starts and waits without being seen"
+/* Why this rank can make no request, whatever it is for; NULL: it can. The caller of the function may be a
+   Fortran interface of the MPI library: those start and wait without calling the functions defined here. */
+const char *persistent_refuses(const void *caller);
 
 /* False: the request is the MPI library's. *result is the application's return code. */
 bool persistent_start(MPI_Request request, int *result);

@@ -193,16 +193,18 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct plan
   struct place *place = place_with_rules(comm, given->name);
   if (place == NULL)
     return false;
-  bool fortran = persistent_unseen(caller);
-  struct planned *made = planned_make(place, fortran ? NULL : given);
+  const char *refused = persistent_refuses(caller);
+  struct planned *made = planned_make(place, refused != NULL ? NULL : given);
   if (place_refuses(place) == NULL)
     persistent_collect(place, false);
   if (planned_method(made) == NULL) {
     planned_free(made);
+    if (place_refuses(place) != NULL)
+      refused = place_refuses(place);
     if (report_on)
-      report_left(given->name, place_refuses(place) != NULL ? place_refuses(place)
-                               : fortran ? PERSISTENT_UNSEEN
-                                         : "by the rules for exchanges, or for its arguments and neighbours");
+      report_left(given->name, refused != NULL
+                                   ? refused
+                                   : "by the rules for exchanges, or for its arguments and neighbours");
     return false;
   }
   planned_keep(made);

@@ -37,7 +37,9 @@ static bool make(const void *caller, const char *function, enum swp_operation op
     return false;
   const char *why = "persistent; ranks are not promised to start it together: swp_started_together";
   if (place->promised[STARTED_TOGETHER]) {
-    why = persistent_unseen(caller) ? PERSISTENT_UNSEEN : why_not(place, operation, items, type, call);
+    why = persistent_refuses(caller);
+    if (why == NULL)
+      why = why_not(place, operation, items, type, call);
     int fits = why == NULL;
     PMPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, call->comm);
     if (why == NULL && !fits)

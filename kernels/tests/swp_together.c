@@ -1,8 +1,9 @@
 /*
  * A program that knows nothing of Switchpoint promises to start its persistent collectives together, and
  * starts each several times, after it has freed the types.
- * Usage: swp_together [--orphan]
+ * Usage: swp_together [--orphan | --many]
  *   --orphan  starts a request whose communicator was freed, which the promise excludes
+ *   --many    makes more requests than the preload can follow
  */
 #include "testing.h"
 
@@ -259,6 +260,26 @@ static void check_orphan(void) {
   release(&it);
 }
 
+/* The last three are the MPI library's. */
+static void check_many(void) {
+  enum { REQUESTS = 32767 + 3 };
+  MPI_Comm comm = promise();
+  MPI_Request *requests = test_allocate(REQUESTS * sizeof *requests);
+  test_case("many requests");
+  for (int i = 0; i < REQUESTS; i++)
+    EXPECT_EQUAL(MPI_Barrier_init(comm, MPI_INFO_NULL, &requests[i]), MPI_SUCCESS);
+  for (int i = 0; i < REQUESTS; i += REQUESTS - 1) {
+    EXPECT_EQUAL(MPI_Start(&requests[i]), MPI_SUCCESS);
+    EXPECT_EQUAL(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), MPI_SUCCESS);
+  }
+  for (int i = REQUESTS - 1; i >= 0; i--)
+    MPI_Request_free(&requests[i]);
+  EXPECT_EQUAL(MPI_Barrier_init(comm, MPI_INFO_NULL, &requests[0]), MPI_SUCCESS); /* there is room again */
+  MPI_Request_free(&requests[0]);
+  free(requests);
+  MPI_Comm_free(&comm);
+}
+
 static void check_all(void) {
   MPI_Comm comm = promise();
   for (int i = 0; i < FUNCTIONS; i++)
@@ -281,6 +302,8 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   if (argc > 1 && strcmp(argv[1], "--orphan") == 0)
     check_orphan();
+  else if (argc > 1 && strcmp(argv[1], "--many") == 0)
+    check_many();
   else
     check_all();
 #else

@@ -56,6 +56,16 @@ def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 3 calls" in done.stderr
 
 
+def test_requests_without_a_tag_are_left_to_mpi(
+    any_kernels: Kernels, require: Require, table: Path
+) -> None:
+    done = run_preloaded(any_kernels, "swp_together", 1, "--many", table=table)
+    _need(any_kernels, require, done.stdout)
+    assert done.returncode == 0 and "1 cases passed" in done.stdout, done.stdout + done.stderr
+    why = "as many other requests live as there are tags for"
+    assert f"MPI_Barrier_init left to the MPI library ({why}): 3 calls" in done.stderr
+
+
 def test_a_start_behind_the_communicator_ends_the_job(
     kernels: Kernels, require: Require, table: Path
 ) -> None:
