@@ -267,6 +267,28 @@ def test_what_the_models_do_not_describe_is_told(database: Path, tmp_path: Path)
     assert "exchange matrix:bar.mtx, 8 ranks" in text
 
 
+def test_nodes_that_are_not_filled_are_not_predicted(database: Path, tmp_path: Path) -> None:
+    """Of three nodes with 3, 2 and 1 ranks, two would be assumed, which are full."""
+    path = Path(shutil.copy(database, tmp_path))
+    measured = synthetic.Campaign(
+        name="20261123T000000Z",
+        patterns=(PATTERN,),
+        procs=(6,),
+        cores=64,
+        sizes=(8,),
+        methods=METHODS,
+        times=lambda method, size: 1e-5,
+        launches=1,
+    )
+    (uneven,) = synthetic.write(tmp_path, measured)
+    layout = '"nodes": 1, "ppn": 6', '"nodes": 3, "ppn": 3'
+    uneven.write_text(uneven.read_text().replace(*layout))
+    assert ingest(path, [tmp_path]).problems == []
+    text = succeed("check", "model", "--database", path, "--campaign", measured.name)
+    reason = "nodes that are not filled one after the other"
+    assert f"6 ranks, 3 per node: not predicted, {reason}" in text
+
+
 def test_raw_files_of_others_name_no_file_and_no_great_work(database: Path, tmp_path: Path) -> None:
     """A matrix of a measured case is an example, and its partition is not made."""
     path = Path(shutil.copy(database, tmp_path))

@@ -127,6 +127,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
     """Yield the model's predictions for the cells of `Store.cells`, case by case.
 
     Operations without formulas, products, cold caches and ranks that arrived apart are left out.
+    Nodes are assumed to have `ppn` ranks each, and the last one what is left.
     """
     for _, rows in cells.groupby(_CASE):
         fields = rows.iloc[0].to_dict()
@@ -138,6 +139,9 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
             continue
         if case.procs > MOST_PROCS:
             yield Outcome(case, None, f"more than {MOST_PROCS} ranks")
+            continue
+        if fields["nodes"] != -(-case.procs // case.ppn):
+            yield Outcome(case, None, "nodes that are not filled one after the other")
             continue
         keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
         measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
