@@ -78,6 +78,8 @@ UNPROPOSED = {
         *("alltoall:bine:grid=2x2x2", "reduce_scatter_block:bine:grid=2x4"),
     ],
 }
+# Those of a bine for a torus, by night.
+BINE_GRIDS = {4: ["2x2"], 16: ["4x4", "8x2", "2x2x4"]}
 
 
 def run(
@@ -155,6 +157,21 @@ def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int
     brief = ["--brief"] if procs > max(ORACLE_PROCS) else []
     more = UNPROPOSED.get(procs, [])
     assert run(kernels, "swp_collectives", procs, *brief, *more) > (60 if brief else 100)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "procs"), by_day([], in_turn([5, 6, 4, *range(9, 18)])), indirect=["kernels"]
+)
+def test_what_is_not_proposed_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
+    named = [
+        *_BY_RADIX,
+        *(
+            f"{operation}:bine:grid={sizes}"
+            for operation in ("allreduce", "allgather", "alltoall", "reduce_scatter_block")
+            for sizes in BINE_GRIDS.get(procs, [])
+        ),
+    ]
+    assert run(kernels, "swp_collectives", procs, "--brief", "--only", *named) == len(named)
 
 
 @on_ranks([1], range(2, 17))

@@ -65,7 +65,7 @@ def check_every_method(
 
 @pytest.mark.parametrize(
     ("kernels", "procs"),
-    by_day([*product(MPIS, [2]), *in_turn([5, 1, 3, 4])], product(MPIS, range(1, 17))),
+    by_day([*product(MPIS, [2]), *in_turn([5, 1, 3, 4])], product(MPIS, range(1, 18))),
     indirect=["kernels"],
 )
 def test_results_are_those_of_mpi_under_every_method(
