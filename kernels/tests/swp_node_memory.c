@@ -21,6 +21,8 @@ enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PRO
 
 static enum lack lack;
 static int files_made;
+static bool others_take_memory; /* as soon as this rank has some */
+static char machine_without_memory[64];
 
 int memfd_create(const char *name, unsigned flags) {
   files_made += strcmp(name, "switchpoint") == 0;
@@ -36,6 +38,8 @@ int fallocate(int file, int mode, off_t offset, off_t bytes) {
     errno = ENOSPC;
     return -1;
   }
+  if (others_take_memory && offset > 0) /* what comes first is the token */
+    swp_memory_root = machine_without_memory;
   return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
 }
 
@@ -46,8 +50,6 @@ int fstat(int file, struct stat *found) {
     found->st_size++;
   return failed;
 }
-
-static char machine_without_memory[64];
 
 /* A root of files that tell of a machine with less memory left than twice the least file. */
 static void make_machine_without_memory(void) {
@@ -127,7 +129,7 @@ static bool is_for_so_many(const struct by_memory *by) {
   return by->on_nodes ? procs > 2 : procs > 1 || by->operation != SWP_EXCHANGE;
 }
 
-/* The first rank of a file's ranks makes it; others need none. */
+/* The first rank of a file's ranks makes it. */
 static bool makes_file(const struct by_memory *by, int culprit) {
   return by->on_nodes ? culprit % 2 == 0 : culprit == 0;
 }
@@ -142,7 +144,7 @@ static void check_lack(const struct by_memory *by, int culprit, enum lack each) 
   set_lack(rank == culprit ? each : LACKS_NOTHING);
   int error = test_agreed(MPI_COMM_WORLD, plan_by_memory(by, &plan));
   set_lack(LACKS_NOTHING);
-  if ((each == LACKS_FILES || each == LACKS_MEMORY) && !makes_file(by, culprit)) {
+  if (each == LACKS_FILES && !makes_file(by, culprit)) {
     EXPECT_ERROR(error, SWP_SUCCESS);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   } else {
@@ -154,7 +156,6 @@ static void check_lack(const struct by_memory *by, int culprit, enum lack each) 
 }
 
 static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
-  make_machine_without_memory();
   for (int i = 0; i < METHODS_BY_MEMORY; i++) {
     const struct by_memory *by = &methods_by_memory[i];
     swp_plan *plan = NULL;
@@ -167,7 +168,25 @@ static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
       EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
     }
   }
-  remove_machine_without_memory();
+}
+
+/* Other plans may reserve memory at the same time, so that there was enough for each. */
+static void memory_that_others_take_meanwhile_is_missed_by_all(int culprit) {
+  struct attempt attempt;
+  swp_plan *plan = NULL;
+  MPI_Comm fresh;
+  test_case("others take the memory while rank %d takes its own", culprit);
+  attempt_make(&attempt);
+  attempt.problem.item_bytes = 1 << 20;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  others_take_memory = rank == culprit;
+  int error = swp_exchange_plan(fresh, &attempt.problem, "lent", &attempt.hints, &plan);
+  others_take_memory = false;
+  swp_memory_root = "";
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
+  EXPECT(strstr(swp_error_message(), "more than the 102400 left") != NULL, "'%s'", swp_error_message());
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  MPI_Comm_free(&fresh);
 }
 
 static void expect_no_file(enum swp_operation operation, const char *spec) {
@@ -258,7 +277,11 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_node_memory");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  make_machine_without_memory();
   a_lack_of_memory_of_the_node_is_an_error_of_all();
+  for (int culprit = 0; procs > 1 && culprit < procs; culprit++)
+    memory_that_others_take_meanwhile_is_missed_by_all(culprit);
+  remove_machine_without_memory();
   with_node_memory_off_no_plan_makes_a_file();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   return test_end();

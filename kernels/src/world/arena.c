@@ -81,7 +81,6 @@ void swp_arena_release(struct arena *arena) {
 /* What the first rank says of a file that it made. */
 struct offer {
   int64_t process, descriptor, token;
-  int64_t left;  /* bytes of memory, before */
   int64_t error; /* errno; 0: it is made */
 };
 
@@ -95,10 +94,19 @@ static bool exceeds_limit(size_t bytes) {
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
 }
 
-/* Where a control group limits memory, fallocate does not fail: the kernel ends a process. Half is for all
-   else that the ranks will need. */
-static bool exceeds_memory(const struct segment *segment, int64_t left) {
-  return (int64_t)segment->bytes > left / 2;
+/*
+ * Where a control group limits memory, fallocate does not fail: the kernel ends a process. Ranks may be in
+ * groups of their own, so each looks before anything is reserved: half is for all else that the ranks will
+ * need. Others may reserve at the same time, so it looks again now and then: as much as the file is kept
+ * free.
+ */
+static int check_left(const struct segment *segment, bool begun) {
+  const int64_t left = swp_memory_left(), bytes = (int64_t)segment->bytes;
+  if (bytes <= (begun ? left : left / 2))
+    return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_NOT_APPLICABLE,
+                  "memory of the node cannot be had: %lld bytes are more than %sthe %lld left",
+                  (long long)bytes, begun ? "" : "half of ", (long long)left);
 }
 
 /* Without room, touching memory of a file raises SIGBUS. In pieces, as a signal undoes what it interrupts. */
@@ -117,28 +125,20 @@ static bool reserve(int file, int64_t offset, int64_t bytes) {
 
 /* With room for the token. */
 static int make_file(const struct segment *segment, struct offer *offer) {
-  const int64_t left = swp_memory_left();
   struct timespec now;
   int file = -1;
   if (exceeds_limit(segment->bytes))
     errno = EFBIG;
-  else if (exceeds_memory(segment, left))
-    errno = ENOMEM;
   else
     file = memfd_create("switchpoint", MFD_CLOEXEC);
   const bool made =
       file >= 0 && ftruncate(file, (off_t)segment->bytes) == 0 && reserve(file, 0, segment->header_bytes);
   clock_gettime(CLOCK_MONOTONIC, &now);
-  *offer =
-      (struct offer){getpid(), file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, left, made ? 0 : errno};
+  *offer = (struct offer){getpid(), file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, made ? 0 : errno};
   return file;
 }
 
-static int check_offer(const struct segment *segment, const struct offer *offer) {
-  if (offer->error == ENOMEM && exceeds_memory(segment, offer->left))
-    return swp_fail(SWP_ERR_NOT_APPLICABLE,
-                    "memory of the node cannot be had: %lld bytes are more than half of the %lld left",
-                    (long long)segment->bytes, (long long)offer->left);
+static int check_offer(const struct offer *offer) {
   return offer->error == 0 ? SWP_SUCCESS : refuse("a file in memory", (int)offer->error);
 }
 
@@ -163,8 +163,17 @@ static int map_file(int file, struct segment *segment) {
 }
 
 static int reserve_part(int file, int rank, const struct segment *segment) {
-  const int64_t offset = segment->header_bytes + rank * segment->part_bytes;
-  return reserve(file, offset, segment->part_bytes) ? SWP_SUCCESS : refuse("fallocate", errno);
+  enum { STEP_BYTES = 1 << 20 };
+  const int64_t first = segment->header_bytes + rank * segment->part_bytes;
+  for (int64_t at = 0; at < segment->part_bytes; at += STEP_BYTES) {
+    const int64_t rest = segment->part_bytes - at;
+    const int error = at > 0 ? check_left(segment, true) : SWP_SUCCESS;
+    if (error != SWP_SUCCESS)
+      return error;
+    if (!reserve(file, first + at, rest < STEP_BYTES ? rest : STEP_BYTES))
+      return refuse("fallocate", errno);
+  }
+  return SWP_SUCCESS;
 }
 
 static int64_t *token_of(const struct segment *segment) {
@@ -178,10 +187,12 @@ static int attach(MPI_Comm comm, int rank, struct segment *segment) {
   if (rank == 0)
     file = make_file(segment, &offer);
   MPI_TRY(MPI_Bcast(&offer, (int)sizeof offer, MPI_BYTE, 0, comm));
-  TRY(check_offer(segment, &offer));
+  TRY(check_offer(&offer));
   if (rank != 0)
     file = open_file(&offer);
   error = file >= 0 ? map_file(file, segment) : refuse("the first rank's cannot be opened", errno);
+  if (error == SWP_SUCCESS)
+    error = check_left(segment, false);
   if (rank == 0 && error == SWP_SUCCESS)
     *token_of(segment) = offer.token;
   TRY(swp_agree(comm, error));
