@@ -434,8 +434,9 @@ int swp_exchange_start(swp_plan *plan, const void *send, void *recv);
  * Sets *send to memory of the plan for the nitems items that the next execution sends. With the method `lent`
  * receivers read them there, and nobody copies them before; with any other it is memory like the caller's
  * own, which may be used as well. Two buffers may take turns: call this before each execution, and write what
- * it sends to where *send points then; what was there before is lost. Local, but may wait for the ranks to
- * which this one sends to complete the execution before the last. Freed with the plan. Errors:
+ * it sends to where *send points then; what was there before is lost. With `lent`, an execution that sends
+ * from such memory without this call before it is refused (SWP_ERR_STATE). Local, but may wait for the ranks
+ * to which this one sends to complete the execution before the last. Freed with the plan. Errors:
  * SWP_ERR_ARGUMENT (send is NULL), SWP_ERR_STATE (under way, or a plan of fields), SWP_ERR_MEMORY, _MPI,
  * _POISONED.
  */

@@ -300,6 +300,38 @@ static void exchange_states(void) {
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
 }
 
+/* Receivers may read what was written to a buffer that is not of the present execution. */
+static void kept_buffers_are_refused(void) {
+  struct attempt attempt;
+  swp_plan *plan = NULL;
+  double own[3] = {1, 2, 3}, recv[4];
+  void *kept[2], *buffer;
+  if (SWP_SIMULATED || procs == 1)
+    return;
+  test_case("buffers of lent that are kept");
+  attempt_make(&attempt);
+  attempt.method = "lent";
+  EXPECT_ERROR(attempt_plan(&attempt, &plan), SWP_SUCCESS);
+  for (int i = 0; i < 2; i++) {
+    EXPECT_ERROR(swp_exchange_buffer(plan, &kept[i]), SWP_SUCCESS);
+    memcpy(kept[i], own, sizeof own);
+    EXPECT_ERROR(swp_exchange_execute(plan, kept[i], recv), SWP_SUCCESS);
+  }
+  EXPECT(kept[0] != kept[1], "buffers do not take turns");
+  for (int i = 0; i < 2; i++) {
+    EXPECT_ERROR(swp_exchange_execute(plan, kept[i], recv), SWP_ERR_STATE);
+    EXPECT(strstr(swp_error_message(), "swp_exchange_buffer") != NULL, "'%s'", swp_error_message());
+  }
+  recv[0] = 0;
+  EXPECT_ERROR(swp_exchange_execute(plan, own, recv), SWP_SUCCESS); /* the plan is still good */
+  EXPECT(recv[0] == 3, "%g was received", recv[0]);
+  EXPECT_ERROR(swp_exchange_buffer(plan, &buffer), SWP_SUCCESS);
+  memcpy(buffer, own, sizeof own);
+  EXPECT_ERROR(swp_exchange_start(plan, buffer, recv), SWP_SUCCESS);
+  EXPECT_ERROR(swp_wait(plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 static void discovery_states(void) {
   swp_plan *plan = NULL;
   double data[1] = {1};
@@ -442,6 +474,7 @@ int main(int argc, char **argv) {
   one_rank_without_problem_or_place(procs - 1);
   what_is_not_needed_is_not_asked_for();
   exchange_states();
+  kept_buffers_are_refused();
   discovery_states();
   every_discovery_goes_on_without(0);
   every_discovery_goes_on_without(procs - 1);

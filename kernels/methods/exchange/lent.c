@@ -35,7 +35,8 @@ struct source {
 struct state {
   struct share share;
   int64_t buffer_bytes;
-  uint64_t call; /* the last that was started */
+  uint64_t call;    /* the last that was started */
+  uint64_t offered; /* the last for which the application got a buffer */
   struct run *copied;
   int64_t ncopied;
   struct source *sources; /* in the order of the receives */
@@ -108,7 +109,7 @@ static int take_memory(struct swp_plan *plan, struct state *state) {
   error = swp_sharing_take(plan, plan->topology->arena, plan->comm, error, bytes, share);
   if (error != SWP_SUCCESS)
     return error;
-  state->call = swp_calls_begin;
+  state->call = state->offered = swp_calls_begin;
   swp_reach(&head_of(state, plan->rank)->lent, state->call);
   swp_reach(&head_of(state, plan->rank)->completed, state->call);
   return SWP_SUCCESS;
@@ -184,16 +185,31 @@ done:
 }
 
 static int lent_buffer(struct swp_plan *plan, char **buffer) {
-  const struct state *state = plan->method_state;
-  *buffer = own_buffer(plan, state, state->call + 1);
-  return await_receivers(plan, state, state->call + 1);
+  struct state *state = plan->method_state;
+  const uint64_t call = state->call + 1;
+  int error = SWP_SUCCESS;
+  TRY(await_receivers(plan, state, call));
+  *buffer = own_buffer(plan, state, call);
+  state->offered = call;
+done:
+  return error;
+}
+
+/* Receivers may still have read a buffer that was kept from earlier when the application wrote it. */
+static int refuse_kept(void) {
+  return swp_fail(SWP_ERR_STATE,
+                  "lent: the plan's buffer is of an earlier execution; call swp_exchange_buffer "
+                  "before each");
 }
 
 HOT static int lent_start(struct swp_plan *plan, const char *send, char *recv) {
   struct state *state = plan->method_state;
-  const uint64_t call = ++state->call;
+  const uint64_t call = state->call + 1;
   char *own = own_buffer(plan, state, call);
   int error = SWP_SUCCESS;
+  if (state->offered != call && (send == own || send == own_buffer(plan, state, call - 1)))
+    return refuse_kept();
+  state->call = call;
   state->recv = recv;
   state->nread = 0;
   if (send != own) {

@@ -45,8 +45,8 @@ HOT static int begin(struct swp_plan *plan, const void *send, void *recv) {
   int error;
   __builtin_prefetch(&swp_outstanding_count); /* read after the messages are posted */
   error = plan->start(plan, send, recv);
-  if (error != SWP_SUCCESS)
-    return swp_plan_poison(plan, error);
+  if (error != SWP_SUCCESS) /* with SWP_ERR_STATE nothing was done */
+    return error == SWP_ERR_STATE ? error : swp_plan_poison(plan, error);
   plan->state = PLAN_STARTED;
   if (plan->has_self)
     copy_to_self(exchange_plan_of(plan)->problem, send, recv);

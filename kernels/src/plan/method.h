@@ -121,7 +121,7 @@ struct method {
      will do. */
   int (*buffer)(struct swp_plan *plan, char **buffer);
 
-  /* Exchange: start, and progress; with block, until *done. */
+  /* Exchange: start, unless with SWP_ERR_STATE, and progress; with block, until *done. */
   int (*start)(struct swp_plan *plan, const char *send, char *recv);
   int (*advance)(struct swp_plan *plan, bool block, bool *done);
 
