@@ -269,6 +269,20 @@ static void impossible_methods_are_not_applicable(void) {
     expect_spec_error(SWP_EXCHANGE, "stfw:dims=2", SWP_ERR_NOT_APPLICABLE);
 }
 
+/* By MPI such a call is wrong; here it is refused, where the method would fold items that fit no board. */
+static void sums_of_derived_types_are_not_for_boards(void) {
+  struct swp_collective sum = {.operation = SWP_ALLREDUCE, .recv_count = 1, .op = MPI_SUM};
+  swp_plan *plan = NULL;
+  test_case("MPI_SUM of a derived type by boards");
+  MPI_Type_contiguous(5000, MPI_DOUBLE, &sum.recv_type);
+  MPI_Type_commit(&sum.recv_type);
+  int error = swp_collective_plan(MPI_COMM_WORLD, &sum, "shared", NULL, &plan);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
+  EXPECT(SWP_SIMULATED || strstr(swp_error_message(), "predefined") != NULL, "'%s'", swp_error_message());
+  EXPECT(plan == NULL, "a plan was made");
+  MPI_Type_free(&sum.recv_type);
+}
+
 /* ---- Wrong use of a good plan ---- */
 
 static void exchange_states(void) {
@@ -468,6 +482,7 @@ int main(int argc, char **argv) {
   null_arguments();
   malformed_specs_are_refused();
   impossible_methods_are_not_applicable();
+  sums_of_derived_types_are_not_for_boards();
   mistakes_of_one_rank_reach_all(0);
   mistakes_of_one_rank_reach_all(procs - 1);
   more_partners_than_ranks_are_refused_by_their_count();

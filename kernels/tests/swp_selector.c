@@ -138,6 +138,36 @@ static void larger_blocks_than_planned_are_refused(void) {
   free(ones);
 }
 
+/* A choice by a predefined operation does not hold where the type is none that MPI defines. */
+static void a_sum_of_a_derived_type_is_not_for_boards(void) {
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  const struct swp_facts facts = {40000, 40000, 40000, 0, MPI_SUM};
+  const struct swp_collective good = {
+      .operation = SWP_ALLREDUCE, .recv_count = 5000, .recv_type = MPI_DOUBLE, .op = MPI_SUM};
+  struct swp_collective sum = {.operation = SWP_ALLREDUCE, .recv_count = 1, .op = MPI_SUM};
+  struct swp_choice choice;
+  swp_selector *selector = NULL;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  if (SWP_SIMULATED)
+    return;
+  test_case("a selector's plan for a derived type");
+  MPI_Type_contiguous(5000, MPI_DOUBLE, &sum.recv_type);
+  MPI_Type_commit(&sum.recv_type);
+  table_file_write("switchpoint-table 1\nrule op=allreduce method=shared\n");
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_ALLREDUCE, &layout, &selector), SWP_SUCCESS);
+  swp_selector_choose(selector, &facts, &choice);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &good, selector, &choice, NULL, &plan), SWP_SUCCESS);
+  EXPECT(strcmp(swp_plan_method(plan), "shared") == 0, "the method is %s", swp_plan_method(plan));
+  EXPECT_ERROR(swp_selector_set(plan, &sum, &choice), SWP_SUCCESS);
+  EXPECT(strcmp(swp_plan_method(plan), "vendor") == 0, "the method is %s", swp_plan_method(plan));
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  MPI_Type_free(&sum.recv_type);
+  swp_selector_free(&selector);
+  swp_table_free(&table);
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_selector");
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
@@ -146,6 +176,7 @@ int main(int argc, char **argv) {
   a_selector_passes_over_what_is_off();
   a_plan_goes_by_the_choices_of_a_selector();
   larger_blocks_than_planned_are_refused();
+  a_sum_of_a_derived_type_is_not_for_boards();
   table_file_end();
   return test_end();
 }

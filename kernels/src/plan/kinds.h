@@ -83,6 +83,7 @@ struct side {
   MPI_Aint extent;    /* from one item to the next in memory */
   MPI_Aint low, span; /* the bytes of an item in memory: from where, and how many */
   bool dense;         /* in memory as they travel */
+  bool reducible;     /* by the operations that MPI defines */
 };
 
 struct call {

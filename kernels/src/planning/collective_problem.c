@@ -7,25 +7,30 @@
 
 #include <string.h>
 
-/* Whether MPI defines the type. MPICH refuses to tell of types that were made with large counts, as mpi4py
+/* How the type was made. MPICH refuses to tell of types that were made with large counts, as mpi4py
    makes all, except by the function with large counts. */
-static int read_combiner(MPI_Datatype type, bool *named) {
-  int error = SWP_SUCCESS, combiner;
+static int read_combiner(MPI_Datatype type, int *combiner) {
+  int error = SWP_SUCCESS;
 #if MPI_VERSION >= 4
   MPI_Count integers, addresses, counts, types;
-  MPI_TRY(MPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &combiner));
+  MPI_TRY(MPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, combiner));
 #else
   int integers, addresses, types;
-  MPI_TRY(MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner));
+  MPI_TRY(MPI_Type_get_envelope(type, &integers, &addresses, &types, combiner));
 #endif
-  *named = combiner == MPI_COMBINER_NAMED;
 done:
   return error;
 }
 
+/* Whether MPI's own operations are defined for it: only for types that MPI defines. */
+static bool is_reducible(int combiner) {
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 static int read_side(const char *name, int count, MPI_Datatype type, struct side *side) {
   int error = SWP_SUCCESS;
-  bool named = false;
+  int combiner = MPI_COMBINER_NAMED;
   MPI_Aint lower;
   MPI_Count size;
   *side = (struct side){.count = count, .type = type};
@@ -36,11 +41,12 @@ static int read_side(const char *name, int count, MPI_Datatype type, struct side
   MPI_TRY(MPI_Type_size_x(type, &size));
   MPI_TRY(MPI_Type_get_extent(type, &lower, &side->extent));
   MPI_TRY(MPI_Type_get_true_extent(type, &side->low, &side->span));
-  TRY(read_combiner(type, &named));
+  TRY(read_combiner(type, &combiner));
   if (size < 0)
     return swp_fail(SWP_ERR_TOO_LARGE, "collective: the size of %s_type cannot be represented", name);
   side->item_bytes = size;
-  side->dense = named && side->extent == size && side->low == 0;
+  side->dense = combiner == MPI_COMBINER_NAMED && side->extent == size && side->low == 0;
+  side->reducible = is_reducible(combiner);
 done:
   return error;
 }
@@ -184,6 +190,8 @@ static int read_problem(const struct swp_plan *plan, const struct swp_collective
     TRY(read_counts(plan, problem, call));
   TRY(count_bytes(plan, call, features));
   TRY(swp_read_op(shape->reduces ? problem->op : MPI_OP_NULL, features));
+  if (shape->reduces)
+    features->predefined = features->predefined && call->recv.reducible;
   call->op = problem->op;
   features->root = shape->rooted ? problem->root : 0;
 done:

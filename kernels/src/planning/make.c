@@ -86,11 +86,11 @@ static int compile(struct collective_plan *collective, const struct sources *sou
   return error == SWP_SUCCESS ? swp_prepare_begin(collective, collective->own_choices) : error;
 }
 
-/* match NULL: to be found. */
+/* match NULL: to be found, as where it was found for a predefined operation without a look at the type. */
 static int use(struct collective_plan *collective, const struct features *features,
                const struct match *match) {
-  return match != NULL ? swp_prepare_match(collective, features, match)
-                       : swp_prepare_choice(collective, features);
+  return match != NULL && features->predefined ? swp_prepare_match(collective, features, match)
+                                               : swp_prepare_choice(collective, features);
 }
 
 /* After this rank has collected its choices, or failed to. */
