@@ -95,8 +95,7 @@ static const struct by_memory {
 };
 enum { MOST_PROCS = 4, METHODS_BY_MEMORY = sizeof methods_by_memory / sizeof *methods_by_memory };
 
-/* On a communicator of its own, as others may have memory already. */
-static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
+static int plan_by_memory_on(MPI_Comm comm, const struct by_memory *by, swp_plan **plan) {
   struct attempt attempt;
   static const int counts[MOST_PROCS] = {1, 1, 1, 1}, displs[MOST_PROCS] = {0, 1, 2, 3};
   const struct swp_collective collective = {.operation = by->operation,
@@ -109,17 +108,20 @@ static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
                                             .op = MPI_SUM,
                                             .send_counts = counts,
                                             .send_displs = displs};
-  MPI_Comm fresh;
-  int error;
   attempt_make(&attempt);
   attempt.hints.ppn = by->on_nodes ? 2 : 0;
-  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
   if (by->operation == SWP_EXCHANGE)
-    error = swp_exchange_plan(fresh, &attempt.problem, by->method, &attempt.hints, plan);
-  else if (by->operation == SWP_DISCOVERY)
-    error = swp_discovery_plan(fresh, by->method, &attempt.hints, plan);
-  else
-    error = swp_collective_plan(fresh, &collective, by->method, &attempt.hints, plan);
+    return swp_exchange_plan(comm, &attempt.problem, by->method, &attempt.hints, plan);
+  if (by->operation == SWP_DISCOVERY)
+    return swp_discovery_plan(comm, by->method, &attempt.hints, plan);
+  return swp_collective_plan(comm, &collective, by->method, &attempt.hints, plan);
+}
+
+/* On a communicator of its own, as others may have memory already. */
+static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
+  MPI_Comm fresh;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  int error = plan_by_memory_on(fresh, by, plan);
   MPI_Comm_free(&fresh);
   return error;
 }
@@ -187,6 +189,26 @@ static void memory_that_others_take_meanwhile_is_missed_by_all(int culprit) {
   EXPECT(strstr(swp_error_message(), "more than the 102400 left") != NULL, "'%s'", swp_error_message());
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   MPI_Comm_free(&fresh);
+}
+
+/* A communicator's plans share an arena, those of virtual nodes too. */
+static void a_second_plan_makes_no_file(void) {
+  for (int i = 0; i < METHODS_BY_MEMORY; i++) {
+    const struct by_memory *by = &methods_by_memory[i];
+    swp_plan *plan = NULL;
+    MPI_Comm fresh;
+    test_case("%s %s, planned twice", swp_operation_name(by->operation), by->method);
+    if (!is_for_so_many(by))
+      continue;
+    MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+    for (int k = 0; k < 2; k++) {
+      const int before = files_made;
+      EXPECT_ERROR(plan_by_memory_on(fresh, by, &plan), SWP_SUCCESS);
+      EXPECT_EQUAL(files_made - before, k == 0 && makes_file(by, rank));
+      EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    }
+    MPI_Comm_free(&fresh);
+  }
 }
 
 static void expect_no_file(enum swp_operation operation, const char *spec) {
@@ -282,6 +304,7 @@ int main(int argc, char **argv) {
   for (int culprit = 0; procs > 1 && culprit < procs; culprit++)
     memory_that_others_take_meanwhile_is_missed_by_all(culprit);
   remove_machine_without_memory();
+  a_second_plan_makes_no_file();
   with_node_memory_off_no_plan_makes_a_file();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   return test_end();

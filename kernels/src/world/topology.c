@@ -186,6 +186,10 @@ struct topology *swp_topology_hold(struct topology *topology) {
 void swp_topology_release(struct topology *topology) {
   if (topology == NULL || atomic_fetch_sub(&topology->holders, 1) > 1)
     return;
+  for (struct topology *each = topology->imposed, *next; each != NULL; each = next) {
+    next = each->next;
+    swp_topology_release(each);
+  }
   swp_release(topology->node_of);
   swp_release(topology->local_of);
   swp_release(topology->node_begins);
@@ -239,21 +243,45 @@ done:
   return error;
 }
 
+static struct topology *find_imposed(const struct topology *machine, int ppn, int placement) {
+  struct topology *each = machine->imposed;
+  while (each != NULL && (each->asked_ppn != ppn || each->asked_placement != placement))
+    each = each->next;
+  return each;
+}
+
+/* Kept, so that plans share the memory of its nodes. Without a lock, as one thread at a time plans on a
+   communicator. */
+static int impose(MPI_Comm own, struct topology *machine, int ppn, int placement,
+                  struct topology **topology) {
+  int error = create(own, machine->arena, topology);
+  if (error != SWP_SUCCESS)
+    return error;
+  struct topology *made = *topology;
+  made->procs = machine->procs;
+  made->shared_memory = machine->shared_memory;
+  made->alone = machine->alone;
+  made->ibarrier = machine->ibarrier;
+  made->oversubscribed = machine->oversubscribed;
+  made->asked_ppn = ppn;
+  made->asked_placement = placement;
+  impose_nodes(made, ppn, placement);
+  made->next = machine->imposed;
+  machine->imposed = made;
+  return SWP_SUCCESS;
+}
+
 int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struct topology **topology) {
   int error = SWP_SUCCESS;
-  struct topology *machine;
-  TRY(find_machine(comm, own, &machine));
-  if (ppn == 0) {
-    *topology = swp_topology_hold(machine);
-    return SWP_SUCCESS;
+  struct topology *found;
+  TRY(find_machine(comm, own, &found));
+  if (ppn > 0) {
+    struct topology *machine = found;
+    found = find_imposed(machine, ppn, placement);
+    if (found == NULL)
+      TRY(impose(own, machine, ppn, placement, &found));
   }
-  TRY(create(own, machine->arena, topology));
-  (*topology)->procs = machine->procs;
-  (*topology)->shared_memory = machine->shared_memory;
-  (*topology)->alone = machine->alone;
-  (*topology)->ibarrier = machine->ibarrier;
-  (*topology)->oversubscribed = machine->oversubscribed;
-  impose_nodes(*topology, ppn, placement);
+  *topology = swp_topology_hold(found);
 done:
   return error;
 }

@@ -33,13 +33,17 @@ struct topology {
   int *socket_of;                /* per place on this rank's node; NULL where any rank's is unknown */
   struct arena *arena;           /* that the ranks share where they share memory */
   struct arena *node_arena;      /* that the ranks of each node share */
+  struct topology *imposed;      /* of the machine's: the first one of its ranks with imposed nodes */
+  struct topology *next;         /* of those, as hints ask for them */
+  int asked_ppn, asked_placement;
   atomic_int holders;
 };
 
 /*
  * Collective on own, a duplicate of comm. With ppn 0 the machine's own nodes, the groups of ranks that share
- * memory, found once per communicator and kept as an attribute of comm; else nodes of ppn ranks as swp_hints
- * says. swp_topology_release must be called. Errors, agreed: SWP_ERR_MEMORY, SWP_ERR_MPI.
+ * memory; else nodes of ppn ranks as swp_hints says, equal on all ranks. Each is found once per communicator
+ * and kept with an attribute of comm. swp_topology_release must be called. Errors, agreed: SWP_ERR_MEMORY,
+ * SWP_ERR_MPI.
  */
 int swp_topology_find(MPI_Comm comm, MPI_Comm own, int ppn, int placement, struct topology **topology);
 
