@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,25 @@ enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PRO
 static enum lack lack;
 static int files_made;
 static bool others_take_memory; /* as soon as this rank has some */
+static bool is_in_other_namespace;
+static int files_opened; /* of processes */
 static char machine_without_memory[64];
+
+int stat(const char *restrict path, struct stat *restrict found) {
+  int failed = (int)syscall(SYS_newfstatat, AT_FDCWD, path, found, 0);
+  if (is_in_other_namespace && strcmp(path, "/proc/self/ns/pid") == 0)
+    found->st_ino++;
+  return failed;
+}
+
+int open(const char *path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const int mode = (flags & O_CREAT) != 0 ? va_arg(more, int) : 0;
+  va_end(more);
+  files_opened += strncmp(path, "/proc/", 6) == 0 && strstr(path, "/fd/") != NULL;
+  return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
 
 int memfd_create(const char *name, unsigned flags) {
   files_made += strcmp(name, "switchpoint") == 0;
@@ -172,23 +191,37 @@ static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
   }
 }
 
-/* Other plans may reserve memory at the same time, so that there was enough for each. */
-static void memory_that_others_take_meanwhile_is_missed_by_all(int culprit) {
+static void expect_refusal(const char *why) {
   struct attempt attempt;
   swp_plan *plan = NULL;
   MPI_Comm fresh;
-  test_case("others take the memory while rank %d takes its own", culprit);
   attempt_make(&attempt);
   attempt.problem.item_bytes = 1 << 20;
   MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
-  others_take_memory = rank == culprit;
   int error = swp_exchange_plan(fresh, &attempt.problem, "lent", &attempt.hints, &plan);
-  others_take_memory = false;
-  swp_memory_root = "";
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
-  EXPECT(strstr(swp_error_message(), "more than the 102400 left") != NULL, "'%s'", swp_error_message());
+  EXPECT(strstr(swp_error_message(), why) != NULL, "'%s' does not say '%s'", swp_error_message(), why);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   MPI_Comm_free(&fresh);
+}
+
+/* Other plans may reserve memory at the same time, so that there was enough for each. */
+static void memory_that_others_take_meanwhile_is_missed_by_all(int culprit) {
+  test_case("others take the memory while rank %d takes its own", culprit);
+  others_take_memory = rank == culprit;
+  expect_refusal("more than the 102400 left");
+  others_take_memory = false;
+  swp_memory_root = "";
+}
+
+/* The first rank's number may be that of the other rank itself, or of any process. */
+static void ranks_with_other_process_numbers_open_nothing(int culprit) {
+  test_case("rank %d has process numbers of its own", culprit);
+  is_in_other_namespace = rank == culprit;
+  files_opened = 0;
+  expect_refusal("process numbers of their own");
+  EXPECT(files_opened == 0 || (culprit > 0 && rank != culprit), "a file was opened");
+  is_in_other_namespace = false;
 }
 
 /* A communicator's plans share an arena, those of virtual nodes too. */
@@ -301,8 +334,10 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   make_machine_without_memory();
   a_lack_of_memory_of_the_node_is_an_error_of_all();
-  for (int culprit = 0; procs > 1 && culprit < procs; culprit++)
+  for (int culprit = 0; procs > 1 && culprit < procs; culprit++) {
     memory_that_others_take_meanwhile_is_missed_by_all(culprit);
+    ranks_with_other_process_numbers_open_nothing(culprit);
+  }
   remove_machine_without_memory();
   a_second_plan_makes_no_file();
   with_node_memory_off_no_plan_makes_a_file();

@@ -81,8 +81,15 @@ void swp_arena_release(struct arena *arena) {
 /* What the first rank says of a file that it made. */
 struct offer {
   int64_t process, descriptor, token;
-  int64_t error; /* errno; 0: it is made */
+  int64_t processes; /* the namespace in which that is its number */
+  int64_t error;     /* errno; 0: it is made */
 };
+
+/* The namespace of processes that this one is in; 0: unknown. */
+static int64_t find_namespace(void) {
+  struct stat found;
+  return stat("/proc/self/ns/pid", &found) == 0 ? (int64_t)found.st_ino : 0;
+}
 
 static int refuse(const char *what, int why) {
   return swp_fail(SWP_ERR_NOT_APPLICABLE, "memory of the node cannot be had: %s: %s", what, strerror(why));
@@ -133,8 +140,13 @@ static int make_file(const struct segment *segment, struct offer *offer) {
     file = memfd_create("switchpoint", MFD_CLOEXEC);
   const bool made =
       file >= 0 && ftruncate(file, (off_t)segment->bytes) == 0 && reserve(file, 0, segment->header_bytes);
+  const int error = made ? 0 : errno;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  *offer = (struct offer){getpid(), file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, made ? 0 : errno};
+  *offer = (struct offer){.process = getpid(),
+                          .descriptor = file,
+                          .token = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
+                          .processes = find_namespace(),
+                          .error = error};
   return file;
 }
 
@@ -142,11 +154,17 @@ static int check_offer(const struct offer *offer) {
   return offer->error == 0 ? SWP_SUCCESS : refuse("a file in memory", (int)offer->error);
 }
 
-/* Another process has this number where namespaces of processes differ: the token shows it. */
-static int open_file(const struct offer *offer) {
+/* Another process has this number where namespaces of processes differ. It may be this one: closing a file of
+   its own would end the locks (fcntl) that it has on it, so nothing is opened. */
+static int open_file(const struct offer *offer, int *file) {
   char path[64];
+  if (find_namespace() != offer->processes)
+    return swp_fail(SWP_ERR_NOT_APPLICABLE,
+                    "memory of the node cannot be had: the ranks are in containers with "
+                    "process numbers of their own");
   snprintf(path, sizeof path, "/proc/%" PRId64 "/fd/%" PRId64, offer->process, offer->descriptor);
-  return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  *file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  return *file >= 0 ? SWP_SUCCESS : refuse("the first rank's cannot be opened", errno);
 }
 
 static int map_file(int file, struct segment *segment) {
@@ -189,8 +207,9 @@ static int attach(MPI_Comm comm, int rank, struct segment *segment) {
   MPI_TRY(MPI_Bcast(&offer, (int)sizeof offer, MPI_BYTE, 0, comm));
   TRY(check_offer(&offer));
   if (rank != 0)
-    file = open_file(&offer);
-  error = file >= 0 ? map_file(file, segment) : refuse("the first rank's cannot be opened", errno);
+    error = open_file(&offer, &file);
+  if (error == SWP_SUCCESS)
+    error = map_file(file, segment);
   if (error == SWP_SUCCESS)
     error = check_left(segment, false);
   if (rank == 0 && error == SWP_SUCCESS)
