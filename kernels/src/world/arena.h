@@ -9,8 +9,10 @@
 #include <mpi.h>
 #include <stdint.h>
 
-/* What two ranks write lies so far apart. */
-enum { LINE_BYTES = 128 };
+/* What two ranks write lies so far apart: two lines of 64 bytes, which processors fetch together. A site can
+   have it otherwise. */
+enum { LINE_BYTES = SWP_LINE_BYTES };
+_Static_assert(LINE_BYTES == 64 || LINE_BYTES == 128 || LINE_BYTES == 256, "no line of any processor");
 
 struct arena;
 
