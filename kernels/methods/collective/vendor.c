@@ -308,7 +308,8 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
   if (!argument->given)
     return NULL;
   if (!features->predefined)
-    return "the operation is user-defined, which not every algorithm of a library handles correctly";
+    return "the operation or its type is user-defined, which not every algorithm of a library handles "
+           "correctly";
   if (!swp_algorithm_known(features->operation, argument->word))
     return "the MPI library has no such algorithm, or Open MPI 4 was started "
            "without " OPENMPI_PREFIX OPENMPI_SWITCH "=1";
