@@ -1,6 +1,8 @@
 /*
  * All programs of exchanges that MPI allows. A program makes LAST calls of a plan and LATER of each other one;
- * starts and waits of the plans cross, also with its BARRIERS. Included by models after their protocols.
+ * starts and waits of the plans cross, also with its BARRIERS, and with its MESSAGES from one rank to another,
+ * of which it may not know whether MPI sends them before they are received. Included by models after their
+ * protocols.
  */
 #ifndef LATER
 #define LATER 1
@@ -8,46 +10,66 @@
 #ifndef BARRIERS
 #define BARRIERS 0
 #endif
+#ifndef MESSAGES
+#define MESSAGES 0
+#endif
 #define CALLS(plan) ((plan) == 0 -> LAST : LATER)
 #define BARRIER PLANS /* another event is of the plan of that number: its starts and waits take turns */
-#define EVENTS (2 * LAST + 2 * (PLANS - 1) * LATER + BARRIERS)
+#define BETWEEN (PLANS + 1) /* a message of the program: its sender sends it, its receiver receives it */
+#define KINDS (PLANS + 2)
+#define EVENTS (2 * LAST + 2 * (PLANS - 1) * LATER + BARRIERS + MESSAGES)
 
 byte program[RANKS * EVENTS];
-byte left[PLANS + 1];
+byte left[KINDS];
+byte sender, receiver; /* of messages of the program; what a third rank has instead is nothing */
 
 /* What a rank has come to in its program, and how often to each event. */
-byte position[RANKS], times[RANKS * (PLANS + 1)];
+byte position[RANKS], times[RANKS * KINDS];
 #define NEXT(rank) program[(rank) * EVENTS + position[rank]]
-#define TIMES(rank, event) times[(rank) * (PLANS + 1) + (event)]
+#define TIMES(rank, event) times[(rank) * KINDS + (event)]
 #define STARTED(rank, plan) ((TIMES(rank, plan) + 1) / 2)
-#define AT_BARRIER(rank) (position[rank] < EVENTS && NEXT(rank) == BARRIER -> 1 : 0)
+#define IS_AT(rank, event) (position[rank] < EVENTS && NEXT(rank) == (event) -> 1 : 0)
+#define IS_BETWEEN(a, b) (((a) == sender && (b) == receiver) || ((a) == receiver && (b) == sender))
+#define MEET(event, a, b) ((event) == BARRIER || ((event) == BETWEEN && IS_BETWEEN(a, b)))
 #define ARE_PARTNERS(plan, a, b) (kind[EDGE(plan, a, b)] != NO_MESSAGE || kind[EDGE(plan, b, a)] != NO_MESSAGE)
 hidden byte r, other;
 hidden byte moved, allowed;
 
+inline choose_ends() {
+#if MESSAGES > 0
+  select(sender : 0 .. RANKS - 1);
+  select(receiver : 0 .. RANKS - 1);
+end_without_ends:
+  sender != receiver
+#else
+  skip
+#endif
+}
+
 inline choose_program(rank) {
   for (n : 0 .. PLANS - 1) { left[n] = 2 * CALLS(n) }
   left[BARRIER] = BARRIERS;
+  left[BETWEEN] = MESSAGES;
   for (n : 0 .. EVENTS - 1) {
     event = 0;
 end_without_program:
     do
     :: left[event] > 0 -> break
-    :: event < PLANS -> event++
+    :: event < BETWEEN -> event++
     od;
     left[event]--;
     program[(rank) * EVENTS + n] = event
   }
 }
 
-/* By MPI's rules, a wait may take until the partners have started that call. */
+/* By MPI's rules, a wait may take until the partners have started that call, and sending until it is received. */
 inline may_go_on() {
   allowed = true;
   for (other : 0 .. RANKS - 1) {
     if
-    :: NEXT(r) == BARRIER ->
-      allowed = allowed && TIMES(other, BARRIER) + AT_BARRIER(other) > TIMES(r, BARRIER)
-    :: NEXT(r) != BARRIER && TIMES(r, NEXT(r)) % 2 == 1 && other != r ->
+    :: MEET(NEXT(r), r, other) ->
+      allowed = allowed && TIMES(other, NEXT(r)) + IS_AT(other, NEXT(r)) > TIMES(r, NEXT(r))
+    :: NEXT(r) < PLANS && TIMES(r, NEXT(r)) % 2 == 1 && other != r ->
       allowed = allowed && (!ARE_PARTNERS(NEXT(r), r, other) || STARTED(other, NEXT(r)) >= STARTED(r, NEXT(r)))
     :: else
     fi
@@ -81,7 +103,7 @@ inline judge_programs() {
   run_by_rules();
   allowed = true;
   for (r : 0 .. RANKS - 1) { allowed = allowed && position[r] == EVENTS; position[r] = 0 }
-  for (r : 0 .. RANKS * (PLANS + 1) - 1) { times[r] = 0 }
+  for (r : 0 .. RANKS * KINDS - 1) { times[r] = 0 }
 }
 
 proctype rank(byte me) {
@@ -96,8 +118,12 @@ proctype rank(byte me) {
       if
       :: event == BARRIER ->
         for (peer : 0 .. RANKS - 1) { TIMES(peer, BARRIER) >= TIMES(me, BARRIER) }
-      :: event != BARRIER && TIMES(me, event) % 2 == 1 -> start(event)
-      :: else -> wait(event)
+      :: event == BETWEEN && me == sender
+      :: event == BETWEEN && me == sender -> TIMES(receiver, BETWEEN) >= TIMES(me, BETWEEN)
+      :: event == BETWEEN && me == receiver -> TIMES(sender, BETWEEN) >= TIMES(me, BETWEEN)
+      :: event == BETWEEN && me != sender && me != receiver
+      :: event < PLANS && TIMES(me, event) % 2 == 1 -> start(event)
+      :: event < PLANS && TIMES(me, event) % 2 == 0 -> wait(event)
       fi
     :: else -> break
     od
@@ -108,6 +134,7 @@ init {
   byte n, event, ranks;
   atomic {
     choose_messages();
+    choose_ends();
     for (ranks : 0 .. RANKS - 1) { choose_program(ranks) }
     event = 0
   }
