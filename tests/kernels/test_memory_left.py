@@ -1,7 +1,8 @@
 """The node's memory is taken where the machine, and a container or job on it, has enough left."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,12 +92,15 @@ def test_what_cannot_be_read_does_not_limit(any_kernels: Kernels, tmp_path: Path
     assert int(done.stdout) > 1 << 60
 
 
-LIMIT = 256 * MIB
+def enter(group: Path, limit: str, size: int) -> tuple[str, ...]:
+    """Return a command that starts another one in a control group, which may have so many bytes."""
+    (group / limit).write_text(str(size))
+    return ("sh", "-c", 'echo $$ > "$0"/cgroup.procs && exec "$@"', str(group))
 
 
 @pytest.fixture
-def limited(require: Require) -> Iterator[Path]:
-    """Return a control group of this machine that may have so many bytes."""
+def limited(require: Require) -> Iterator[Callable[[int], tuple[str, ...]]]:
+    """Return the function that limits the bytes of a control group, and returns how to enter it."""
     for root, limit in ((V1, "memory.limit_in_bytes"), (V2, "memory.max")):
         place = Path("/", root, f"switchpoint-{os.getpid()}")
         try:
@@ -105,8 +109,7 @@ def limited(require: Require) -> Iterator[Path]:
             continue
         try:
             if (place / limit).exists():
-                (place / limit).write_text(str(LIMIT))
-                yield place
+                yield partial(enter, place, limit)
                 return
         finally:
             place.rmdir()
@@ -114,7 +117,7 @@ def limited(require: Require) -> Iterator[Path]:
 
 
 def test_ranks_of_a_small_container_live(
-    any_kernels: Kernels, limited: Path, tmp_path: Path
+    any_kernels: Kernels, limited: Callable[[int], tuple[str, ...]], tmp_path: Path
 ) -> None:
     """Without a look at the limit, the kernel would end a rank that takes its part."""
     result = bench(
@@ -124,10 +127,22 @@ def test_ranks_of_a_small_container_live(
         methods="direct lent",
         sizes="31M",
         pattern="random:degree=1",
-        under=("sh", "-c", 'echo $$ > "$0"/cgroup.procs && exec "$@"', str(limited)),
+        under=limited(256 * MIB),
     )
     assert result.status == 0, result.stderr
     assert [case["method"] for case in result.cases] == ["direct"]
     (skipped,) = result.records[-1]["skipped"]
     assert "memory of the node cannot be had" in skipped["reason"]
     assert "more than half" in skipped["reason"]
+
+
+@pytest.mark.check
+def test_pairs_that_plan_at_once_live(
+    any_kernels: Kernels, limited: Callable[[int], tuple[str, ...]]
+) -> None:
+    """Each pair finds enough for itself; all four would take more than there is."""
+    done = any_kernels.run("tests/swp_pairs", [str(28 * MIB)], 8, under=limited(480 * MIB))
+    assert done.returncode == 0, done.stderr
+    refused = done.stdout.count("memory of the node cannot be had")
+    assert refused > 0
+    assert f"{4 - refused} pairs" in done.stdout
