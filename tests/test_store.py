@@ -75,11 +75,11 @@ def test_the_launcher_is_that_of_the_last_launch(database: Path) -> None:
     with Store.open(database) as store:
         (system,) = store.systems()["system"]
         assert store.launcher(system) == ""  # which earlier versions did not record
-        for launch, launcher in enumerate(("mpirun", "srun")):
+        for launch, launcher in enumerate(("mpirun", "srun\x1b\n")):
             changed = "json_set(header, '$.launcher', ?), date = date || ?"
             values = [launcher, str(launch), launch]
             store._execute(f"UPDATE launch SET header = {changed} WHERE number = ?", values)
-        assert store.launcher(system) == "srun"
+        assert store.launcher(system) == r"srun\x1b "
 
 
 def test_systems_without_a_table_are_known(database: Path) -> None:

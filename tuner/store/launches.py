@@ -91,7 +91,7 @@ class Launches(Database):
             "AND json_extract(header, '$.launcher') <> '' ORDER BY date DESC, id LIMIT 1",
             [system],
         )
-        return str(rows[0][0]) if rows else ""
+        return one_line(str(rows[0][0])) if rows else ""
 
     def systems_with(self, table: str) -> list[str]:
         """Return the systems that have rows in a table: `cell`, or that of a kind of records."""
