@@ -127,7 +127,7 @@ def test_the_next_write_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 def test_what_others_are_writing_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    elsewhere = tmp_path / ".file.another-host.4194305.partial"  # beyond all pids
+    elsewhere = tmp_path / ".file.another-host.00.partial"  # whose locks may not be seen here
     elsewhere.touch()
     running = writer(path, "SIGSTOP")
     try:
@@ -182,14 +182,14 @@ def test_containers_of_one_host_name_do_not_write_each_others_files(
 def test_a_file_that_was_deleted_before_it_was_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, flock = tmp_path / "file", fcntl.flock
+    path, lock = tmp_path / "file", fcntl.fcntl
 
-    def late(number: int, operation: int) -> None:
-        monkeypatch.setattr(fcntl, "flock", flock)
+    def late(number: int, command: int, mark: bytes) -> None:
+        monkeypatch.setattr(fcntl, "fcntl", lock)
         atomic.write(path, "other")
-        flock(number, operation)
+        lock(number, command, mark)
 
-    monkeypatch.setattr(fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "fcntl", late)
     with atomic.replacing(path) as aside:
         assert aside.exists()
         atomic.write(path, "another")
@@ -200,10 +200,10 @@ def test_a_file_that_was_deleted_before_it_was_locked_is_made_again(
 def test_without_locks_only_what_is_old_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(number: int, operation: int) -> None:
+    def refuse(number: int, command: int, mark: bytes) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
     path = tmp_path / "file"
     assert writer(path, "SIGKILL").wait() == -signal.SIGKILL
     (left,) = tmp_path.iterdir()

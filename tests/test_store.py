@@ -164,12 +164,13 @@ def test_a_schema_that_computes_is_refused(
     with connection:
         connection.execute(change)
     connection.close()
-    with pytest.raises(StoreError, match=f"not as Switchpoint made it: {name} is neither"):
+    with pytest.raises(StoreError, match=f"not as Switchpoint made it: {name} is not a plain"):
         Store.open(database, readonly=readonly)
 
 
-def test_a_store_that_sqlite_analyzed_is_one(database: Path) -> None:
+def test_a_store_with_an_index_of_its_users_is_one(database: Path) -> None:
     connection = sqlite3.connect(database)
+    connection.execute("CREATE INDEX mine on launch (date)")
     connection.execute("ANALYZE")
     connection.close()
     Store.open(database).close()

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import secrets
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,9 @@ from pathlib import Path
 
 _LEFT_S = 86400.0
 """Where files cannot be locked, one that was not written for so long has no writer any more."""
+
+_MARK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 1 << 40, 1, 0)
+"""The lock of a byte beyond all content: on SMB, what is locked cannot be written elsewhere."""
 
 
 @contextmanager
@@ -62,17 +66,21 @@ def _make(target: Path) -> tuple[Path, int]:
     while True:
         path = target.with_name(f"{_stem(target)}.{secrets.token_hex(8)}.partial")
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with suppress(OSError):  # file systems without locks
-            fcntl.flock(number, fcntl.LOCK_EX)
-        if path.exists():
-            return path, number
+        try:
+            with suppress(OSError):  # file systems without locks
+                fcntl.fcntl(number, fcntl.F_OFD_SETLKW, _MARK)
+            if path.exists():
+                return path, number
+        except BaseException:
+            os.close(number)
+            raise
         os.close(number)  # before it was locked, it was taken for one that was left
 
 
 def _delete_left(target: Path) -> None:
     for path in target.parent.glob(f"{escape(_stem(target))}.*.partial"):
         with suppress(OSError):  # gone meanwhile, or another user's
-            number = os.open(path, os.O_WRONLY)
+            number = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # no pipe, no link
             try:
                 if _is_left(number):
                     path.unlink()
@@ -83,8 +91,8 @@ def _delete_left(target: Path) -> None:
 def _is_left(number: int) -> bool:
     """Return whether nobody writes an open file; it is locked then, where that is possible."""
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.fcntl(number, fcntl.F_OFD_SETLK, _MARK)
+    except (BlockingIOError, PermissionError):
         return False
     except OSError:
         return time.time() - os.fstat(number).st_mtime > _LEFT_S

@@ -33,8 +33,8 @@ _SHIFTS = 4  # changed operations that are named
 _MAP_HINT = (
     "Maps of decisions: colour and marker are the method's, paler the less it gains; numbers are "
     "its speed as a multiple of the default's. Grey: the default; `?`: open, so the default stays; "
-    "dashed: waits for a soak; a method without a number: open, taken from neighbours; blank: not "
-    "measured."
+    "dashed: waits for a soak; a method without a number: open, taken from other sizes or "
+    "layouts; blank: not measured."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,7 +153,8 @@ def export(
         what = f"{len(table.rules)} rules"
     say(f"{output}: {table.provenance.system}, {what}")
     if borrow and form == "table":
-        say(f"`switchpoint check table {output}` shows whether this library has its methods")
+        file = shlex.quote(str(output))
+        say(f"`switchpoint check table {file}` shows whether this library has its methods")
 
 
 def _borrowed(

@@ -16,7 +16,7 @@ FASTER, FASTER_TOGETHER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES 
 - "faster in this allocation": the same, but other allocations of nodes may differ;
 - "default": the default is shown to be faster than every other;
 - "equal": no other can gain more than a few per cent, so the default stays;
-- "open": the measurements do not decide, so the default stays, or a method of the neighbours;
+- "open": the measurements do not decide; the default stays, or a method of other sizes or layouts;
 - "unsoaked": the challenger is shown to be faster, but was not executed often enough yet.
 """
 
@@ -96,7 +96,7 @@ class Point(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Return whether the measurements at this size decide, and not those of its neighbours."""
+        """Return whether the measurements at this size decide, and not those of others."""
         return self.status != OPEN and not self.filled
 
 

@@ -54,7 +54,7 @@ def worths(
     That is what gains most for each node, as launches of all layouts are planned to take equally
     long. Of layouts with the same estimates, that in their middle stands for all. With `beyond`, a
     few are larger than all measured ones. Before all others comes one untried layout of each
-    regime, of the fewest nodes: with it, the others are tried.
+    regime, of the fewest nodes: once it is measured, no other of that regime is untried.
     """
     of_operations, spread = MeasuredLayouts.of(points, cores)
     losses: dict[tuple[NodesPpn, bool], dict[str, list[float]]]

@@ -42,7 +42,8 @@ _COLUMN = (
 _PART = rf"(?:{_COLUMN}|PRIMARY KEY ?{_NAMES})"
 _PLAIN = re.compile(
     rf"CREATE TABLE {_NAME} ?\( ?{_PART}(?: ?, ?{_PART})* ?\)(?: WITHOUT ROWID)?"
-    rf"|CREATE INDEX {_NAME} ON {_NAME} ?{_NAMES}".encode()
+    rf"|CREATE INDEX {_NAME} ON {_NAME} ?{_NAMES}".encode(),
+    re.IGNORECASE,
 )
 """The statements of a schema that computes nothing, as stores of all versions have."""
 
@@ -167,8 +168,8 @@ class Database:
             words = re.sub(rb"--.*", b"", sql).split()
             if not _PLAIN.fullmatch(b" ".join(words)):
                 raise StoreError(
-                    f"{self.path}: not as Switchpoint made it: {one_line(str(name))} is neither a "
-                    "plain table nor an index; delete the file and run `switchpoint ingest`"
+                    f"{self.path}: not as Switchpoint made it: {one_line(str(name))} is not a "
+                    "plain table or index; delete the file and run `switchpoint ingest`"
                 )
 
     def _bring_up_to_date(self) -> None:

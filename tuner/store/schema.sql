@@ -101,7 +101,7 @@ CREATE TABLE point (
   may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
-  filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of its neighbours
+  filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of other sizes or layouts
   staggered INTEGER NOT NULL DEFAULT 0 -- the challenger is faster where ranks arrive apart, too
 );
 
@@ -278,7 +278,7 @@ CREATE TABLE decision (
   may_lose REAL,              -- the most that the default may lose; NULL where nothing bounds it
   more_launches INTEGER NOT NULL DEFAULT 0, -- would settle an open point,
   more_s REAL NOT NULL DEFAULT 0,           -- in about so many seconds
-  filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of its neighbours
+  filled INTEGER NOT NULL DEFAULT 0,  -- open, with the method of other sizes or layouts
   staggered INTEGER NOT NULL DEFAULT 0 -- the challenger is faster where ranks arrive apart, too
 );
 
