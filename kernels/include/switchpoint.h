@@ -38,7 +38,7 @@ enum swp_error {
   SWP_ERR_MISMATCH,       /* sends and receives do not match */
   SWP_ERR_TABLE,          /* the method table cannot be read */
   SWP_ERR_TOO_LARGE,      /* a size exceeds what MPI's int counts can carry for this method */
-  SWP_ERR_STATE,   /* the plan is for another operation, already started, or waited for but not started */
+  SWP_ERR_STATE,   /* for another operation, already started, not started, or from a buffer kept too long */
   SWP_ERR_POISONED /* an earlier execution of this plan failed; free it */
 };
 
@@ -243,7 +243,8 @@ struct swp_collective {
  * "vendor". Of an alltoallv, whose counts each rank has for itself, the ranks agree on the values that rules
  * read, and on whether each receives from every other what that sends it: SWP_ERR_MISMATCH. With "auto" the
  * plan keeps the rules, for swp_collective_set. The values that MPI requires to be equal on all ranks are
- * checked: operation, root, bytes, and whether the operation of a reduction is commutative and predefined.
+ * checked: operation, root, bytes, and whether the operation of a reduction is commutative, and it and its
+ * type are predefined.
  *
  * SWP_MEASURE races methods on this very call, reductions on operands whose bytes are all zero, which a
  * user-defined operation must accept. The result applies to this number of bytes; for others, set by

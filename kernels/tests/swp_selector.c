@@ -131,6 +131,7 @@ static void larger_blocks_than_planned_are_refused(void) {
   EXPECT_ERROR(swp_selector_set(plan, &larger, &choice), SWP_ERR_ARGUMENT);
   larger.recv_counts = ones; /* what is sent alone */
   EXPECT_ERROR(swp_selector_set(plan, &larger, &choice), SWP_ERR_ARGUMENT);
+  EXPECT(strstr(swp_error_message(), "of up to 4000 bytes") != NULL, "'%s'", swp_error_message());
   EXPECT_ERROR(swp_selector_set(plan, &planned, &choice), SWP_SUCCESS);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   swp_selector_free(&selector);

@@ -261,12 +261,13 @@ static int check_problem(const swp_plan *plan, const struct swp_collective *prob
 
 /* The caller, who knows the choice, knows that they are those of the plan. Memory is for no more. */
 static int keep_bytes(const struct features *planned, struct features *features) {
-  if (features->most_bytes > planned->most_bytes || features->bytes > planned->total_bytes ||
-      features->total_bytes > planned->total_bytes)
+  const int64_t sent = features->bytes, received = features->total_bytes,
+                all = sent > received ? sent : received;
+  if (features->most_bytes > planned->most_bytes || all > planned->total_bytes)
     return swp_fail(SWP_ERR_ARGUMENT,
-                    "alltoallv: a block of %lld bytes, or more than %lld in all; planned were %lld and %lld",
-                    (long long)features->most_bytes, (long long)features->total_bytes,
-                    (long long)planned->most_bytes, (long long)planned->total_bytes);
+                    "alltoallv: blocks of up to %lld bytes, together %lld; planned were %lld and %lld",
+                    (long long)features->most_bytes, (long long)all, (long long)planned->most_bytes,
+                    (long long)planned->total_bytes);
   features->bytes = planned->bytes;
   features->total_bytes = planned->total_bytes;
   features->most_bytes = planned->most_bytes;

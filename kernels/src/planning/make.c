@@ -86,11 +86,18 @@ static int compile(struct collective_plan *collective, const struct sources *sou
   return error == SWP_SUCCESS ? swp_prepare_begin(collective, collective->own_choices) : error;
 }
 
-/* match NULL: to be found, as where it was found for a predefined operation without a look at the type. */
+/* Whether a choice that was found without a look at the type is one for these features. */
+static bool is_for(const struct collective_plan *collective, const struct features *features,
+                   const struct match *match) {
+  return features->predefined ||
+         swp_not_applicable(&collective->choices->list[match->index].spec, features) == NULL;
+}
+
+/* match NULL: to be found. */
 static int use(struct collective_plan *collective, const struct features *features,
                const struct match *match) {
-  return match != NULL && features->predefined ? swp_prepare_match(collective, features, match)
-                                               : swp_prepare_choice(collective, features);
+  return match != NULL && is_for(collective, features, match) ? swp_prepare_match(collective, features, match)
+                                                              : swp_prepare_choice(collective, features);
 }
 
 /* After this rank has collected its choices, or failed to. */

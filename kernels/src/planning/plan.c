@@ -45,7 +45,7 @@ static int check_equal(struct swp_plan *plan, const char *method) {
       {"number of bytes of all ranks", agree_later ? ANY : features->total_bytes},
       {"largest number of bytes", agree_later ? ANY : features->most_bytes},
       {"commutativity of the operation", features->commutative},
-      {"operation of the reduction", features->predefined},
+      {"operation or type of the reduction", features->predefined},
   };
   enum { FIELDS = 2, ITEM_BYTES, VALUES = sizeof values / sizeof values[0] };
   int64_t mine[2 * VALUES], greatest[2 * VALUES];

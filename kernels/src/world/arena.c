@@ -104,8 +104,8 @@ static bool exceeds_limit(size_t bytes) {
 /*
  * Where a control group limits memory, fallocate does not fail: the kernel ends a process. Ranks may be in
  * groups of their own, so each looks before anything is reserved: half is for all else that the ranks will
- * need. Others may reserve at the same time, so it looks again now and then: as much as the file is kept
- * free.
+ * need. Others may reserve at the same time, so it looks again after every step: as much as the
+ * whole file takes is kept free.
  */
 static int check_left(const struct segment *segment, bool begun) {
   const int64_t left = swp_memory_left(), bytes = (int64_t)segment->bytes;
