@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sites.answers import PARTITIONS
+from tests.sites.answers import ANSWERS, PARTITIONS
 from tests.sites.conftest import init
 from tuner.machine.mpi import CHECKOUT, find_mpis
 from tuner.machine.sites import jobs, schedulers
@@ -114,6 +114,19 @@ def test_a_job_of_pbs_or_lsf_says_why_it_waits(scheduler, said, answering, monke
     answering(scheduler)
     assert pending(scheduler, Path("/stage")) == said
     assert pending(scheduler, Path("/elsewhere")) == ""
+
+
+def test_a_job_waits_in_its_directory_by_any_path(answering, tmp_path, monkeypatch):
+    """The scheduler names the physical one, where the project is a link on the login node."""
+    real, link, loop = tmp_path / "real", tmp_path / "link", tmp_path / "loop"
+    real.mkdir()
+    link.symlink_to(real)
+    loop.symlink_to(loop)
+    monkeypatch.setitem(ANSWERS, "waiting", {"squeue": f"12|Priority|{real}/stage/job"})
+    answering("waiting")
+    for place in (link / "stage", real / "stage"):
+        assert pending("slurm", place) == "job 12 is pending: Priority"
+    assert pending("slurm", link / "other") == pending("slurm", loop) == ""
 
 
 WALLTIME = "=>> PBS: job killed: walltime 181 exceeded limit 180\n"

@@ -67,10 +67,10 @@ def pending(scheduler: str, place: Path) -> str:
     """Return why the job in a directory below `place` waits; "" if none does, or none says."""
     find = _PENDING.get(scheduler)
     try:
-        jobs = find() if find else []
-        below = (job for job in jobs if Path(job.directory).is_relative_to(place))
+        jobs, place = find() if find else [], place.resolve()
+        below = (job for job in jobs if Path(job.directory).resolve().is_relative_to(place))
         return str(next(below, ""))
-    except (SchedulerError, *ODD):
+    except (SchedulerError, OSError, RuntimeError, *ODD):  # the latter two of links
         return ""  # progress is shown without it
 
 
