@@ -40,6 +40,19 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("job_nodes", "most"), [("1-infinite", 60), ("1-4", 4), ("1", 1), ("2-80", 60)]
+)
+def test_a_partition_of_slurm_has_as_many_nodes_as_a_job_may(
+    job_nodes, most, answering, monkeypatch
+):
+    nodes = f"cpu|up|60|{job_nodes}|128|2|1\ncpu|up|4|{job_nodes}|96|2|1"
+    monkeypatch.setitem(ANSWERS["slurm"], "sinfo", nodes)
+    answering("slurm")
+    (found,) = schedulers.SCHEDULERS["slurm"].partitions()
+    assert found == Partition("cpu", most, Processors(128, 1, 2), kinds=2)
+
+
+@pytest.mark.parametrize(
     ("scheduler", "command", "answer", "said"),
     [
         ("flux", "flux", "", "reports no nodes"),

@@ -114,19 +114,22 @@ def srun_type(family: str) -> str:
 
 def _slurm_partitions() -> list[Partition]:
     lines = ask(
-        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%D|%c|%X|%Z"
+        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%D|%s|%c|%X|%Z"
     ).splitlines()
     nodes: dict[str, Counter[Processors]] = {}
+    most_nodes: dict[str, int | None] = {}
     for line in lines:
         try:
-            name, state, count, cpus, sockets, threads = line.split("|")
+            name, state, count, job_nodes, cpus, sockets, threads = line.split("|")
             shape = Processors(int(cpus), int(threads), int(sockets))
             number = int(count)
         except ValueError as error:
             raise SchedulerError(f"sinfo: cannot parse the line: {line}") from error
         if state == "up" and number:
             nodes.setdefault(name, Counter())[shape] += number
-    return [_partition(name, shapes) for name, shapes in nodes.items()]
+            most = job_nodes.split("-")[-1]  # of "1-4", "4", "1-infinite"
+            most_nodes[name] = int(most) if most.isdecimal() else None
+    return [_partition(name, shapes, most_nodes[name]) for name, shapes in nodes.items()]
 
 
 def _partitions(
