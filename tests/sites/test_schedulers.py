@@ -34,9 +34,10 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
         schedulers.SCHEDULERS["slurm"].partitions()
     assert "Unable to contact" in init("--scheduler", "slurm", code=1)
     assert "Unable to contact; --scheduler local" in init(code=1)
-    sinfo.write_text("#!/bin/sh\necho 'cpu|up|many'\n")
-    with pytest.raises(SchedulerError, match="cannot parse"):
-        schedulers.SCHEDULERS["slurm"].partitions()
+    for words in ("many", "8|1-4|64+|2|32|2", "8|1-4|64|2|32+|2"):
+        sinfo.write_text(f"#!/bin/sh\necho 'cpu|up|{words}'\n")
+        with pytest.raises(SchedulerError, match="cannot parse"):
+            schedulers.SCHEDULERS["slurm"].partitions()
 
 
 @pytest.mark.parametrize(
@@ -45,11 +46,28 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
 def test_a_partition_of_slurm_has_as_many_nodes_as_a_job_may(
     job_nodes, most, answering, monkeypatch
 ):
-    nodes = f"cpu|up|60|{job_nodes}|128|2|1\ncpu|up|4|{job_nodes}|96|2|1"
+    nodes = f"cpu|up|60|{job_nodes}|128|2|64|1\ncpu|up|4|{job_nodes}|96|2|48|1"
     monkeypatch.setitem(ANSWERS["slurm"], "sinfo", nodes)
     answering("slurm")
     (found,) = schedulers.SCHEDULERS["slurm"].partitions()
     assert found == Partition("cpu", most, Processors(128, 1, 2), kinds=2)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shape", "kinds"),
+    [
+        (["8|1-infinite|64|2|32|2"], Processors(64, 1, 2), 1),
+        (["8|1-infinite|128|2|32|2"], Processors(128, 2, 2), 1),
+        (["8|1-infinite|64|2|32|2", "9|1-infinite|128|2|32|2"], Processors(128, 2, 2), 2),
+        (["8|1-infinite|64|2|32|2", "1|1-infinite|64|2|32|1"], Processors(64, 1, 2), 1),
+        (["8|1-infinite|30|2|16|2"], Processors(30, 1, 2), 1),  # two cores are the system's
+    ],
+)
+def test_slurm_may_count_cores_as_cpus(nodes, shape, kinds, answering, monkeypatch):
+    monkeypatch.setitem(ANSWERS["slurm"], "sinfo", "\n".join(f"cpu|up|{each}" for each in nodes))
+    answering("slurm")
+    (found,) = schedulers.SCHEDULERS["slurm"].partitions()
+    assert (found.shape, found.kinds) == (shape, kinds)
 
 
 @pytest.mark.parametrize(

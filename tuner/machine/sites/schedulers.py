@@ -114,18 +114,20 @@ def srun_type(family: str) -> str:
 
 def _slurm_partitions() -> list[Partition]:
     lines = ask(
-        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%D|%s|%c|%X|%Z"
+        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%D|%s|%c|%X|%Y|%Z"
     ).splitlines()
     nodes: dict[str, Counter[Processors]] = {}
     most_nodes: dict[str, int | None] = {}
     for line in lines:
         try:
-            name, state, count, job_nodes, cpus, sockets, threads = line.split("|")
-            shape = Processors(int(cpus), int(threads), int(sockets))
+            name, state, count, job_nodes, *processors = line.split("|")
+            cpus, sockets, cores, threads = map(int, processors)
             number = int(count)
         except ValueError as error:
             raise SchedulerError(f"sinfo: cannot parse the line: {line}") from error
         if state == "up" and number:
+            # Slurm may count cores as CPUs, whose threads it does not give to jobs.
+            shape = Processors(cpus, threads if cpus > sockets * cores else 1, sockets)
             nodes.setdefault(name, Counter())[shape] += number
             most = job_nodes.split("-")[-1]  # of "1-4", "4", "1-infinite"
             most_nodes[name] = int(most) if most.isdecimal() else None
