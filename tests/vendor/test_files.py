@@ -28,7 +28,7 @@ from tuner.domain.tables import Rule, Table
 from tuner.export.choices import VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
 from tuner.export.forms import export
-from tuner.export.mpi_library import library_of, made_for
+from tuner.export.mpi_library import installation, library_of, made_for
 from tuner.export.verify import verify_table
 from tuner.machine.mpi import Mpi
 
@@ -45,6 +45,20 @@ def test_a_table_of_another_version_is_refused(mpi: Mpi) -> None:
     rules = [rule("bcast", "vendor:algorithm=binomial")]
     with pytest.raises(VendorError, match=r"4\.9\.9 .*not on PATH"):
         export(table(BANNERS[mpi.family].format("4.9.9", "4.9.9"), rules), mpi.family)
+
+
+def test_a_version_is_found_behind_another_of_its_major_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second, other = (
+        Mpi("mpich", "mpich", version, f"/{version}/mpicc", f"/{version}/mpiexec")
+        for version in ("4.3.0", "4.2.0", "5.0.2")
+    )
+    every = [[first, second], [other]]
+    monkeypatch.setattr("tuner.export.mpi_library.find_all_mpis", lambda: every)
+    assert [installation("mpich", each) for each in ("4.2.0", "5.0.2")] == [second, other]
+    with pytest.raises(VendorError, match=r"only MPICH 4\.3\.0 .* MPICH 4\.2\.0 .* MPICH 5\.0\.2"):
+        installation("mpich", "4.1.0")
 
 
 def test_a_file_for_another_version_is_refused(mpi: Mpi, tmp_path: Path) -> None:
@@ -269,7 +283,7 @@ def test_a_library_whose_selection_cannot_be_had_is_told(
     mpicc.write_text(f"#!/bin/sh\n{wrapper.format(place=tmp_path)}\n")
     mpicc.chmod(0o755)
     here = Mpi("mpich", "mpich", "4.9.9", str(mpicc), "mpiexec")
-    monkeypatch.setattr("tuner.export.mpi_library.find_mpis", lambda: [here])
+    monkeypatch.setattr("tuner.export.mpi_library.find_all_mpis", lambda: [[here]])
     if "sleep" in wrapper:
         monkeypatch.setattr("tuner.export.mpi_library._TIMEOUT_S", 0.5)
     with pytest.raises(VendorError, match=words):

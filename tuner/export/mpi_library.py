@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.export.choices import VendorError
-from tuner.machine.mpi import Mpi, find_mpis
+from tuner.machine.mpi import Mpi, find_all_mpis
 
 FAMILIES = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI"}
 
@@ -47,7 +47,7 @@ def version_for(banner: str, family: str) -> str:
 
 def installation(family: str, version: str) -> Mpi:
     """Return the installation of exactly that version. Raise VendorError if there is none."""
-    here = [mpi for mpi in find_mpis() if mpi.family == family]
+    here = [mpi for alike in find_all_mpis() for mpi in alike if mpi.family == family]
     for mpi in here:
         if mpi.version == version:
             return mpi
