@@ -142,9 +142,12 @@ def byte_axis(low: float, high: float, title: str) -> Figure:
 
 def count_axis(low: float, high: float, title: str) -> Figure:
     """Return a logarithmic axis of counts; each whole number has a mark if they are few."""
-    whole = [float(count) for count in range(math.ceil(low), math.floor(high) + 1)]
+    first, last = math.ceil(low), math.floor(high)
     low, high = low / 1.25, high * 1.25
-    ticks = whole if 1 <= len(whole) <= _MOST_COUNTS else time_ticks(low, high)
+    if 0 <= last - first < _MOST_COUNTS:
+        ticks = [float(count) for count in range(first, last + 1)]
+    else:
+        ticks = time_ticks(low, high)
     return _axis(title, ticks, [f"{tick:g}" for tick in ticks], low, high)
 
 
