@@ -15,6 +15,7 @@ PARTS = {
     "barrier_s": ("barrier", "#a67c00", "x"),
 }
 _ROW_PX = 34
+_LEAST_S = 1e-9  # an axis of files without any time has this length
 
 
 def breakdown(rows: pd.DataFrame) -> Figure:
@@ -27,7 +28,8 @@ def breakdown(rows: pd.DataFrame) -> Figure:
         return message("No overlap was measured on this system.", 120)
     rows = rows.sort_values("total_s")
     sums = rows[list(PARTS)].sum(axis=1)
-    ticks = span_ticks(float(pd.concat([sums, rows["alone_s"], rows["predicted_s"]]).max()))
+    longest_s = float(pd.concat([sums, rows["alone_s"], rows["predicted_s"]]).max())
+    ticks = span_ticks(max(longest_s, _LEAST_S))
     bars = [_bar(rows, column, *part) for column, part in PARTS.items()]
     marks = [
         _marks(rows, "alone_s", "computation alone", "line-ns-open"),

@@ -97,11 +97,12 @@ def _is_finite(value: Any) -> bool:
 
 
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells whose plans send messages, with the counts of plans, not of patterns."""
+    """Return the cells whose plans count messages, with the counts of plans, not of patterns."""
     counts = [statistics(text) for text in cells["statistics"]]
     columns = {name: [each.get(name) for each in counts] for name in METRICS}
     found = cells.drop(columns="statistics").assign(**columns)
-    return found[found["mmax"].fillna(0) > 0].astype(dict.fromkeys(METRICS, float))
+    found = found.astype(dict.fromkeys(METRICS, float))
+    return found[(found["mmax"] > 0) & (found["mavg"] > 0) & (found["vavg_bytes"] >= 0)]
 
 
 def _draw(store: Store, choice: MetricsChoice) -> dict[str, Any]:

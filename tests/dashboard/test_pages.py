@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard import measuring, pages, starting
+from dashboard.figures.breakdown import PARTS
 from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
 from dashboard.pages import explore
@@ -274,6 +275,33 @@ def test_metrics_are_counted_in_plans_over_all_patterns(database: Path) -> None:
     assert not go.Figure(parts["mmax"]).data
 
 
+@pytest.mark.parametrize(
+    ("statistics", "shown"),
+    [
+        ({"mmax": 3}, False),
+        ({"mmax": 3, "mavg": 0, "vavg_bytes": 0}, False),
+        ({"mmax": 3, "mavg": 1, "vavg_bytes": 0}, True),
+        ({"mmax": 1e15, "mavg": 1e-9, "vavg_bytes": 1e30}, True),
+    ],
+)
+def test_metrics_leave_out_plans_without_all_counts(
+    statistics: dict[str, float], shown: bool, tmp_path: Path
+) -> None:
+    for path in write(tmp_path, Campaign(launches=1, samples=4, sizes=(8,))):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        (direct,) = (line for line in lines if line.get("method") == "direct")
+        direct["statistics"] = statistics
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    database = tmp_path / "switchpoint.db"
+    assert ingest(database, [tmp_path]).problems == []
+    choice, parts = drawn(pages.metrics.PAGE, database)
+    assert set(choice.cells["method"]) == {"stfw:dims=2", "neighbor", "alltoallv"} | (
+        {"direct"} if shown else set()
+    )
+    for name in pages.metrics.METRICS:
+        assert len(go.Figure(parts[name]).data) == choice.cells["method"].nunique()
+
+
 def test_metrics_begin_where_counts_differ(tmp_path: Path) -> None:
     """Not on two ranks, of which each sends as much, nor with a newer campaign without counts."""
     few = Campaign(launches=2, samples=4, sizes=(8, 64, 512))
@@ -451,6 +479,18 @@ def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
     assert initiation.x == pytest.approx([3e-6] * 2)
     assert choice.rows["predicted_s"].notna().all()
     assert "1.10×" in said(parts["methods"])
+
+
+def test_overlap_without_any_time_is_drawn(tmp_path: Path) -> None:
+    for path in overlaps.write(tmp_path, launches=1):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines[1:-1]:
+            line.update(dict.fromkeys([*PARTS, "alone_s"], [0] * len(line["samples_s"])))
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    database = tmp_path / "switchpoint.db"
+    assert ingest(database, [tmp_path]).problems == []
+    _, parts = drawn(pages.overlap.PAGE, database)
+    assert go.Figure(parts["breakdown"]).data[0].x == (0, 0)
 
 
 @pytest.mark.parametrize(
