@@ -1,10 +1,14 @@
 """Comparisons of campaigns: any two, or each with the campaigns before it."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dashboard import decided, soaked
 from dashboard.choice import campaigns_of, systems_of, upgrades
@@ -98,20 +102,34 @@ class Step:
 
 
 @dataclass(frozen=True)
-class _CampaignsSoFar:
-    """The campaigns of a machine up to one: an argument for a function with a cache.
+class _MeasuredCampaign:
+    """A campaign and what it measured: an argument for a function with a cache.
 
     Objects with the same launches are equal, so an ingest invalidates only the results it changes.
     """
 
-    digest: str  # of all their launches
-    campaigns: list[MachineCampaign] = field(compare=False)
+    campaign: MachineCampaign
+    launches: str  # their digest
     now: Snapshot = field(compare=False)
+
+    @property
+    def times(self) -> ComparedTimes:
+        """Return its times."""
+        return _times(self.now.store, self.campaign.system, self.campaign.name)
+
+
+@dataclass(frozen=True)
+class _CampaignsSoFar:
+    """The campaigns of a machine up to one: an argument like a single one."""
+
+    digest: str
+    campaigns: list[_MeasuredCampaign] = field(compare=False)
 
 
 def newest_step(store: Store, system: str) -> Step | None:
     """Return how the newest campaign of a system differs; None if no cell was measured before."""
-    own = [each for each in _so_far(store, system) if each.campaigns[-1].system == system]
+    so_far = _so_far(store, system)
+    own = [each for each in so_far if each.campaigns[-1].campaign.system == system]
     return _step(own[-1]) if own else None
 
 
@@ -142,29 +160,45 @@ def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
     launches: dict[Side, list[str]] = defaultdict(list)
     for launch in store.launches().values():
         launches[launch.system, launch.campaign].append(launch.content)
-    measured, now, digest = campaigns(store, system), snapshot(store), sha256()
-    found = []
-    for end, each in enumerate(measured, 1):
-        its = sorted(launches[each.system, each.name])
+    now, digest = snapshot(store), sha256()
+    found: list[_CampaignsSoFar] = []
+    measured: list[_MeasuredCampaign] = []
+    for each in campaigns(store, system):
+        its = repr(sorted(launches[each.system, each.name])).encode()
+        measured.append(_MeasuredCampaign(each, sha256(its).hexdigest(), now))
         digest.update(repr((each, its)).encode())
-        found.append(_CampaignsSoFar(digest.hexdigest(), measured[:end], now))
+        found.append(_CampaignsSoFar(digest.hexdigest(), [*measured]))
     return found
+
+
+@lru_cache(maxsize=1024)
+def _hashes(measured: _MeasuredCampaign) -> NDArray[np.int64]:
+    """Return the hashes of a campaign's cells, which take little memory."""
+    return _hashes_of(measured.times.medians)
+
+
+def _hashes_of(cells: Iterable[Where]) -> NDArray[np.int64]:
+    return np.array([*map(hash, cells)], np.int64)
 
 
 @lru_cache(maxsize=1024)
 def _step(measured: _CampaignsSoFar) -> Step | None:
     *before, newest = measured.campaigns
-    store = measured.now.store
-    times = _times(store, newest.system, newest.name)
+    times = newest.times
     medians = times.medians
     last: Medians = {}
     measured_in: dict[Where, MachineCampaign] = {}
-    for campaign in reversed(before):
-        if len(last) == len(medians):
+    wanted = _hashes(newest)
+    for each in reversed(before):
+        if not len(wanted):
             break
-        for where, launches in _times(store, campaign.system, campaign.name).medians.items():
+        # Looking for cells that are new, each step would read all campaigns, and few are kept.
+        if not np.isin(_hashes(each), wanted).any():
+            continue
+        for where, launches in each.times.medians.items():
             if where in medians and where not in last:
-                last[where], measured_in[where] = launches, campaign
+                last[where], measured_in[where] = launches, each.campaign
+        wanted = _hashes_of(medians.keys() - last.keys())
     if not last:
         return None
     shifts = changes.shifts(last, medians, exact=times.exact)
@@ -172,4 +206,4 @@ def _step(measured: _CampaignsSoFar) -> Step | None:
     for shift in shifts:
         if shift.changes:
             held_against[shift.operation] = measured_in[shift.changes[0].where]
-    return Step(newest, shifts, held_against)
+    return Step(newest.campaign, shifts, held_against)

@@ -5,11 +5,12 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
-from dashboard import pages
+from dashboard import compared, pages
 from dashboard.query import UnknownError
 from tests.dashboard.frames import drawn, said
 from tests.synthetic import (
@@ -22,6 +23,7 @@ from tests.synthetic import (
     write,
     write_upgrade,
 )
+from tuner.domain.records import Cell
 from tuner.rawfile.ingest import ingest
 from tuner.selection import comparison, tuning
 from tuner.selection.tuning import tune
@@ -81,6 +83,32 @@ def test_history_has_what_only_older_campaigns_measured(tmp_path: Path) -> None:
 def overview_of(path: Path) -> str:
     with Store.open(path, readonly=True) as store:
         return said(pages.overview.PAGE.layout(store, ""))
+
+
+@pytest.mark.parametrize("common", [(8,), ()], ids=["a common cell", "nothing in common"])
+def test_the_steps_of_many_campaigns_read_each_a_few_times(
+    common: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a cell that none had before, and there are more than are kept."""
+    many = range(48)
+    few = Campaign(methods=("direct",), launches=1, samples=3)
+    for number in many:
+        name = f"20260101T0000{number:02d}Z"
+        write(tmp_path, replace(few, name=name, sizes=(*common, 16 + number)))
+    ingest(tmp_path / "switchpoint.db", [tmp_path])
+    reads = []
+
+    def contents(store: Store, *args: Any, **equal: Any) -> list[Cell]:
+        reads.append(equal["campaign"])
+        return read(store, *args, **equal)
+
+    read = Store.contents
+    monkeypatch.setattr(Store, "contents", contents)
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        assert len(compared.steps(store, system)) == (len(many) - 1 if common else 0)
+    assert len(set(reads)) == len(many)
+    assert len(reads) <= 2 * len(many)
 
 
 @pytest.mark.parametrize("factor", [1.45, 0.65])
