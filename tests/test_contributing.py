@@ -242,7 +242,7 @@ def test_an_export_form_is_written_after_its_recipe(tmp_path: Path) -> None:
         {"FORM": "brief"},
         {
             "templates/brief.j2": lambda _: (
-                "{% for rule in rules %}\n{{ rule.operation }} {{ rule.method }}\n{% endfor %}\n"
+                "{% for rule, _ in rules %}\n{{ rule.operation }} {{ rule.method }}\n{% endfor %}\n"
             ),
             "tuner/export/brief.py": lambda _: (
                 (CHECKOUT / "tuner/export/header.py")
