@@ -75,7 +75,7 @@ def status(name: str, as_json: bool) -> None:
     "--ppn",
     metavar="N[,N...]",
     callback=whole_numbers_in_order,
-    help="Ranks per node, or those of each node in turn. [default: (distributed evenly)]",
+    help="Ranks per node, or those of each node in turn. [default: (ranks / nodes, rounded up)]",
 )
 @click.option(
     "--environment",

@@ -220,7 +220,7 @@ def show(
 
     `show models`: the fitted parameters with their intervals, and the share of measured cases
     that they predict within 15 %. `show overlap`: the time breakdown of overlapped communication,
-    measured and predicted. `show plan [FILE]`: the launches of each stage of a race, by default
+    measured and predicted. `show plan [FILE]`: the launches of each batch of a race, by default
     the newest, and how many are done, with their methods and sizes; with --next instead the
     layouts to measure next: untried ones, and those from which most is expected.
     """
