@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -393,11 +394,11 @@ def test_a_line_without_an_end_is_not_read(tmp_path: Path) -> None:
 def test_a_process_killed_while_it_wrote_costs_its_line_alone() -> None:
     text = content(tally("Bcast", 8, 0.1)).splitlines()
     cut = text[1].replace(b'"profile": ', b'"profile":')
-    for length in (300, cut.index(b"}") + 1):  # where its end looks like that of a line
-        its = parse(text[0] + b"\n" + cut[:length] + b"\n")
-        assert (its.procs, its.reported, its.cut) == (2, 1, 1)
-        said = [*document.summary(document.advice(mix.mix(its, None)))]
-        assert "lines of killed processes that are cut off, and ignored: 1" in said
+    for length, end in product(range(11, len(cut)), (b"", b"\n")):
+        its = parse(text[0] + b"\n" + cut[:length] + end)
+        assert (its.procs, its.reported, its.cut) == (2, 1, 1), cut[:length]
+    said = [*document.summary(document.advice(mix.mix(its, None)))]
+    assert "lines of killed processes that are cut off, and ignored: 1" in said
 
 
 def test_a_long_program_name_is_cut() -> None:

@@ -211,13 +211,15 @@ def parse(file: IO[bytes]) -> Profile:
     decoder = msgspec.json.Decoder(_Process)
     processes: dict[int, _Process] = {}
     cut = 0
-    for number, line in lines_of(file):
+    for number, ended in lines_of(file):
+        line = ended.removesuffix(b"\n")
         try:
             its = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             why = printable(str(error))
             begun = line.startswith(b'{"profile":')
-            if begun and why.endswith("truncated"):  # of a process that was killed while it wrote
+            at_its_end = ("truncated", f"(byte {len(line)})")  # the latter behind "1."
+            if begun and why.endswith(at_its_end):  # of a process that was killed while it wrote
                 cut += 1
                 continue
             raise ProfileError(f"line {number} is not one of a profile: {why}") from error
