@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, Kernels
 from tests.test_cli import fail, succeed
-from tuner.studies.applications import gain
+from tuner.studies.applications import ApplicationError, _agree, _ApplicationRun, gain
 from tuner.studies.layouts import OPERATIONS
 
 SLOW_RULES = """switchpoint-table 1
@@ -35,6 +35,14 @@ def test_an_interval_holds_what_launches_scatter() -> None:
     found = gain("adams pab", (240,), logs, identical=False)
     assert found.mean.low < found.mean.middle < found.mean.high
     assert found.mean.low < 0 < found.mean.high
+
+
+@pytest.mark.parametrize("norm", [1.1, np.nan, np.inf])
+def test_a_wrong_result_ends_the_study(norm: float) -> None:
+    right = _ApplicationRun(1.0, "0", 1.0)
+    assert not _agree("jacobi", right, _ApplicationRun(1.0, "1", 1.0 + 1e-15))
+    with pytest.raises(ApplicationError, match="the norm of the result"):
+        _agree("jacobi", right, _ApplicationRun(1.0, "1", norm))
 
 
 @pytest.mark.parametrize("kernels", by_day(["mpich"], MPIS), indirect=True)

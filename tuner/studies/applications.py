@@ -173,7 +173,8 @@ def _run(
 
 def _agree(name: str, without: _ApplicationRun, preloaded: _ApplicationRun) -> bool:
     """Return whether results agree bit for bit. Raise ApplicationError if they differ too much."""
-    if abs(preloaded.norm - without.norm) > TOLERANCE * abs(without.norm):
+    within = abs(preloaded.norm - without.norm) <= TOLERANCE * abs(without.norm)
+    if not within:  # also for NaN
         raise ApplicationError(
             f"{name}: the norm of the result is {without.norm!r} without the library and "
             f"{preloaded.norm!r} with it"
