@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,7 +65,7 @@ class Collective(Plan):
     a reduction reads `recv_count`, `recv_type` and `op`; struct swp_collective lists the others.
 
     Raises:
-        ValueError: there is no such operation, or a list is too short.
+        ValueError: there is no such operation, a list is too short, or a number exceeds 32 bits.
         SwitchpointError: the plan cannot be made, on every rank.
     """
 
@@ -92,7 +93,7 @@ class Collective(Plan):
                 f"{operation}: there is no such collective; there are {', '.join(_SIDES)}"
             )
         self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
-        lists = _Lists(recv_counts, displs, send_counts, send_displs)
+        lists = _Lists(*map(_ints, (recv_counts, displs, send_counts, send_displs)))
         given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
         problem = given.problem(operation, self._procs)
         self._call = given
@@ -113,7 +114,7 @@ class Collective(Plan):
         send_displs: Sequence[int] | None = None,
     ) -> None:
         """Give the plan another call of its operation; every rank must do so."""
-        lists = _Lists(recv_counts, displs, send_counts, send_displs)
+        lists = _Lists(*map(_ints, (recv_counts, displs, send_counts, send_displs)))
         given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
         problem = given.problem(self._operation, self._procs)
         call("swp_collective_set", self._handle, ctypes.byref(problem))
@@ -141,12 +142,12 @@ class Collective(Plan):
 
 
 class _Lists(NamedTuple):
-    """The counts and displacements of each rank's blocks."""
+    """The counts and displacements of each rank's blocks, copied."""
 
-    recv_counts: Sequence[int] | None
-    displs: Sequence[int] | None
-    send_counts: Sequence[int] | None
-    send_displs: Sequence[int] | None
+    recv_counts: array[int] | None
+    displs: array[int] | None
+    send_counts: array[int] | None
+    send_displs: array[int] | None
 
 
 @dataclass(frozen=True)
@@ -162,15 +163,16 @@ class _Call:
     root: int
 
     def problem(self, operation: str, procs: int) -> _Collective:
-        """Return it for C."""
-        lists = [None if each is None else (ctypes.c_int * len(each))(*each) for each in self.lists]
+        """Return it for C; it must not outlive this call, which holds the lists."""
+        _ints((self.send_count, self.recv_count, self.root))  # ctypes would cut them
         for first, names in ((0, "recv_counts and displs"), (2, "send_counts and send_displs")):
-            if any(each is not None and len(each) < procs for each in lists[first : first + 2]):
+            lists = self.lists[first : first + 2]
+            if any(each is not None and len(each) < procs for each in lists):
                 raise ValueError(f"{names} need an element for each of {procs} ranks")
         recv_counts, displs, send_counts, send_displs = (
-            None if each is None else ctypes.addressof(each) for each in lists
+            None if each is None else each.buffer_info()[0] for each in self.lists
         )
-        problem = _Collective(
+        return _Collective(
             operations()[operation],
             self.send_count,
             handle(self.send_type),
@@ -183,8 +185,6 @@ class _Call:
             send_counts,
             send_displs,
         )
-        problem.arrays = lists  # alive as long as the problem
-        return problem
 
     def send_bytes(self, operation: str, blocks: str, procs: int) -> int:
         """Return the bytes that the send buffer of this rank must have."""
@@ -201,8 +201,18 @@ class _Call:
         return _bytes(self.recv_type, self.recv_count, blocks, procs)
 
 
+def _ints(numbers: Sequence[int] | None) -> array[int] | None:
+    """Return a copy of numbers as C has them. Raise ValueError for one that it cannot have."""
+    if numbers is None:
+        return None
+    try:
+        return array("i", [*numbers])
+    except OverflowError as error:
+        raise ValueError("a count, displacement or root exceeds 32 bits") from error
+
+
 def _listed_bytes(
-    datatype: MPI.Datatype, counts: Sequence[int] | None, displs: Sequence[int] | None
+    datatype: MPI.Datatype, counts: array[int] | None, displs: array[int] | None
 ) -> int:
     if datatype == MPI.DATATYPE_NULL:
         return 0

@@ -252,6 +252,9 @@ def collectives() -> None:
         everything = np.zeros(2 * PROCS, int)
         plan.execute(value, everything)
         expect(everything[::2].tolist() == list(range(PROCS))[::-1], "allgatherv of pairs")
+        plan.set(**sides, **{name: np.array(numbers) for name, numbers in reverse.items()})
+        plan.execute(value, everything)
+        expect(everything[::2].tolist() == list(range(PROCS))[::-1], "lists that are arrays")
         refused(ValueError, "recv has", lambda: plan.execute(value, everything[:-1]))
     reverse |= {"send_counts": reverse["recv_counts"], "send_displs": reverse["displs"]}
     with swp.Collective(COMM, "alltoallv", **sides, **reverse, method="bruck") as plan:
@@ -284,6 +287,13 @@ def errors_of_collectives() -> None:
     lists = {"recv_counts": [1] * PROCS, "displs": range(PROCS)}
     failed(argument, "send_counts and send_displs", plan("alltoallv", **both, **lists))
     refused(ValueError, "send_counts", plan("alltoallv", **both, **lists, send_counts=[]))
+    refused(ValueError, "32 bits", plan("bcast", recv_count=2**32, **number, root=0))
+    refused(ValueError, "32 bits", plan("bcast", recv_count=1, **number, root=2**32))
+    far = lists | {"displs": [0] * (PROCS - 1) + [3_000_000_000]}
+    refused(ValueError, "32 bits", plan("allgatherv", **both, **far))
+    wrong = both | {"send_count": 2**32 + 1}
+    with swp.Collective(COMM, "allgatherv", **both, **lists) as gather:
+        refused(ValueError, "32 bits", lambda: gather.set(**wrong, **lists))
 
 
 def tables(path: Path) -> None:
