@@ -27,9 +27,17 @@ def memory(buffer: Buffer, least_bytes: int, name: str, *, writable: bool = Fals
     return MPI.buffer.frombuffer(view, readonly=not writable)
 
 
-def span(datatype: MPI.Datatype, count: int) -> int:
-    """Return the bytes from a buffer's start to the end of `count` items."""
+def span(datatype: MPI.Datatype, count: int, displ: int = 0) -> int:
+    """Return the bytes from a buffer's start to the end of `count` items at a displacement.
+
+    Raises:
+        ValueError: items begin before the buffer.
+    """
     if count <= 0:
         return 0
     low, true_extent = datatype.Get_true_extent()
-    return int(max(0, low + true_extent + (count - 1) * datatype.Get_extent()[1]))
+    extent = datatype.Get_extent()[1]
+    first, last = sorted((displ * extent, (displ + count - 1) * extent))
+    if low + first < 0:
+        raise ValueError("a displacement lies before the buffer")
+    return low + last + true_extent

@@ -129,10 +129,13 @@ class Collective(Plan):
         """
         sides = _SIDES[self._operation]
         at_root = self._rank == self._call.root
-        send_bytes = self._call.send_bytes(self._operation, sides.send[at_root], self._procs)
         in_place = isinstance(send, MPI.InPlaceType)  # then recv holds what is sent
         blocks = (sides.send if in_place and sides.send[at_root] == "all" else sides.recv)[at_root]
-        recv_bytes = self._call.recv_bytes(self._operation, blocks, self._procs)
+        send_bytes = recv_bytes = 0  # MPI ignores what describes a side in place
+        if not in_place:
+            send_bytes = self._call.send_bytes(self._operation, sides.send[at_root], self._procs)
+        if not isinstance(recv, MPI.InPlaceType):
+            recv_bytes = self._call.recv_bytes(self._operation, blocks, self._procs)
         source = _place(send, send_bytes, "send", writable=False)
         target = _place(recv, recv_bytes, "recv", writable=True)
         addresses = (
@@ -216,10 +219,8 @@ def _listed_bytes(
 ) -> int:
     if datatype == MPI.DATATYPE_NULL:
         return 0
-    extent: int = datatype.Get_extent()[1]
-    blocks = zip(displs or [], counts or [], strict=False)
-    spans = (displ * extent + span(datatype, count) for displ, count in blocks if count > 0)
-    return max(spans, default=0)
+    blocks = zip(counts or (), displs or (), strict=False)
+    return max((span(datatype, count, displ) for count, displ in blocks), default=0)
 
 
 def _bytes(datatype: MPI.Datatype, count: int, blocks: str, procs: int) -> int:

@@ -263,7 +263,19 @@ def collectives() -> None:
         expect(everything[::2].tolist() == crossed[::-1], "alltoallv of pairs")
         plan.set(**sides, **reverse)
         refused(ValueError, "send has", lambda: plan.execute(everything[:-1], everything))
+        before = reverse | {"send_displs": [-1, *range(PROCS - 1)]}
+        plan.set(**sides, **before)
+        refused(ValueError, "lies before", lambda: plan.execute(everything, everything))
+        plan.execute(MPI.IN_PLACE, everything)  # which ignores what describes the send side
+        expect(plan.method == "bruck", "displacements that are ignored")
+        before = reverse | {"displs": before["send_displs"]}
+        plan.set(**sides, **before)
+        refused(ValueError, "lies before", lambda: plan.execute(everything, everything))
     pair.Free()
+    early = MPI.INT64_T.Create_hindexed_block(1, [-8]).Commit()
+    with swp.Collective(COMM, "bcast", recv_count=2, recv_type=early, **last) as plan:
+        refused(ValueError, "lies before", lambda: plan.execute(None, result))
+    early.Free()
     with swp.Collective(COMM, "barrier", method="bruck") as plan:
         plan.execute(None, None)
         expect(plan.method == "bruck", "barrier")
