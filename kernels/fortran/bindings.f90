@@ -100,6 +100,11 @@ module switchpoint_bindings
       import
     end function
 
+    pure integer(c_int) function c_is_contiguous(array) bind(C, name='swp_fortran_is_contiguous')
+      import
+      type(*), dimension(..), intent(in) :: array
+    end function
+
     integer(c_int) function c_table_read(comm, path, table) bind(C, name='swp_fortran_table_read')
       import
       integer(c_int), value :: comm

@@ -1,10 +1,11 @@
 /*
  * What the Fortran module leaves to C: it converts MPI's handles, knows C's MPI_IN_PLACE and MPI_BOTTOM,
- * keeps the messages of the module's own errors, and ends the job where the program does not look at an
- * error.
+ * finds out how arrays lie in memory, keeps the messages of the module's own errors, and ends the job where
+ * the program does not look at an error.
  */
 #include "switchpoint.h"
 
+#include <ISO_Fortran_binding.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,21 @@ void *swp_fortran_in_place(void) {
 
 void *swp_fortran_bottom(void) {
   return MPI_BOTTOM;
+}
+
+/* Whether an array's elements lie one behind the other. is_contiguous of compilers also compares strides that
+   lead to no element: in dimensions of one element, and in arrays of none. */
+int swp_fortran_is_contiguous(const CFI_cdesc_t *array) {
+  CFI_index_t dense = (CFI_index_t)array->elem_len;
+  bool contiguous = true;
+  for (int i = 0; i < array->rank; i++) {
+    const CFI_dim_t *dim = &array->dim[i];
+    if (dim->extent == 0)
+      return true;
+    contiguous = contiguous && (dim->extent == 1 || dim->sm == dense);
+    dense *= dim->extent;
+  }
+  return contiguous;
 }
 
 int swp_fortran_table_read(MPI_Fint comm, const char *path, swp_table **table) {

@@ -237,7 +237,7 @@ contains
     type(*), dimension(..), intent(in), target :: send
     type(*), dimension(..), target :: recv
     integer, intent(out), optional :: ierror
-    if (is_contiguous(send) .and. is_contiguous(recv)) then
+    if (is_dense(send) .and. is_dense(recv)) then
       call conclude(c_exchange_execute(plan%handle, c_loc(send), c_loc(recv)), ierror)
     else
       call refuse('swp_exchange_execute: send and recv must be contiguous', ierror)
@@ -251,7 +251,7 @@ contains
     type(*), dimension(..), intent(in), asynchronous, target :: send
     type(*), dimension(..), asynchronous, target :: recv
     integer, intent(out), optional :: ierror
-    if (is_contiguous(send) .and. is_contiguous(recv)) then
+    if (is_dense(send) .and. is_dense(recv)) then
       call conclude(c_exchange_start(plan%handle, c_loc(send), c_loc(recv)), ierror)
     else
       call refuse('swp_exchange_start: send and recv must be contiguous', ierror)
@@ -368,7 +368,7 @@ contains
     integer(c_intptr_t) :: address
     integer :: error, i
     logical :: agrees
-    agrees = size(ranks) == size(bytes) .and. is_contiguous(send)
+    agrees = size(ranks) == size(bytes) .and. is_dense(send)
     address = transfer(c_loc(send), address)
     do i = 1, size(bytes)
       data(i) = transfer(address, c_null_ptr)
@@ -455,7 +455,7 @@ contains
     type(*), dimension(..), intent(in), target :: send
     type(*), dimension(..), target :: recv
     integer, intent(out), optional :: ierror
-    if (is_contiguous(send) .and. is_contiguous(recv)) then
+    if (is_dense(send) .and. is_dense(recv)) then
       call conclude(c_collective_execute(plan%handle, buffer(c_loc(send)), buffer(c_loc(recv))), ierror)
     else
       call refuse('swp_collective_execute: send and recv must be contiguous', ierror)
@@ -568,6 +568,14 @@ contains
     character(:), allocatable :: spec
     spec = 'auto' // c_null_char
     if (present(method)) spec = trim(method) // c_null_char
+  end function
+
+  ! Whether the elements of a buffer lie one behind the other. is_contiguous of gfortran alone misses sections of one
+  ! vector, and of none.
+  pure logical function is_dense(buffer)
+    type(*), dimension(..), intent(in) :: buffer
+    is_dense = is_contiguous(buffer)
+    if (.not. is_dense) is_dense = c_is_contiguous(buffer) /= 0
   end function
 
   logical function has_offsets(ranks, offsets)
