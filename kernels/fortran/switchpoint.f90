@@ -244,8 +244,9 @@ contains
     end if
   end subroutine
 
-  ! The buffers must have the attribute asynchronous, as those of nonblocking MPI calls. May wait until receivers have
-  ! completed the execution before the last.
+  ! The buffers must have the attribute asynchronous, as those of nonblocking MPI calls. Never give it a component of an
+  ! array (cells%halo, numbers%re), or a pointer to one: gfortran passes a copy without a sign of it, which is gone
+  ! before the exchange ends. May wait until receivers have completed the execution before the last.
   subroutine swp_exchange_start(plan, send, recv, ierror)
     type(swp_plan), intent(in) :: plan
     type(*), dimension(..), intent(in), asynchronous, target :: send
