@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -20,20 +17,15 @@ from msgspec.structs import replace
 
 from tests import synthetic
 from tests.test_cli import call, fail, succeed
-from tuner.advice import document, measuring, mix, recorded, saved
+from tuner.advice import document, mix, recorded, saved
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
 from tuner.advice.running import Application
-from tuner.advice.site import Site
 from tuner.advice.trial import PairedRuns
-from tuner.campaign.order import PLANS
-from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
-from tuner.machine.systems import BuiltKernels
-from tuner.paths import only_here
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -235,122 +227,6 @@ def test_what_is_worth_measuring_is_measured_where_the_program_runs(table: Table
         *_, line = document.worth_measuring(document.advice(found))
         command = "switchpoint run --system nodes --environment mpich -- --name"
         assert line.startswith(f"to measure their operations: {command} ")
-
-
-def site(*launcher: str, procs: int = 2) -> Site:
-    """Return where a program runs that is started by these words."""
-    mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
-    app = Application(mpi, Path(), procs, ["app"], launcher)
-    return Site.of(app, BuiltKernels(mpi, Path(), Path()))
-
-
-def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:
-    for late_s, arrival_s in ((2e-4, 6e-4), (0.0, 0.0), (0.9, measuring.LATEST_S)):
-        calls = [tally("Bcast", 8, 0.4), tally("Bcast", 4096, 0.1), tally("Gather", 8, 0.2)]
-        its = parse(content(*calls, late_s=(0.0, late_s)))
-        cases = measuring.cases_of(mix.mix(its, None).to_measure, site())
-        found = [(case.operation, case.sizes, case.arrival_s, case.weight) for case in cases]
-        assert found == [
-            ("bcast", [8, 4096], pytest.approx(arrival_s), pytest.approx(0.5)),
-            ("gather", [8], 0.0, pytest.approx(0.2)),  # of which no call was sampled
-        ]
-
-
-def test_cells_are_measured_by_the_launcher_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_PARTITION", "cpu")
-    two = site("srun", "--mpi=pmi2", procs=4)
-    assert two.system.endswith(":cpu")
-    of_all, of_half = two.start(2, 2, 4), two.start(1, 2, 2)
-    assert of_all and of_all.argv_prefix == ["srun", "--mpi=pmi2", "-n", "4"]
-    assert of_half
-    assert of_half.argv_prefix[2:] == ["--nodes=1", "--ntasks-per-node=2", "-n", "2"]
-    assert two.start(3, 2, 4) is None  # uneven in another way than the launcher's
-    other = site("launch", procs=4)
-    assert other.start(2, 2, 4) and other.start(1, 2, 2) is None
-    here = site(procs=4)
-    assert here.start(1, 2, 2) and here.start(2, 2, 4) is None
-    calls = content(tally("Bcast", 8, 0.4))
-    for its, system in ((here, "local:cpu"), (two, two.system)):
-        (case,) = measuring.cases_of(mix.mix(parse(calls), None).to_measure, its)
-        assert (case.system, case.scale) == (system, "2_on_1_node")
-    assert not measuring.cases_of(mix.mix(parse(calls), None).to_measure, other)
-
-
-def test_a_communicator_is_crowded_by_its_own_processes_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    calls = mix.mix(parse(content(tally("Bcast", 8, 0.4))), None).to_measure  # on 2 processes
-    for cores, crowded in ((2, False), (1, True)):
-        monkeypatch.setattr("tuner.advice.site.available_cores", lambda cores=cores: cores)
-        (case,) = measuring.cases_of(calls, site(procs=8))
-        assert case.oversubscribed == crowded
-
-
-def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
-    its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
-    (case,) = measuring.cases_of(its.to_measure, site())
-    assert (case.operation, case.sizes) == ("barrier", [1])
-
-
-IS_FREE = """
-import sys
-from tuner.paths import only_here
-with only_here(sys.argv[1]) as is_free:
-    print(is_free)
-"""
-
-
-@pytest.fixture
-def unused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RacePlan:
-    """Return the plan of an interrupted race for the program at `site()`."""
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    its = site()
-    place = its.system, its.kernels.mpi.name
-    case = PlannedCase(*place, "bcast", "blocks", "2_on_1_node", 2, 2, [8])
-    plan = RacePlan("20260101T000000Z", "local.py", 0.0, [case], advises=its.app.name)
-    PLANS.save(plan, PLANS.path_of(plan.campaign))
-    return plan
-
-
-@pytest.mark.parametrize(
-    ("use", "step"),
-    [
-        (lambda its: measuring.measure([], its, 1.0), "advice.measuring._covers"),
-        (measuring.interrupted, "advice.measuring.keep_finished"),
-        (measuring.end, "campaign.order.Orders.save"),
-    ],
-)
-def test_no_other_process_gets_an_interrupted_race_that_is_used(
-    unused: RacePlan, monkeypatch: pytest.MonkeyPatch, use: Callable[[Site], object], step: str
-) -> None:
-    said = []
-
-    def ask(*_: object) -> bool:
-        command = [sys.executable, "-c", IS_FREE, unused.campaign]
-        said.append(subprocess.check_output(command, text=True))
-        return True
-
-    monkeypatch.setattr(measuring, "_race", lambda *_: ([], ""))
-    monkeypatch.setattr(f"tuner.{step}", ask)
-    use(site())
-    assert said == ["False\n"]
-
-
-def test_an_interrupted_race_that_another_process_ends_is_not_taken(
-    unused: RacePlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between the look at it and its lock."""
-
-    @contextmanager
-    def late(campaign: str) -> Iterator[bool]:
-        PLANS.save(dataclasses.replace(unused, advises=""), PLANS.path_of(unused.campaign))
-        with only_here(campaign) as is_free:
-            yield is_free
-
-    monkeypatch.setattr(measuring, "only_here", late)
-    monkeypatch.setattr(measuring, "_race", lambda plan, *_: ([plan.campaign], ""))
-    (taken,), _ = measuring.measure(unused.cases, site(), 1.0)
-    assert taken != unused.campaign
 
 
 LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
