@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import TIMEOUT_S, by_day
+from tests.conftest import CORES, TIMEOUT_S, by_day
 from tuner.machine.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
@@ -93,9 +93,15 @@ def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str, target: str =
 
 
 def _run_all(*commands: list[str]) -> None:
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    """Run commands on all cores: other test processes may wait for what they build."""
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, CORES)
+    try:
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    finally:
+        os.sched_setaffinity(0, own)
 
 
 @pytest.fixture(scope="session")
