@@ -206,6 +206,11 @@ def test_a_damaged_store_is_told(database: Path) -> None:
         ("UPDATE cell SET samples = x'caf24971'", Store.contents),  # 1e30 s
         ("UPDATE cell SET samples = x'00000000'", Store.contents),
         ("UPDATE cell SET parts = x'00'", Store.contents),
+        ("UPDATE cell SET parts = x''", Store.contents),
+        ("UPDATE cell SET parts = zeroblob(length(parts))", Store.contents),
+        ("UPDATE cell SET parts = substr(parts, 1, length(parts) / 2)", Store.contents),
+        ("UPDATE cell SET rounds = substr(rounds, 3)", Store.contents),
+        ("UPDATE launch SET header = '{'", lambda store, its: store.hosts(its)),
         ("UPDATE cell SET samples = 'abc'", Store.contents),
         ("UPDATE cell SET median_s = 'abc'", Store.cells),
         ("UPDATE system SET name = x'ff'", lambda store, _: store.systems()),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import math
 import re
 import zlib
@@ -99,12 +98,7 @@ def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
 
 def _hosts(store: Store, system: str) -> set[str]:
     """Return the names of the hosts on which a system was measured, also without their domains."""
-    names = {
-        name
-        for launch in store.launches().values()
-        if launch.system == system
-        for name in json.loads(launch.header).get("hostnames", [])
-    }
+    names = store.hosts(system)
     return names | {name.partition(".")[0] for name in names}
 
 

@@ -1,6 +1,5 @@
 """The fitting of a system's parameters to the probes of the store, and reading them back."""
 
-import json
 from dataclasses import replace
 
 import msgspec
@@ -43,8 +42,8 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
             layouts[launch.layout] = {**layouts.get(launch.layout, {}), launch: samples}
     ordered = sorted(layouts, key=lambda its: (not its.oversubscribed, its), reverse=True)
     best_first = [layouts[layout] for layout in ordered]
-    header = json.loads(store.launches()[next(iter(best_first[0])).launch].header)
-    model = replace(models.fit(best_first), cores=header["cores"])
+    its = store.systems().set_index("system").loc[system].to_dict()
+    model = replace(models.fit(best_first), cores=int(its["cores"]))
     with store.transaction():
         store.put_model(system, models.encode(model))
     return model

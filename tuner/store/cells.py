@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +55,30 @@ def _seconds(samples: bytes) -> NDArray[np.float32]:
     if len(found) and not (found.min() >= SHORTEST_S and found.max() <= LONGEST_S):
         raise ValueError(f"samples are no times from {SHORTEST_S:.3g} to {LONGEST_S:.3g} s")
     return found
+
+
+def _check_parts(cells: Sequence[Cell], *, whole: bool) -> None:
+    """Raise ValueError where no launches can have left these parts; `whole` cells have samples."""
+    if not cells:
+        return
+    launches = np.array([len(cell.parts) for cell in cells])
+    parts = np.concatenate([cell.parts for cell in cells])
+    times_s = (parts["median_s"], parts["plan_s"], parts["canary_s"])
+    counts = parts["samples"].astype(np.int64)
+    if not (
+        launches.all()
+        and (counts > 0).all()
+        and ((parts["late"] >= 0) & (parts["late"] <= counts)).all()
+        and all(((each >= 0) & (each <= LONGEST_S)).all() for each in times_s)
+        and parts["median_s"].min() >= SHORTEST_S
+    ):
+        raise ValueError("launches with impossible counts or times")
+    totals = np.add.reduceat(counts, launches.cumsum() - launches).tolist()
+    if whole and not all(
+        total == len(cell.samples_s) == len(cell.rounds)
+        for total, cell in zip(totals, cells, strict=True)
+    ):
+        raise ValueError("launches with other counts of samples than there are")
 
 
 class Cells(Database):
@@ -140,7 +164,9 @@ class Cells(Database):
             given,
         )
         with self.decoding():
-            return [cell_of(row) for row in rows]
+            cells = [cell_of(row) for row in rows]
+            _check_parts(cells, whole=samples)
+        return cells
 
     def samples(self, key: CellKey) -> NDArray[np.float32]:
         """Return a cell's samples in seconds, launch after launch; none when there is no cell."""

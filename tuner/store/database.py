@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x53575054  # "SWPT"
 VERSION = 12
 BUSY_TIMEOUT_S = 30
+_REMADE = "delete it and run `switchpoint ingest`"
 _TRUTHS = {"filled", "oversubscribed", "passed", "staggered"}
 """The columns of truth values, which SQLite keeps as numbers."""
 
@@ -254,8 +255,9 @@ class Database:
     def _explained(self, error: sqlite3.Error) -> StoreError:
         lock = self.path.with_name(f"{self.path.name}.lock")
         reasons = {
+            sqlite3.SQLITE_ERROR: f"damaged: {error}; {_REMADE}",
             sqlite3.SQLITE_NOTADB: "not a Switchpoint store; name another file",
-            sqlite3.SQLITE_CORRUPT: "damaged; delete it and run `switchpoint ingest`",
+            sqlite3.SQLITE_CORRUPT: f"damaged; {_REMADE}",
             sqlite3.SQLITE_BUSY: "locked by another process; try again"
             + f", or delete {lock} of one that was killed" * lock.exists(),
             sqlite3.SQLITE_READONLY: "cannot be written: check its permissions, and run "
@@ -271,10 +273,7 @@ class Database:
         try:
             yield
         except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise StoreError(
-                f"{self.path}: damaged: {one_line(str(error))}; delete it and run `switchpoint "
-                "ingest`"
-            ) from error
+            raise StoreError(f"{self.path}: damaged: {one_line(str(error))}; {_REMADE}") from error
 
     @contextmanager
     def moment(self) -> Iterator[None]:

@@ -93,6 +93,15 @@ class Launches(Database):
         )
         return one_line(str(rows[0][0])) if rows else ""
 
+    def hosts(self, system: str) -> set[str]:
+        """Return the names of the hosts on which a system was measured."""
+        rows = self._query(
+            "SELECT DISTINCT host.value FROM launch, json_each(header, '$.hostnames') AS host "
+            "WHERE system = ?",
+            [system],
+        )
+        return {str(row[0]) for row in rows}
+
     def systems_with(self, table: str) -> list[str]:
         """Return the systems that have rows in a table: `cell`, or that of a kind of records."""
         rows = self._query(
