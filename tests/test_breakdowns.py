@@ -59,7 +59,9 @@ def test_a_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path) -> None:
         ({"method": "pencils:by=put"}, "a second overlap: pattern='"),
     ],
 )
-def test_what_cannot_be_right_is_told(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_right_is_reported(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
     (raw,) = overlaps.write(tmp_path, launches=1)
     assert any(message in each for each in change(raw, **fields))
 
@@ -79,10 +81,10 @@ def test_overlap_is_shown_beside_predictions(tmp_path: Path) -> None:
     succeed("fit", "--database", database)
     rows = json.loads(succeed("show", "overlap", "--database", database, "--json"))
     for row in rows:
-        told = row["predicted"]
-        assert told["total_s"] >= row["alone_s"]
-        assert told["initiation_s"] + told["wait_s"] == pytest.approx(
-            told["total_s"] - row["alone_s"]
+        predicted = row["predicted"]
+        assert predicted["total_s"] >= row["alone_s"]
+        assert predicted["initiation_s"] + predicted["wait_s"] == pytest.approx(
+            predicted["total_s"] - row["alone_s"]
         )
     exchange, pencils = rows[1], rows[3]
     assert exchange["method"] == "exchange:by=isend"

@@ -69,7 +69,7 @@ def crossed(*places: tuple[int, int]) -> bytes:
     return pack(Bundle(replace(lender().table, rules=[], points=points), None))
 
 
-def test_a_bundle_of_before_arrivals_were_told_apart_is_read() -> None:
+def test_a_bundle_from_before_arrivals_were_distinguished_is_read() -> None:
     assert '"staggered": false' in gzip.decompress(pack(lender())).decode()
     older = changed(lambda it: it.replace('"staggered": false, ', ""))
     assert unpack(older).table.points == unpack(pack(lender())).table.points

@@ -352,7 +352,7 @@ def test_export_asks_which_system(results: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "export", "tune", "serve"])
-def test_without_a_store_the_way_to_one_is_told(command: str, results: Path) -> None:
+def test_without_a_store_the_command_that_makes_one_is_named(command: str, results: Path) -> None:
     assert "no store there; make it with `switchpoint ingest`" in fail(command)
     assert not (results / "switchpoint.db").exists()
 
@@ -416,7 +416,7 @@ def _has_ipv6() -> bool:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "192.0.2.1"])
-def test_an_address_that_cannot_be_listened_on_is_told(results: Path, host: str) -> None:
+def test_a_bind_error_is_one_line(results: Path, host: str) -> None:
     succeed("ingest")
     line = fail("serve", "--host", host)
     assert f"cannot listen on {host}:8050: " in line
@@ -447,7 +447,7 @@ def test_doctor_reports_what_is_there() -> None:
     assert result.exit_code == (1 if absent else 0)
 
 
-def test_without_kernels_the_way_to_them_is_told(
+def test_without_kernels_the_place_without_them_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))

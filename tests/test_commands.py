@@ -72,7 +72,7 @@ def test_parts_are_whole_numbers(parts: str) -> None:
     assert "comma-separated list" in result.stderr
 
 
-def test_a_matrix_is_told_of() -> None:
+def test_matrix_info_prints_its_size() -> None:
     assert "9 x 9, 22 entries" in succeed("matrix", "info", MATRIX)
     assert json.loads(succeed("matrix", "info", RECTANGULAR, "--json"))["columns"] == 8
 

@@ -44,11 +44,11 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 def test_equal_campaigns_seldom_differ() -> None:
     truth = CONSTANT | {"neighbor": scaled(0.7), "alltoallv": scaled(2)}
-    told = 0
+    differing = 0
     for seed in range(20):
         pair = [make_cells(truth, range(8, 38), seed=seed + 100 * side) for side in (0, 1)]
-        told += bool(compare(*pair).changes)
-    assert told <= 3  # 5 % of comparisons in which nothing is true
+        differing += bool(compare(*pair).changes)
+    assert differing <= 3  # 5 % of comparisons in which nothing is true
 
 
 def test_a_method_that_became_slower_is_found() -> None:

@@ -1,4 +1,4 @@
-"""The doctor tells what a machine lacks, and how to get it."""
+"""The doctor reports what a machine lacks, and how to get it."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def test_programs_that_do_not_end_are_left(tmp_path, monkeypatch):
     assert said == ["looking for MPIs, programs and libraries, for 0.2 s each at most"]
 
 
-def test_a_bare_machine_is_told_what_to_get(tmp_path, monkeypatch):
+def test_a_bare_machine_gets_advice(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)

@@ -137,7 +137,7 @@ def test_a_table_without_rules_is_an_error() -> None:
         export(Table(PROVENANCE, [], []), "table")
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ExportError, match="cannot be written"):
         write(TABLE, "table", tmp_path / "file" / "x.table")

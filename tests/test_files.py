@@ -89,7 +89,7 @@ def test_a_name_that_is_not_utf8_is_ingested_and_printed(tmp_path: Path, raw: li
     assert (shows.returncode, shows.stderr) == (0, "")
 
 
-def test_what_is_no_regular_file_is_told_and_the_rest_ingested(
+def test_what_is_no_regular_file_is_reported_and_the_rest_ingested(
     tmp_path: Path, raw: list[Path], specials: list[Path]
 ) -> None:
     beside = raw[0].parent / "special.jsonl"

@@ -1,4 +1,4 @@
-"""Which violations of performance guidelines are told."""
+"""Which violations of performance guidelines are reported."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def cell(operation: str, size: int, median_s: float, **fields: Any) -> dict[str,
     } | fields
 
 
-def test_a_collective_that_is_slower_than_its_emulation_is_told() -> None:
+def test_a_collective_that_is_slower_than_its_emulation_is_reported() -> None:
     parts = [cell("reduce", 64, 2e-6), cell("bcast", 64, 3e-6)]
     assert violations([*parts, cell("allreduce", 64, 5.2e-6)]) == []
     (found,) = violations([*parts, cell("allreduce", 64, 7e-6)])
@@ -53,7 +53,7 @@ def test_less_data_does_not_take_longer() -> None:
     assert (found.bytes, found.than, found.ratio) == (8, "itself at 64 B", 2)
 
 
-def test_what_intervals_or_a_single_launch_leave_open_is_not_told() -> None:
+def test_what_intervals_or_a_single_launch_leave_open_is_not_reported() -> None:
     wide = cell("exchange", 8, 4e-6, low_s=1e-6)
     assert violations([wide, cell("exchange", 64, 2e-6)]) == []
     single = cell("exchange", 8, 4e-6, launches=1)
@@ -90,7 +90,7 @@ def test_the_command_prints_the_last_campaign(
     )
 
 
-def test_a_system_without_methods_is_told(tmp_path: Path) -> None:
+def test_a_system_without_methods_is_reported(tmp_path: Path) -> None:
     probes.write(tmp_path, probes.ProbeCampaign(probes.LAPTOP, launches=1, pairs=(1,)))
     database = tmp_path / "s.db"
     assert ingest(database, [tmp_path]).problems == []

@@ -180,20 +180,20 @@ def test_less_of_a_launch_does_not_replace_more(database: Path, results: Path) -
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_two_files_that_claim_one_launch_are_told_and_one_is_always_taken(
+def test_two_files_that_claim_one_launch_are_reported_and_one_is_always_taken(
     database: Path, results: Path, tmp_path: Path, together: bool
 ) -> None:
     path, *_ = synthetic.write(results, synthetic.Campaign(launches=1, samples=20))
     other = tmp_path / "other.jsonl"
     header, *rest = path.read_text().splitlines(keepends=True)
     other.write_text(header + "".join(rest).replace('"verified": 2', '"verified": 3'))
-    told, contents = [], []
+    named, contents = [], []
     for sources in ([path, other], [other, path], [path, other]):
         steps = [sources] if together else [[source] for source in sources]
         problems = [problem for step in steps for problem in ingest(database, step).problems]
-        told.append({problem.path for problem in problems})
+        named.append({problem.path for problem in problems})
         contents.append(content(database))
-    assert len(set.union(*told)) == 1
+    assert len(set.union(*named)) == 1
     assert contents[0] == contents[1] == contents[2]
 
 
@@ -207,7 +207,9 @@ def test_both_versions_of_a_launch_at_once_count_once(
     assert content(database) == content(tmp_path / "whole.db")
 
 
-def test_what_cannot_be_used_is_told_and_the_rest_ingested(database: Path, results: Path) -> None:
+def test_what_cannot_be_used_is_reported_and_the_rest_ingested(
+    database: Path, results: Path
+) -> None:
     _, broken, _ = synthetic.write(results, SMALL)
     lines = broken.read_text().splitlines(keepends=True)
     broken.write_text("".join([*lines[:2], "garbage\n", *lines[3:]]))
@@ -401,7 +403,7 @@ def test_a_file_that_grows_while_others_ingest_it_is_no_problem(
     assert ingest(database, [path]) == Report(files=1, unchanged=1)
 
 
-def test_a_file_that_is_gone_or_another_when_it_is_read_is_told(
+def test_a_file_that_is_gone_or_another_when_it_is_read_is_reported(
     database: Path, results: Path
 ) -> None:
     gone, other, good = synthetic.write(results, SMALL)

@@ -11,18 +11,20 @@ from tuner.machine.mpi import LaunchCommand
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("swpbench: no such method\nrank 3 aborts", "^swpbench: no such method$"),
         ("terminate called\n what(): no room\n", r"^swpbench ended with 134: what\(\): no room$"),
         ("", "^swpbench ended with 134$"),
     ],
 )
-def test_a_launch_that_dies_is_told_with_its_words(tmp_path: Path, words: str, told: str) -> None:
+def test_a_launch_that_dies_is_reported_with_its_words(
+    tmp_path: Path, words: str, message: str
+) -> None:
     program = tmp_path / "swpbench"
     program.write_text(f"#!/bin/sh\nprintf '%s' '{words}' >&2\nexit 134\n")
     program.chmod(0o755)
-    with pytest.raises(LaunchError, match=told):
+    with pytest.raises(LaunchError, match=message):
         run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 60)
 
 
@@ -34,8 +36,8 @@ def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_pat
     with pytest.raises(LaunchError) as raised:
         run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 1)
     rank = int((tmp_path / "rank").read_text())
-    told = f"a launch did not end within 1 s; rank 1 (process {rank}) is stopped"
-    assert (str(raised.value), raised.value.output) == (told, "waits\n")
+    message = f"a launch did not end within 1 s; rank 1 (process {rank}) is stopped"
+    assert (str(raised.value), raised.value.output) == (message, "waits\n")
     end = time.monotonic() + TIMEOUT_S
     while is_running(rank) and time.monotonic() < end:
         time.sleep(0.01)

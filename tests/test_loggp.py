@@ -59,8 +59,8 @@ def test_parameters_of_a_quiet_machine(truth: tuple[TrueProtocol, ...]) -> None:
         if isinstance(found, Estimate):
             assert found.value == pytest.approx(true, rel=0.1), (number, name)
             assert found.low <= found.value <= found.high
-    told = {name for _, name, found in parameters(model) if isinstance(found, Estimate)}
-    assert told == set(NAMES)
+    estimated = {name for _, name, found in parameters(model) if isinstance(found, Estimate)}
+    assert estimated == set(NAMES)
 
 
 def test_errors_over_seeds() -> None:
@@ -91,7 +91,7 @@ def test_intervals_hold_the_truth_of_many_launches() -> None:
     assert np.mean(inside) >= 0.85
 
 
-def test_a_ping_pong_alone_does_not_tell_the_latency() -> None:
+def test_a_ping_pong_alone_does_not_identify_the_latency() -> None:
     (launch,) = round_trips(THREE, CLEAN, 1)
     alone = {key: values for key, values in launch.items() if key[1] == 1}
     model = loggp.fit([alone])
@@ -128,14 +128,14 @@ def test_a_constant_time_has_no_time_per_byte() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_few_sizes_tell_nothing(count: int) -> None:
+def test_few_sizes_identify_nothing(count: int) -> None:
     launches = round_trips(THREE, CLEAN, 1, sizes=probes.SIZES[:count])
     assert isinstance(loggp.fit(launches), NotIdentified)
     assert isinstance(loggp.fit([]), NotIdentified)
 
 
 @pytest.mark.parametrize("value", [float("nan"), -1e-6, 0.0, float("inf"), 1e-13, 2e12])
-def test_a_time_that_is_none_is_told_in_one_line(value: float) -> None:
+def test_an_impossible_time_is_reported_in_one_line(value: float) -> None:
     (launch,) = round_trips(THREE, CLEAN, 1)
     launch[64, 1, 0][3] = value
     with pytest.raises(

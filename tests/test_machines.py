@@ -123,8 +123,10 @@ def protocol(from_bytes, alpha_s, beta_s, send=UNKNOWN, receive=UNKNOWN, end=Non
 
 
 def test_a_fitted_system_is_a_network():
-    told = Estimate(4e-7, 4e-7, 4e-7), Estimate(6e-7, 6e-7, 6e-7)
-    off = LogGP([protocol(1, 2e-6, 1e-9, *told, 4096), protocol(8192, 5e-6, 5e-10)], scale=0.01)
+    overheads = Estimate(4e-7, 4e-7, 4e-7), Estimate(6e-7, 6e-7, 6e-7)
+    off = LogGP(
+        [protocol(1, 2e-6, 1e-9, *overheads, 4096), protocol(8192, 5e-6, 5e-10)], scale=0.01
+    )
     on = LogGP([protocol(1, 1.2e-6, 2e-10)], scale=0.01)
     found = as_network(model(off_node=off, on_node=on))
     short, long = found.protocols

@@ -107,7 +107,7 @@ def test_parameters_of_the_paper_are_recovered_on_the_node() -> None:
     assert found["b_max"] < 0.03
 
 
-def test_saturation_is_told_only_where_it_is() -> None:
+def test_saturation_is_reported_only_where_it_is() -> None:
     for seed in range(4):
         short, eager, rendezvous = fitted(measured(INTER, Noise(), seed)).protocols
         assert isinstance(rendezvous.b_node, Estimate)
@@ -145,20 +145,20 @@ def test_rates_are_positive_beyond_what_a_protocol_was_measured_with() -> None:
         assert min(map(protocol.rates.node_rate, range(1, 64))) > 0
 
 
-def test_one_pair_tells_nothing_of_several() -> None:
+def test_one_pair_shows_nothing_about_several() -> None:
     for protocol in fitted(measured(INTER, Noise(), 1, pairs=(1,))).protocols:
         assert isinstance(protocol.b_max, Estimate)
         assert isinstance(protocol.b_inj, NotIdentified)
         assert isinstance(protocol.b_node, NotIdentified)
 
 
-def test_several_pairs_tell_nothing_of_one() -> None:
+def test_several_pairs_show_nothing_about_one() -> None:
     swept = measured(INTER, Noise(), 1, pairs=(2, 4))
     assert maxrate.fit(swept) == NotIdentified("one pair alone was not measured")
 
 
 def test_predictions_from_a_busy_machine() -> None:
-    """Half of what 25 % of outliers hide cannot be told from noise of 40 %: times seem longer."""
+    """Half of what 25 % of outliers hide looks like noise of 40 %: times seem longer."""
     off = []
     for seed in range(8):
         launches = measured(INTER, Noise(samples=0.4, outliers=0.25), seed)
@@ -202,7 +202,7 @@ def test_a_constant_time_has_no_rate() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_few_sizes_tell_nothing(count: int) -> None:
+def test_few_sizes_identify_nothing(count: int) -> None:
     swept = measured(INTER, Noise(), 1, sizes=OCTAVES[:count])
     assert isinstance(maxrate.fit(swept), NotIdentified)
 

@@ -116,7 +116,7 @@ def test_each_kind_of_pair_is_of_the_best_layout_that_has_it(tmp_path: Path) -> 
     assert "off_node: 2 x 8 ranks, oversubscribed, launches: 1\n" in text
 
 
-def test_delays_shorter_than_the_trip_tell_no_overhead() -> None:
+def test_delays_shorter_than_the_trip_show_no_overhead() -> None:
     """In the second launch small messages were sent too early, and large ones twice."""
     truth = probes.LAPTOP["on_node"]
     launches: dict[ProbeLaunch, dict[ProbeKey, Any]] = {}
@@ -245,7 +245,7 @@ def test_validate_finds_what_predictions_are_off_by(database: Path) -> None:
     assert "switch points predicted" in text
 
 
-def test_what_the_models_do_not_describe_is_told(database: Path, tmp_path: Path) -> None:
+def test_what_the_models_do_not_describe_is_reported(database: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(database, tmp_path))
     measured = synthetic.Campaign(
         name="20261123T000000Z",
@@ -422,7 +422,7 @@ def test_predict_prints_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "random", "--methods", "ring"), "ring: methods counted"),
     ],
 )
-def test_what_cannot_be_predicted_is_told(
+def test_what_cannot_be_predicted_is_reported(
     database: Path, options: tuple[str, ...], message: str
 ) -> None:
     result = call("predict", "--procs", "4", *options, "--database", database)
@@ -448,7 +448,7 @@ def test_parameters_of_another_version_are_to_be_fitted_again(
         assert "were fitted by another version; run `switchpoint fit`" in message
 
 
-def test_without_probes_or_fit_the_next_step_is_told(tmp_path: Path) -> None:
+def test_without_probes_or_fit_the_next_step_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     synthetic.write(tmp_path, replace(synthetic.Campaign(), launches=1, sizes=(8,)))
     ingest(path, [tmp_path])

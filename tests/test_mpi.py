@@ -108,7 +108,7 @@ def test_a_sanitizer_build_has_no_preload(mpich4, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["plain", "with (a) space"])
-def test_the_preload_that_is_told_is_there(mpich4, tmp_path, place):
+def test_the_named_preload_exists(mpich4, tmp_path, place):
     library = tmp_path / place / "lib" / YIELD_LIBRARY
     library.parent.mkdir(parents=True)
     source = tmp_path / "preload.c"

@@ -169,8 +169,8 @@ def test_a_run_that_grew_replaces_what_was_there(results: Path, theirs: Path) ->
     late.write_text(text)
     assert problems(theirs) == []
     late.unlink()
-    (told,) = problems(theirs)
-    assert "holds no more than" in told
+    (problem,) = problems(theirs)
+    assert "holds no more than" in problem
     with Store.open(results / "switchpoint.db", readonly=True) as store:
         assert len(store.launches()) == 2
         assert store.cells()["n"].sum() == 360
@@ -195,8 +195,8 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 @pytest.mark.usefixtures("results")
 def test_a_bad_file_is_one_line_and_the_rest_arrives(theirs: Path, message: str) -> None:
     SPOILT[message](theirs / RUN / "0" / "16_ring_ompi_int32.csv")
-    (told,) = problems(theirs)
-    assert message in told
+    (problem,) = problems(theirs)
+    assert message in problem
     with Store.open(Path(theirs.parent / "results" / "switchpoint.db"), readonly=True) as store:
         assert store.cells()["n"].sum() == 340
 
@@ -220,9 +220,9 @@ def test_a_bad_row_is_one_line_and_the_others_arrive(
 ) -> None:
     metadata = theirs / "local_metadata.csv"
     metadata.write_text(metadata.read_text().replace(old, new, 1))
-    (told,) = problems(theirs)
-    assert f"{metadata}:2: " in told
-    assert message in told
+    (problem,) = problems(theirs)
+    assert f"{metadata}:2: " in problem
+    assert message in problem
 
 
 @given(
@@ -230,7 +230,7 @@ def test_a_bad_row_is_one_line_and_the_others_arrive(
     of_row=st.binary(max_size=80),
 )
 @settings(max_examples=15, deadline=None)
-def test_garbage_is_told_and_never_raises(
+def test_garbage_is_reported_and_never_raises(
     tmp_path_factory: pytest.TempPathFactory, of_file: bytes, of_row: bytes
 ) -> None:
     root = tmp_path_factory.mktemp("garbage")

@@ -310,7 +310,7 @@ def test_what_was_asked_for_is_measured_beside_the_default() -> None:
     assert batch.tasks[0].methods == ["direct", "neighbor"]
 
 
-def test_a_file_that_is_no_plan_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_plan_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     for text in ("", "{}", '{"campaign": 3}'):
         path.write_text(text)

@@ -221,7 +221,7 @@ def test_the_papers_bound_of_nap() -> None:
 
 
 def test_closed_forms_are_of_the_patterns_that_they_hold_for() -> None:
-    """On 16 ranks of a node with postal messages: `direct` loses to 4 x 4 below the point told."""
+    """On 16 ranks of a node with postal messages: `direct` loses to 4 x 4 below a point."""
     (two, four) = predict.closed_forms_of(machine(), everybody(16), 16)[::2]
     assert (two.method, four.method) == ("stfw:dims=2", "stfw:radix=2")
     messages, submessages = 6, 6 * 4
@@ -315,7 +315,7 @@ def test_scattered_items_are_packed_first() -> None:
     assert apart["nap"] - together["nap"] == 3 * 8 * COPYING
 
 
-def test_of_methods_that_cannot_be_told_none_is_the_fastest(
+def test_of_methods_that_cannot_be_predicted_none_is_the_fastest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     silent = PairModel(LAYOUT, pair().loggp, UNKNOWN, UNKNOWN)
@@ -344,7 +344,7 @@ def test_methods_come_in_their_order_and_cross_where_they_are_equal() -> None:
         assert list(times.values()) == sorted(times.values(), key=float)
 
 
-def test_missing_parameters_are_told() -> None:
+def test_missing_parameters_are_reported() -> None:
     with pytest.raises(ModelError, match="no parameters for messages between nodes"):
         predict.of_exchange(machine(), everybody(4), 2)
     with pytest.raises(ModelError, match="no parameters for messages on a node"):

@@ -84,7 +84,7 @@ def test_the_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path, raw: Pat
         ({"quantity": "reduce"}, "a second probe: quantity='reduce'"),
     ],
 )
-def test_what_cannot_be_used_is_told(raw: Path, fields: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_used_is_reported(raw: Path, fields: dict[str, Any], message: str) -> None:
     problems = change(raw, **fields)
     assert problems[0].startswith(message)
     assert len(problems) == 2  # and the end record counts another number of cases
@@ -107,7 +107,7 @@ def test_campaigns_of_probes_have_no_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("samples", ["5", "x'00'"])
-def test_what_a_store_has_in_the_place_of_samples_is_told(tmp_path: Path, samples: str) -> None:
+def test_what_a_store_has_in_the_place_of_samples_is_reported(tmp_path: Path, samples: str) -> None:
     probes.write(tmp_path, SMALL)
     ingest(tmp_path / "s.db", [tmp_path])
     with Store.open(tmp_path / "s.db") as store:

@@ -76,7 +76,7 @@ def test_an_unknown_key_is_ignored(raw: Path) -> None:
         ({"verified": 0}, "not a valid record"),
     ],
 )
-def test_a_bad_case_is_told_with_its_line_and_the_rest_is_used(
+def test_a_bad_case_is_reported_with_its_line_and_the_rest_is_used(
     raw: Path, change: dict[str, Any], message: str
 ) -> None:
     lines: list[Any] = records(raw)
@@ -125,7 +125,7 @@ def test_the_ends_of_a_file_say_whether_it_is_complete(raw: Path, skipped: int) 
         assert reading.read_ends(raw) == (cut.header, cut.complete) == (cut.header, False)
 
 
-def test_garbage_between_records_is_told(raw: Path) -> None:
+def test_garbage_between_records_is_reported(raw: Path) -> None:
     data = raw.read_bytes().splitlines(keepends=True)
     data.insert(2, b"\x00\xff garbage\n")
     raw.write_bytes(b"".join(data))
@@ -139,7 +139,7 @@ def test_garbage_between_records_is_told(raw: Path) -> None:
     "garbage",
     [b'"\xff"', b'"\\ud800"', b"[" * 100_000, b"1e999", b"-", b"nan", b'"' + b"x" * 100_000 + b'"'],
 )
-def test_any_garbage_for_a_value_is_told(raw: Path, line: int, garbage: bytes) -> None:
+def test_any_garbage_for_a_value_is_reported(raw: Path, line: int, garbage: bytes) -> None:
     lines = raw.read_bytes().splitlines(keepends=True)
     key = b'"pattern": ' if line == 0 else b'"size_bytes": '
     before, after = lines[line].split(key)
@@ -207,7 +207,7 @@ def test_without_a_good_header_nothing_is_used(raw: Path, first: str, message: s
         ({"new": json.loads("[" * 100 + "]" * 100)}, "nested deeper than 100 levels"),
     ],
 )
-def test_a_header_that_makes_no_sense_is_told(
+def test_a_header_that_makes_no_sense_is_reported(
     raw: Path, change: dict[str, Any], message: str
 ) -> None:
     lines: list[Any] = records(raw)
@@ -236,7 +236,7 @@ def test_whatever_bytes_change_reading_goes_on(data: st.DataObject) -> None:
                 tune(store, system)
 
 
-def test_an_empty_file_is_told(tmp_path: Path) -> None:
+def test_an_empty_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.touch()
     (problem,) = reading.read(path).problems

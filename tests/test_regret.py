@@ -72,7 +72,7 @@ def test_a_regret_that_launches_would_find_is_found_four_times_in_five() -> None
     assert found.mean() == pytest.approx(0.8, abs=0.03)
 
 
-def test_the_causes_are_told_the_largest_first() -> None:
+def test_the_largest_causes_come_first() -> None:
     found = [outcome(1.1), outcome(1.1), outcome(1.3, knew="no rule"), outcome(1.0, knew="faster")]
     causes = judge(found).causes
     assert list(causes) == ["no rule", "open", "faster"]
@@ -86,8 +86,8 @@ def test_what_the_table_knew_is_what_the_library_says(tmp_path: Path) -> None:
     forms.write(table, "table", path)
     request = RegretRequest(table, path, "local:cpu", "openmpi", 1, 1.0)
     rules = [n for n, line in enumerate(path.read_text().splitlines(), 1) if line[:5] == "rule "]
-    told = [f"exchange nap, 2 groups, chosen by rule {path}:{n}; hurried" for n in rules]
-    assert {known(each, request) for each in told} == {"faster", "inferred"}
+    explained = [f"exchange nap, 2 groups, chosen by rule {path}:{n}; hurried" for n in rules]
+    assert {known(each, request) for each in explained} == {"faster", "inferred"}
     estimated = "exchange nap, chosen by the model of x: estimated 1e-06 s, direct 2e-06 s"
     assert known(estimated, request) == "no rule, estimated"
     assert (

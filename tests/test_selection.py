@@ -105,7 +105,7 @@ def test_equal_methods_keep_the_default() -> None:
     assert sum(covered) >= 90
 
 
-def test_a_default_that_is_shown_to_be_best_is_told_from_an_equal_one() -> None:
+def test_a_default_that_is_shown_to_be_best_is_distinguished_from_an_equal_one() -> None:
     points = decide(make_cells(CONSTANT | {"neighbor": scaled(1.5), "alltoallv": scaled(2)}))
     assert chosen(points) == {("direct", "default")}
     assert {point.challenger for point in points} == {"neighbor"}
@@ -424,8 +424,8 @@ def test_what_has_launches_of_its_own_is_compared_within_its_campaign_only() -> 
     assert chosen(bcast_apart(0.7, campaign="B")) == {("vendor", "open")}
 
 
-def test_one_sample_of_a_simulated_machine_tells_all(tmp_path: Path) -> None:
-    """And one launch: another would be the same; on any other machine they tell nothing."""
+def test_one_sample_of_a_simulated_machine_is_enough(tmp_path: Path) -> None:
+    """And one launch: another would be the same; on any other machine they show nothing."""
     spec = synthetic.Campaign(samples=1, launches=1, sample_noise=0, launch_noise=0)
     chosen = []
     for system in ("simulated:torus-4x4x2", "local:cpu"):

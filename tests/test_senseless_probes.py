@@ -106,7 +106,7 @@ def numbers(document: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def check(*command: str | Path) -> Any:
-    """What the command prints as JSON; None where it fails, which it tells."""
+    """What the command prints as JSON; None where it fails with a message."""
     for options in ((), ("--json",)):
         result = call(*command, *options)
         assert result.exit_code in (0, 1), result.output

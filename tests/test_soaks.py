@@ -287,12 +287,14 @@ def test_more_executions_than_a_number_holds_are_the_most_that_it_holds(tmp_path
         (record("nap", executions=2**60), "not a valid record"),
     ],
 )
-def test_what_cannot_be_right_is_told(tmp_path: Path, second: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_right_is_reported(
+    tmp_path: Path, second: dict[str, Any], message: str
+) -> None:
     path = write(tmp_path, record("direct"), second)
     assert message in reading.read(path).problems[0].message
 
 
-def test_a_soak_in_a_launch_of_something_else_is_told(tmp_path: Path) -> None:
+def test_a_soak_in_a_launch_of_something_else_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path, record("direct"))
     path.write_text(path.read_text().replace('"operation": "soak"', '"operation": "exchange"', 1))
     assert "in a launch of another kind" in reading.read(path).problems[0].message

@@ -176,13 +176,13 @@ def test_a_store_with_an_index_of_its_users_is_one(database: Path) -> None:
     Store.open(database).close()
 
 
-def test_an_older_store_is_told_to_readers(database: Path) -> None:
+def test_an_older_store_is_reported_to_readers(database: Path) -> None:
     set_pragma(database, "user_version", VERSION - 1)
     with pytest.raises(StoreError, match="older version"):
         Store.open(database, readonly=True)
 
 
-def test_a_damaged_store_is_told(database: Path) -> None:
+def test_a_damaged_store_is_reported(database: Path) -> None:
     data = bytearray(database.read_bytes())
     data[4096:] = b"\xff" * (len(data) - 4096)
     database.write_bytes(data)
@@ -237,7 +237,7 @@ def test_what_a_flipped_bit_leaves_is_one_line(
             read(store, system)
 
 
-def test_an_unwritable_place_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_place_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be opened for writing"):
         Store.open(tmp_path / "file" / "switchpoint.db")
@@ -289,7 +289,7 @@ def test_a_reader_sees_the_store_as_it_was_before_a_killed_writer(
             assert store.cells().equals(before)
 
 
-def test_a_store_that_stays_locked_is_told(database: Path) -> None:
+def test_a_store_that_stays_locked_is_reported(database: Path) -> None:
     with Store.open(database) as writer, writer.transaction():
         with pytest.raises(StoreError, match="locked by another process"):
             Store.open(database, busy_timeout_s=0)

@@ -114,7 +114,7 @@ def test_store_and_forward_sends_a_message_once_for_each_coordinate_that_differs
 
 
 @given(halos(), st.integers(1, 20))
-def test_what_leaves_a_node_is_told_apart(case: tuple[Halo, Messages], ppn: int) -> None:
+def test_what_leaves_a_node_is_counted_apart(case: tuple[Halo, Messages], ppn: int) -> None:
     found, messages = case
     counts = method("direct", found.procs).count(found, ppn).statistics(1)
     off = {pair: items for pair, items in messages.items() if pair[0] // ppn != pair[1] // ppn}

@@ -186,7 +186,7 @@ def test_where_only_the_default_was_chosen_nothing_is_untried(
 
 
 def test_each_regime_has_one_untried_layout_first() -> None:
-    """One node tells nothing of several."""
+    """One node shows nothing about several."""
     found = worths(
         [raced(*place, 8, nap=0.5) for place in ((1, 4), (1, 16), (2, 16), (16, 16))],
         16,

@@ -214,12 +214,12 @@ def test_a_wheel_measures_without_a_checkout(does: str, require: Require, tmp_pa
 @pytest.mark.nightly
 @pytest.mark.usefixtures("nothing_set")
 @pytest.mark.parametrize(
-    ("family", "told"),
+    ("family", "library"),
     [("mpich", "MPICH"), ("intelmpi", "Intel(R) MPI")],
     ids=["mpich", "intelmpi"],
 )
 def test_a_prebuilt_wheel_measures_without_a_compiler(
-    family: str, told: str, require: Require, tmp_path: Path
+    family: str, library: str, require: Require, tmp_path: Path
 ) -> None:
     compiler = shutil.which("mpicc_abi")
     require("abi", compiler is not None, "no mpicc_abi on the path")
@@ -228,11 +228,11 @@ def test_a_prebuilt_wheel_measures_without_a_compiler(
     package = installed_in(environment, build(tmp_path, SWITCHPOINT_PREBUILT="1"), *needed)
     own = identify(*(str(environment / "bin" / name) for name in ("mpicc", "mpiexec")))
     mpi = own or next((each for each in find_mpis() if each.family == family), None)
-    require(family, mpi is not None, f"no {told} on the path")
+    require(family, mpi is not None, f"no {library} on the path")
     path = without_tools(tmp_path / "bin")
     header, installed = measure(environment, tmp_path / "home", family, path)
     assert header["commit"] != "unknown"
-    assert told in header["mpi_library"]
+    assert library in header["mpi_library"]
     assert (installed / "lib" / "mpi").is_symlink()
     if own:
         assert "built for the standard ABI" in preloaded(installed, environment, tmp_path / "app")

@@ -136,10 +136,10 @@ def test_a_run_measures_tunes_exports_and_prints_where(results):
     selection = ["--tag=smoke", "--name=exchange"]
     options = ["--minutes", "0.75", "--json", "--anonymous-as", "published"]
     said = switchpoint("run", *options, "--", *selection, f"--prefix={results / 'reframe'}")
-    told = json.loads(said)
+    printed = json.loads(said)
     (system,) = results.glob("published-*")
-    raw_files = list(system.glob(f"{told['campaign']}/*.jsonl"))
-    assert len(raw_files) == told["launches"] > 0
+    raw_files = list(system.glob(f"{printed['campaign']}/*.jsonl"))
+    assert len(raw_files) == printed["launches"] > 0
     for path in raw_files:
         header = json.loads(path.read_text().splitlines()[0])
         assert (header["system"], header["hostnames"]) == ("published", ["node0"])
@@ -257,7 +257,7 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     selection = ["--tag=smoke", "--name=exchange|discovery|allreduce", f"--prefix={stage}"]
     selection += ["--setvar=sizes=8,64,512,4K"]
     command = [sys.executable, "-m", "tuner.cli", "run", *options, "--", *selection]
-    # As in the background of a shell, where Ctrl-C is ignored: ReFrame must be told nevertheless.
+    # As in the background of a shell, where Ctrl-C is ignored: it must stop ReFrame nevertheless.
     in_background = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=in_background
@@ -277,10 +277,12 @@ def test_a_terminated_run_ends_reframe_and_keeps_its_finished_launches(results, 
     kept = len(list(results.glob("*/*/*.jsonl")))
     assert kept
     (campaign,) = (path.name for path in results.glob("*-*/*"))
-    told = f"campaign {campaign} is partial: {kept} launches; `switchpoint run --resume {campaign}`"
-    assert f"interrupted: {told} measures the rest" in said
+    message = (
+        f"campaign {campaign} is partial: {kept} launches; `switchpoint run --resume {campaign}`"
+    )
+    assert f"interrupted: {message} measures the rest" in said
     assert processes_below(stage) == []
-    assert told in switchpoint("show")
+    assert message in switchpoint("show")
 
 
 @pytest.mark.check
@@ -328,7 +330,7 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
 
 
 @pytest.mark.parametrize(("count", "seconds"), by_day([(2, "0.1")], [(8, "2")]))
-def test_a_busy_loop_begun_in_the_middle_is_told_and_moves_nothing(
+def test_a_busy_loop_begun_in_the_middle_is_reported_and_moves_nothing(
     results, tmp_path, count, seconds
 ):
     mpi = find_mpis()[0]
@@ -401,7 +403,7 @@ def test_the_example_is_started_on_this_machine_only(tmp_path, example):
     assert (tmp_path / "started").exists()
 
 
-def test_an_example_that_hangs_is_told(tmp_path, example, monkeypatch):
+def test_an_example_that_hangs_is_reported(tmp_path, example, monkeypatch):
     example.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(trying, "EXAMPLE_TIMEOUT_S", 0.5)
     with pytest.raises(DispatchError, match=r"did not end within 0\.5 s"):

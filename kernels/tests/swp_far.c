@@ -23,7 +23,7 @@ static int gather(char *recv, MPI_Aint far, int rank, int procs, int in_place) {
     counts[i] = COUNT;
     displs[i] = rank == 0 && i == procs - 1 ? far : (MPI_Aint)i * (COUNT + 1);
   }
-  MPI_Type_contiguous_c(2, MPI_CHAR, &pair); /* of which MPICH tells less than of others */
+  MPI_Type_contiguous_c(2, MPI_CHAR, &pair); /* MPICH describes such types less than others */
   MPI_Type_commit(&pair);
   memset(in_place ? recv + 2 * displs[rank] : send, 'a' + rank, sizeof send);
   MPI_Allgatherv_c(in_place ? MPI_IN_PLACE : send, COUNT, pair, recv, counts, displs, pair, MPI_COMM_WORLD);

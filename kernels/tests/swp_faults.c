@@ -79,7 +79,7 @@ static void a_message_after_a_failure_hurts_nobody(void) {
 }
 
 /* An exchange that forwards may fail while its rank waits for something else. */
-static void a_failure_in_the_background_is_told_by_the_wait(void) {
+static void a_failure_in_the_background_is_reported_by_the_wait(void) {
   struct traffic *traffic = traffic_new(&families[5], procs, 0); /* dense */
   struct swp_exchange problem = exchange_of(traffic, rank, 8, 0);
   static double send[64], recv[64];
@@ -257,7 +257,7 @@ int main(int argc, char **argv) {
   a_message_after_a_failure_hurts_nobody();
   if (procs == 4) {
     a_failing_mpi_call_refuses_the_plan();
-    a_failure_in_the_background_is_told_by_the_wait();
+    a_failure_in_the_background_is_reported_by_the_wait();
   }
   running_out_of_communicators_is_an_error();
   the_cores_of_a_huge_machine_are_counted();

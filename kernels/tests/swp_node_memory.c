@@ -70,7 +70,7 @@ int fstat(int file, struct stat *found) {
   return failed;
 }
 
-/* A root of files that tell of a machine with less memory left than twice the least file. */
+/* A root of files that describe a machine with less memory left than twice the least file. */
 static void make_machine_without_memory(void) {
   char path[128];
   snprintf(machine_without_memory, sizeof machine_without_memory, "/tmp/swp_node_memory.%d", (int)getpid());

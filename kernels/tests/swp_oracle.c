@@ -145,7 +145,7 @@ static int take_option(int argc, char **argv, bool *only) {
   return strcmp(argv[0], "--ppn") == 0 || strcmp(argv[0], "--scatter") == 0 ? 2 : 1;
 }
 
-/* The specs that the library proposes, unless told not to, and those of the command line. */
+/* The specs that the library proposes, unless an option forbids it, and those of the command line. */
 static void gather_specs(int argc, char **argv, struct specs specs[2]) {
   static const char *const prefixes[] = {"exchange:", "discovery:"};
   bool only = false;

@@ -89,7 +89,7 @@ static void rules_that_do_not_fit_are_skipped(void) {
   expect_exchange("", "direct", 0);
 }
 
-static void rules_that_cannot_be_used_are_told(void) {
+static void rules_that_cannot_be_used_are_reported(void) {
   const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 4, .recv_type = MPI_INT};
   char words[PATH_BYTES + 64];
   test_case("unusable rules");
@@ -421,7 +421,7 @@ int main(int argc, char **argv) {
   set_environment(NULL);
   the_first_match_wins();
   rules_that_do_not_fit_are_skipped();
-  rules_that_cannot_be_used_are_told();
+  rules_that_cannot_be_used_are_reported();
   both_ends_of_a_range_are_included();
   all_conditions_must_hold();
   discovery_is_chosen_by_hints();

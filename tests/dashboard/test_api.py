@@ -127,7 +127,7 @@ def test_only_reading_is_allowed(client: FlaskClient) -> None:
     assert "GET" in answer.headers["Allow"]
 
 
-def test_without_a_store_the_reason_is_told(tmp_path: Path) -> None:
+def test_without_a_store_the_reason_is_reported(tmp_path: Path) -> None:
     answer = create_app(tmp_path / "none.db").server.test_client().get(f"{ROOT}/systems")
     assert answer.status_code == 503
     assert "no store there" in answer.json["error"]

@@ -389,7 +389,7 @@ def test_a_pinned_baseline_is_kept(visit: Visit) -> None:
     expect(compare).not_to_have_attribute("href", re.compile("u="))
 
 
-def test_a_store_that_vanishes_is_told_until_it_is_back(
+def test_a_store_that_vanishes_is_reported_until_it_is_back(
     browser: Browser, tmp_path: Path, database: Path
 ) -> None:
     path = tmp_path / "switchpoint.db"

@@ -26,7 +26,7 @@ from tuner.store.store import Store
     ("low", "high", "grey"),
     [(0.9, 1.1, True), (1.1, 1.3, False), (0.7, 0.9, False), (np.nan, np.nan, True)],
 )
-def test_grey_is_what_is_not_told_apart_from_the_default(
+def test_what_is_not_distinguished_from_the_default_is_grey(
     low: float, high: float, grey: bool
 ) -> None:
     cell = cells().query("bytes == 8 and method in ['direct', 'neighbor']")
@@ -55,7 +55,7 @@ def test_the_five_best_and_the_default_are_drawn_and_others_on_demand() -> None:
 @pytest.mark.parametrize(
     ("part", "share"), [("whole", 1.0), ("communication", 0.75), ("local", 0.5)]
 )
-def test_products_are_told_whole_and_in_parts(database: Path, part: str, share: float) -> None:
+def test_products_are_shown_whole_and_in_parts(database: Path, part: str, share: float) -> None:
     """Of the synthetic times; the table of a size has all three, whichever is drawn."""
     with Store.open(database, readonly=True) as store:
         choice = _choose(store, ExploreQuery.parse(f"?o=spmv&t={part}"), strict=True)

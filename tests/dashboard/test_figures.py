@@ -360,7 +360,7 @@ def test_marks_of_a_span_begin_at_zero_and_are_round() -> None:
     assert axes.span_ticks(1e-6, most=4) == [0, 5e-7, 1e-6]
 
 
-def test_a_label_keeps_what_tells_a_method_apart() -> None:
+def test_a_label_keeps_what_distinguishes_a_method() -> None:
     for algorithm in ("rabenseifner", "modified_bruck", "recursive_doubling"):
         assert short_name(f"vendor:algorithm={algorithm}") == f"vendor:{algorithm}"
     assert short_name("stfw:dims=3") == "stfw:dims=3"

@@ -50,7 +50,7 @@ def test_the_default_is_one_and_without_it_there_is_no_speedup() -> None:
 @pytest.mark.parametrize(
     ("system", "speedup"), [("local-cpu-mpich-0", np.nan), ("simulated-torus-2-simgrid-0", 2)]
 )
-def test_one_sample_tells_something_of_simulated_machines_only(system: str, speedup: float) -> None:
+def test_one_sample_is_enough_on_simulated_machines_only(system: str, speedup: float) -> None:
     cells = [cell("direct", {1: 2e-6}, 1, system), cell("neighbor", {1: 1e-6}, 1, system)]
     row = paired_speedups(cells, "direct").set_index("method")
     assert row["speedup"].get("neighbor") == pytest.approx(speedup, nan_ok=True)

@@ -453,7 +453,7 @@ def test_a_message_names_commands_as_such(tmp_path: Path) -> None:
     assert "make it with <code>switchpoint ingest</code>" in text
 
 
-def test_a_store_that_vanishes_is_told_in_the_page(tmp_path: Path, database: Path) -> None:
+def test_a_store_that_vanishes_is_reported_in_the_page(tmp_path: Path, database: Path) -> None:
     path = tmp_path / "switchpoint.db"
     path.write_bytes(database.read_bytes())
     client = client_of(path)

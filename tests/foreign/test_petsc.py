@@ -75,6 +75,8 @@ def test_petsc_prints_the_same(
     program = Program([build(require, kernels, example), *EXAMPLES[example].split()])
     for procs in PROCS:
         alone = run_alone(kernels, program, procs).splitlines()
-        told = run_dispatched(kernels, program, procs, tmp_path).splitlines()
-        differing = [(a, b) for a, b in zip_longest(alone, told, fillvalue="") if not same(a, b)]
+        dispatched = run_dispatched(kernels, program, procs, tmp_path).splitlines()
+        differing = [
+            (a, b) for a, b in zip_longest(alone, dispatched, fillvalue="") if not same(a, b)
+        ]
         assert not differing, f"{procs} ranks: {differing[:5]}"

@@ -25,14 +25,16 @@ def libraries(mpi: Mpi) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("mpich", "MPICH"), ("intelmpi", "Intel(R) MPI")], ids=["mpich", "intelmpi"]
+    ("name", "library"),
+    [("mpich", "MPICH"), ("intelmpi", "Intel(R) MPI")],
+    ids=["mpich", "intelmpi"],
 )
 @pytest.mark.parametrize(
     "operations",
     [pytest.param(["bcast"], marks=pytest.mark.check), *by_day([], [(EVERY,)])],
     ids=["brief", "every"],
 )
-def test_a_standard_build_runs_under(name, told, operations, require, tmp_path):
+def test_a_standard_build_runs_under(name, library, operations, require, tmp_path):
     mpicc = shutil.which("mpicc_abi")
     require("abi", mpicc is not None, "no mpicc_abi on the path")
     having = [mpi for mpi in find_mpis() if (libraries(mpi) / LIBRARY).exists()]
@@ -59,5 +61,5 @@ def test_a_standard_build_runs_under(name, told, operations, require, tmp_path):
         )
         assert answer.returncode == 0, answer.stdout + answer.stderr
         header = json.loads(raw.read_text().splitlines()[0])
-        assert told in header["mpi_library"]
+        assert library in header["mpi_library"]
         assert header["procs"] == 4

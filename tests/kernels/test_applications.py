@@ -82,7 +82,7 @@ def test_a_reduction_by_another_method_agrees_within_rounding(
 
 
 @pytest.mark.check
-def test_the_fastest_and_slowest_layouts_are_told(
+def test_the_fastest_and_slowest_layouts_are_reported(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
@@ -96,7 +96,7 @@ def test_the_fastest_and_slowest_layouts_are_told(
         assert re.search(rf"{operation}: fastest layout (2x3|3x2) saves", text)
 
 
-def test_what_cannot_be_studied_is_told(
+def test_what_cannot_be_studied_is_reported(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))

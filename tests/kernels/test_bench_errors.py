@@ -451,7 +451,7 @@ def test_an_execution_that_fails_ends_the_job(
     assert "fails at 8 bytes" in complaint(result)
 
 
-def test_the_corrupting_program_measures_rightly_when_not_told(
+def test_the_corrupting_program_measures_correctly_by_default(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:
     assert bench(any_kernels, tmp_path / "o", 2, CORRUPT).status == 0

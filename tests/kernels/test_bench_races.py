@@ -45,7 +45,7 @@ def test_sizes_of_a_launch_may_have_methods_and_samples_of_their_own(
         ("8 3 pex|16 3 nothing", (), '--methods "nothing"'),
     ],
 )
-def test_wrong_races_are_told(
+def test_wrong_races_are_reported(
     kernels: Kernels, tmp_path: Path, races: str, options: tuple[str, ...], message: str
 ) -> None:
     status, stderr, _ = race(kernels, tmp_path / "r.jsonl", races, *options)

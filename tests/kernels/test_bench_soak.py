@@ -242,7 +242,7 @@ def rank_of(process: int) -> int:
 
 
 def ranks_that_write(out: Path) -> list[int]:
-    """The processes of swpbench that were told to write a file."""
+    """The processes of swpbench that write a file."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -101,7 +101,7 @@ def test_wrong_products_are_noticed(
     assert not result.cases
 
 
-def test_the_corrupting_program_multiplies_rightly_when_not_told(
+def test_the_corrupting_program_multiplies_correctly_by_default(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:
     pattern = f"matrix:{SEVEN}"

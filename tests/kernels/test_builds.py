@@ -24,7 +24,7 @@ TABLES = str(TESTS / "tables" / "broken")
 STRICT = ("-DSWITCHPOINT_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
 VARIANTS = [("Debug", "OFF", "ON"), ("Release", "ON", "OFF")]  # build type, shared, hwloc
 SANITIZED = (*STRICT, "-DSWITCHPOINT_SANITIZE=address,undefined")
-# Leaks are valgrind's task: the MPI libraries keep memory until the end, as its suppressions tell.
+# Leaks are valgrind's task: the MPI libraries keep memory until the end, as its suppressions say.
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",

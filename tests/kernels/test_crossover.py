@@ -22,7 +22,7 @@ def test_products_that_make_good_the_partitioner() -> None:
     assert found.ratio == pytest.approx((1 / 3,) * 3)
 
 
-def test_no_gain_is_told_where_none_is_shown() -> None:
+def test_no_gain_is_reported_where_none_is_shown() -> None:
     strided_s = np.array([3.0e-3, 3.2e-3, 2.9e-3, 3.0e-3, 3.1e-3])
     noise = np.array([0.8, 1.3, 0.9, 1.2, 0.7])
     assert crossover("nap", strided_s, strided_s * noise, partition_s=1.0).products is None

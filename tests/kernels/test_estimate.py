@@ -166,7 +166,7 @@ def test_discoveries_are_estimated_as_they_are_predicted(
 ) -> None:
     """Of a pattern that the hints describe in full: everybody sends as much to everybody."""
     model = RandomParameters(procs).model()
-    if procs > ppn:  # hints do not tell who is on the node: all pairs cost the same here
+    if procs > ppn:  # hints do not say who is on the node: all pairs cost the same here
         model.pairs["on_node"] = model.pairs["off_node"]
     pairs = ((a, b) for a in range(procs) for b in range(procs) if a != b)
     halo = halo_of({pair: {0, 1} for pair in pairs}, procs)
@@ -177,16 +177,21 @@ def test_discoveries_are_estimated_as_they_are_predicted(
         for spec, time_s in predict.of_discovery(model, halo, ppn, specs).times(8).items()
         if isinstance(time_s, float)
     }
-    told = {spec.partition(":barrier")[0]: time_s for spec, time_s in found["discovery"].items()}
+    estimated = {
+        spec.partition(":barrier")[0]: time_s for spec, time_s in found["discovery"].items()
+    }
     if procs == ppn:
-        assert told == pytest.approx(predicted, rel=RELATIVE)
+        assert estimated == pytest.approx(predicted, rel=RELATIVE)
     else:  # so what is delivered on the node leaves it in the library's estimate
-        assert sorted(told) == sorted(predicted)
-        del predicted["pex"], told["pex"]  # which does not receive one by one, as the others do
-        for spec in [spec for spec in told if re.match("shared|stfw|nap|put", spec)]:
-            assert told.pop(spec) == pytest.approx(predicted.pop(spec), rel=RELATIVE)
+        assert sorted(estimated) == sorted(predicted)
+        del (
+            predicted["pex"],
+            estimated["pex"],
+        )  # which does not receive one by one, as the others do
+        for spec in [spec for spec in estimated if re.match("shared|stfw|nap|put", spec)]:
+            assert estimated.pop(spec) == pytest.approx(predicted.pop(spec), rel=RELATIVE)
         gaps = {spec: predicted[spec] - predicted["pcx"] for spec in predicted}
-        assert {spec: told[spec] - told["pcx"] for spec in told} == pytest.approx(
+        assert {spec: estimated[spec] - estimated["pcx"] for spec in estimated} == pytest.approx(
             gaps, rel=1e-6, abs=1e-12
         )
     assert "estimated" in autos[1]

@@ -1,4 +1,4 @@
-"""Sockets by hwloc: a machine that it is told to see, with ranks bound to its cores."""
+"""Sockets by hwloc: a machine that is described to it, with ranks bound to its cores."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def sockets(*cores: int) -> dict[str, str]:
 
 @pytest.mark.usefixtures("knows_sockets")
 @pytest.mark.parametrize("procs", [1, 2, 4, 5])
-def test_messages_on_a_socket_are_told_apart(
+def test_messages_on_a_socket_are_distinguished(
     kernels: Kernels, two_cores: tuple[int, int], procs: int
 ) -> None:
     cores = [str(core) for core in two_cores]

@@ -191,6 +191,6 @@ def test_nonsense_is_refused(name, count, rate, reason):
         namespaces.up(name, count, rate)
 
 
-def test_a_node_that_is_not_there_is_told(nodes):
+def test_a_node_that_is_not_there_is_reported(nodes):
     with pytest.raises(NodesError, match="no virtual node vnode9; the nodes are vnode0 to vnode3"):
         nodes.on_node("vnode9")

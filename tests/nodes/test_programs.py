@@ -28,7 +28,7 @@ from tuner.machine.systems import launch_on
 PAYLOAD_BYTES = 16 << 20
 # Start and end of a program: launcher, addresses, output. Far below the payload.
 CONTROL_BYTES = 1 << 20
-FRAMES_BYTES = 1 << 10  # of asking for and telling addresses
+FRAMES_BYTES = 1 << 10  # of asking for addresses and answering
 
 # Every rank sends to the rank whose number differs by the argument: on two nodes with two ranks
 # each the partner is on the same node for 1, on the other for 2. Small and large messages, because

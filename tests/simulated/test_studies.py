@@ -278,7 +278,7 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
         (["uneven", "--procs", "8", "--radix", "2,16"], "at most the number of ranks, 8"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_built(
+def test_wrong_options_are_reported_before_anything_is_built(
     simgrid, monkeypatch, tmp_path, command, wrong
 ):
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path / "nothing"))

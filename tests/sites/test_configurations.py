@@ -117,14 +117,14 @@ def test_flux_comes_with_a_caution(answering, tmp_path):
         ),
     ],
 )
-def test_a_file_that_is_no_configuration_is_told(tmp_path, text, reason):
+def test_a_file_that_is_no_configuration_is_reported(tmp_path, text, reason):
     config = tmp_path / "site.py"
     config.write_text(text)
     with pytest.raises(ConfigurationError, match=reason):
         examine(config)
 
 
-def test_a_configuration_that_does_not_end_is_told(tmp_path, monkeypatch):
+def test_a_configuration_that_does_not_end_is_reported(tmp_path, monkeypatch):
     config = tmp_path / "site.py"
     config.write_text("import time\ntime.sleep(600)\n")
     monkeypatch.setattr("tuner.campaign.examine._READ_S", 0.5)

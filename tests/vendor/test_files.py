@@ -121,7 +121,7 @@ def test_a_file_of_open_mpi_warns_of_reductions_that_do_not_commute(
     assert ("caution: " in text and "do not commute" in text) == warned
 
 
-def test_what_the_library_cannot_do_is_left_to_it_and_told(mpi: Mpi) -> None:
+def test_what_the_library_cannot_do_is_left_to_it_and_listed(mpi: Mpi) -> None:
     rules = [
         rule("bcast", "vendor:algorithm=binomial", None, 99),
         rule("bcast", "orthogonal:grid=2x2", 100, 199),
@@ -130,8 +130,8 @@ def test_what_the_library_cannot_do_is_left_to_it_and_told(mpi: Mpi) -> None:
         rule("gather", "vendor", 100, None),
     ]
     text = export(table_for(mpi, rules), mpi.family)
-    told = re.findall(r"left out: (.*)", text)
-    assert [re.sub(r"^.*processes: ", "", line)[:40] for line in told] == [
+    omitted = re.findall(r"left out: (.*)", text)
+    assert [re.sub(r"^.*processes: ", "", line)[:40] for line in omitted] == [
         "100 to 199 B: orthogonal:grid=2x2 is not",
         "the library takes the size from argument",
         "the library has no algorithm no_such",
@@ -252,8 +252,8 @@ def test_one_layout_of_a_process_count_stands() -> None:
     assert [(its.procs, its.most) for its in choices.counts["bcast"]] == [(4, 4), (5, 8)]
     for counts in choices.counts["bcast"]:
         assert [interval.algorithm for interval in counts.intervals] == ["binomial"]
-    (told,) = choices.left_out
-    assert "2 x 2: the library does not distinguish layouts" in told
+    (omitted,) = choices.left_out
+    assert "2 x 2: the library does not distinguish layouts" in omitted
 
 
 SELECTION = (
@@ -275,7 +275,7 @@ SELECTION = (
         ),
     ],
 )
-def test_a_library_whose_selection_cannot_be_had_is_told(
+def test_a_library_whose_selection_cannot_be_had_is_reported(
     wrapper: str, content: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "libmpich.so").write_bytes(content)

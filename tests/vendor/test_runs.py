@@ -63,7 +63,7 @@ class Ran:
             self.mostly[key] |= again.mostly[key]
 
     def mark(self, key: SizedCall, other: Ran) -> set[str]:
-        """What tells these calls from others: is in most stacks here and in none there."""
+        """What distinguishes these calls from others: is in most stacks here and in none there."""
         return self.mostly[key] - other.ever[key]
 
 
@@ -95,7 +95,7 @@ def forced(mpi: Mpi, which: int) -> dict[str, str]:
 def test_the_library_runs_what_the_file_says_at_every_size(
     mpi: Mpi, observe: Callable[[dict[str, str]], Ran], tmp_path: Path
 ) -> None:
-    """Functions that run in the one forced algorithm only tell it from the other."""
+    """Functions that run in only one forced algorithm distinguish it from the other."""
     environment = loading(table_of(mpi), FILES[mpi.family], tmp_path)
     wanted = {
         (operation, size): {names[FIRST <= size < SECOND]}

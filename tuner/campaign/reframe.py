@@ -150,7 +150,7 @@ class Call:
 
 
 def _results() -> str:
-    """Return what tells campaigns of one name in several results directories apart."""
+    """Return what distinguishes campaigns of one name in several results directories."""
     return hashlib.sha256(str(results_directory().absolute()).encode()).hexdigest()[:8]
 
 

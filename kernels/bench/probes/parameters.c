@@ -160,8 +160,8 @@ static const struct in_memory {
   void (*repeat)(const struct regions *in);
 } in_memory[] = {{"copy", 1, copy}, {"reduce", 8, reduce}};
 
-/* Repeats it often enough for the clock, on rank 0, which tells the others after each sample that it goes on.
- */
+/* Repeats it often enough for the clock, on rank 0, which signals the others after each sample that it goes
+   on. */
 static void time_in_memory(struct probing *probing, const struct in_memory *what, int64_t size_bytes) {
   const bool times = probing->team->rank == 0;
   struct regions in = {.size_bytes = size_bytes, .span = (size_bytes + 63) / 64 * 64};

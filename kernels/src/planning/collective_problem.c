@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* How the type was made. MPICH refuses to tell of types that were made with large counts, as mpi4py
-   makes all, except by the function with large counts. */
+/* How the type was made. MPICH refuses to describe types that were made with large counts, as
+   mpi4py makes all, except by the function with large counts. */
 static int read_combiner(MPI_Datatype type, int *combiner) {
   int error = SWP_SUCCESS;
 #if MPI_VERSION >= 4

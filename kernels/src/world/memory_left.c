@@ -10,7 +10,7 @@ static const int64_t UNLIMITED = INT64_MAX / 2; /* version 1 of groups has a num
 
 const char *swp_memory_root = "";
 
-/* How a version of control groups tells of one. Statistics are of a group and those in it. */
+/* How a version of control groups describes one. Statistics are of a group and those in it. */
 struct version {
   const char *mount, *limit, *usage, *inactive_file, *active_file;
 };

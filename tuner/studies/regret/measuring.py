@@ -59,7 +59,7 @@ class RegretRequest:
 
 
 class WantedLaunch(NamedTuple):
-    """A launch of methods on a problem; `number` tells it from the others of the problem."""
+    """A launch of methods on a problem; `number` distinguishes it from the others."""
 
     problem: RegretProblem
     methods: tuple[str, ...]
