@@ -27,7 +27,7 @@ typedef struct op *MPI_Op;
 
 
 def nodes() -> dict[str, list[str]]:
-    """The functions of each node of the map, by its number."""
+    """Return the functions of each node of the map, by its number."""
     found = re.findall(
         r"^SWITCHPOINT_([\d.]+) \{(.*?)^\}", MAP.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -35,12 +35,12 @@ def nodes() -> dict[str, list[str]]:
 
 
 def number() -> str:
-    """The number of the interface: MAJOR.MINOR."""
+    """Return the number of the interface: MAJOR.MINOR."""
     return list(nodes())[-1]
 
 
 def soname() -> str:
-    """The name by which programs load the library."""
+    """Return the name by which programs load the library."""
     return f"libswitchpoint.so.{number().partition('.')[0]}"
 
 
@@ -49,7 +49,7 @@ def record(number: str) -> Path:
 
 
 def interface(header: Path = HEADER) -> str:
-    """The types, constants and functions of the header, one a line."""
+    """Return the types, constants and functions of the header, one a line."""
     with TemporaryDirectory() as place:
         (Path(place) / "mpi.h").write_text(MPI_H)
         compiler = ["cc", "-std=c11", f"-I{place}", f"-I{header.parent}"]

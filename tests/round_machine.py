@@ -23,7 +23,7 @@ def exactly(value: float) -> Parameter:
 
 
 def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()) -> PairModel:
-    """A network whose times are `factor` as long, of protocols that each double alpha."""
+    """Return a network whose times are `factor` as long, of protocols that each double alpha."""
     bounds = [0, *ends]
     protocols = [
         LogGPProtocol(
@@ -48,7 +48,7 @@ def pair(factor: float = 1, rates: Rates | None = None, ends: Sequence[int] = ()
 
 
 def pair_with(**changes: Parameter | float) -> PairModel:
-    """Such a network of one protocol, some of whose parameters differ."""
+    """Return such a network of one protocol, some of whose parameters differ."""
     its = pair()
     assert isinstance(its.loggp, LogGP)
     (protocol,) = its.loggp.protocols

@@ -21,7 +21,7 @@ SIZES = (8, 64, 512, 4096)
 def measured(
     factors: Sequence[float], apart: timedelta, name: str = "job", launches: int = 4
 ) -> tuple[list[Cell], Trust]:
-    """Launches in as many allocations as factors: those of `neighbor`'s times in each."""
+    """Return launches in as many allocations as factors: those of `neighbor`'s times in each."""
     header = read_header(json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2)).encode())
     assert header is not None
     cells: list[Cell] = []

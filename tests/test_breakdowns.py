@@ -15,7 +15,7 @@ from tuner.studies.breakdowns import FtShape, SpmvShape, last_measured
 
 
 def change(path: Path, **fields: Any) -> list[str]:
-    """Changes the first record of a file; returns the problems of reading it."""
+    """Change the first record of a file; return the problems of reading it."""
     lines = path.read_text().splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | fields)
     path.write_text("\n".join(lines) + "\n")

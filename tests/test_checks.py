@@ -67,7 +67,7 @@ def run_reframe(
 
 
 def documented(option: str) -> str:
-    """The option with its value, as a document gives it."""
+    """Return the option with its value, as a document gives it."""
     text = (CHECKOUT / "docs" / "how-to" / "write-a-site-config.md").read_text()
     (found,) = re.findall(rf"^reframe .* ({option}\S+)$", text, re.MULTILINE)
     return found
@@ -165,7 +165,7 @@ def test_a_variable_that_no_check_has_is_an_error():
 
 
 def medians_us(raw_files: list[Path]) -> dict[tuple[str, str], float]:
-    """Medians of the default and of the fastest method at each size, by operation and name.
+    """Return medians of the default and the fastest method at each size, by operation and name.
 
     Those of canaries too: of the medians of each case.
     """

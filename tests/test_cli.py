@@ -33,7 +33,7 @@ REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").rea
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two systems, measured but not ingested."""
+    """Write two systems, measured but not ingested."""
     directory = tmp_path / "results"
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(directory))
     synthetic.write(directory, synthetic.Campaign(samples=20))
@@ -54,7 +54,7 @@ def succeed(*arguments: str | Path) -> str:
 
 
 def fail(*arguments: str | Path) -> str:
-    """The one line of an error."""
+    """Return the one line of an error."""
     result = call(*arguments)
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
@@ -63,7 +63,7 @@ def fail(*arguments: str | Path) -> str:
 
 
 def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
-    """All commands by their whole name, those of subgroups included."""
+    """Return all commands by their whole name, those of subgroups included."""
     found: dict[str, click.Command] = {}
     for name, command in group.commands.items():
         whole = f"{before}{name}"

@@ -32,7 +32,7 @@ def compare(a: list[Cell], b: list[Cell]) -> Comparison:
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes and ingests a synthetic campaign."""
+    """Write and ingest a synthetic campaign."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
 
     def add(**fields: object) -> None:
@@ -246,7 +246,7 @@ def test_a_loss_by_what_is_not_soaked_is_measured_and_not_deployable(
 
 @pytest.fixture
 def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], tuple[str, str]]:
-    """Ingests campaigns before and after an upgrade that changed discoveries alone."""
+    """Ingest campaigns before and after an upgrade that changed discoveries alone."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
 
     def add(factor: float) -> tuple[str, str]:

@@ -29,7 +29,7 @@ Edit = Callable[[str], str]
 
 
 def checkout(place: Path) -> Path:
-    """Makes a checkout of the files as they are, without results."""
+    """Make a checkout of the files as they are, without results."""
     listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":!results"]
     for name in git(CHECKOUT, *listed).split("\0"):
         if (CHECKOUT / name).is_file():
@@ -51,14 +51,14 @@ def run(command: list[str], cwd: Path | None = None, env: Mapping[str, str] | No
 
 
 def steps(title: str) -> set[str]:
-    """The file with which each step of a recipe begins."""
+    """Return the file with which each step of a recipe begins."""
     recipes = (CHECKOUT / "CONTRIBUTING.md").read_text().split("\n### ")
     (recipe,) = [each for each in recipes if each.startswith(f"{title}\n")]
     return set(re.findall(r"^\d+\. `([^`]+)`", recipe, re.MULTILINE))
 
 
 def follow(place: Path, title: str, chosen: dict[str, str], edits: dict[str, Edit]) -> None:
-    """Edits the files that the recipe names, and no others; `chosen` are its words in capitals."""
+    """Edit the files that the recipe names, and no others; `chosen` are its words in capitals."""
     paths = steps(title)
     for word, name in chosen.items():
         paths = {path.replace(word, name) for path in paths}
@@ -72,14 +72,14 @@ def follow(place: Path, title: str, chosen: dict[str, str], edits: dict[str, Edi
 
 
 def documented_there(place: Path, of: str) -> None:
-    """Runs the tests of the copy's documents that are about methods, or forms."""
+    """Run the tests of the copy's documents that are about methods, or forms."""
     git(place, "add", "--all")
     tests = [sys.executable, "-m", "pytest", "-q", "tests/test_docs.py", "-k", of]
     assert " passed" in run(tests, place, {"PYTHONPATH": str(place)})
 
 
 def add(text: str, after: str) -> Edit:
-    """An edit that puts a text behind the only place of another."""
+    """Return an edit that puts a text behind the only place of another."""
 
     def edit(before: str) -> str:
         assert before.count(after) == 1, after
@@ -144,7 +144,7 @@ PARAMETER = {
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Kernels:
-    """A build of a copy with a new method of each kind, and a new parameter of the models."""
+    """Build a copy with a new method of each kind, and a new parameter of the models."""
     mpis = find_mpis()
     require("mpi", bool(mpis), "no MPI is installed")
     require("cmake", shutil.which("cmake") is not None, "no cmake on the path")

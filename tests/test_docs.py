@@ -41,7 +41,7 @@ def text_of(*pages: Path) -> str:
 
 
 def sources(*places: str) -> str:
-    """The text of all files of the checkout below these places."""
+    """Return the text of all files of the checkout below these places."""
     command = ["git", "-C", str(CHECKOUT), "grep", "-hI", "", "--", *places]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -50,7 +50,7 @@ def sources(*places: str) -> str:
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
-    """The file and the heading of every link to one of ours."""
+    """Yield the file and the heading of every link to one of ours."""
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
         if "://" not in link:
             path, _, heading = link.partition("#")
@@ -58,7 +58,7 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub makes of the headings."""
+    """Return what GitHub makes of the headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -122,7 +122,7 @@ def test_a_decision_has_a_date_its_code_and_what_was_rejected(page: Path) -> Non
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The words of every call of `switchpoint` in the page's shell examples."""
+    """Yield the words of every call of `switchpoint` in the page's shell examples."""
     for block in re.findall(r"(?ms)^```sh\n(.*?)^```", page.read_text("utf-8")):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
@@ -224,7 +224,7 @@ WORD = r"(?:\b|(?<=-D))SWITCHPOINT_[A-Z_]*[A-Z]\b(?!_)"
 
 
 def build_options() -> set[str]:
-    """The options of CMake."""
+    """Return the options of CMake."""
     cmake = sources("kernels/CMakeLists.txt")
     return {
         *re.findall(r"^option\((\w+)", cmake, re.MULTILINE),
@@ -233,7 +233,7 @@ def build_options() -> set[str]:
 
 
 def variables() -> set[str]:
-    """The environment variables that programs, checks and tests read or set.
+    """Return the environment variables that programs, checks and tests read or set.
 
     Include guards end in _H; other names that CMake sets are its own.
     """
@@ -254,7 +254,7 @@ def header() -> str:
 
 
 def functions() -> set[str]:
-    """The public functions of the library."""
+    """Return the public functions of the library."""
     code = re.sub(r"/\*.*?\*/", "", header(), flags=re.DOTALL)
     return set(re.findall(r"\b(swp_\w+)\(", code))
 

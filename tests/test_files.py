@@ -24,12 +24,12 @@ MATRIX = "a\x7f\x1b[31m\x9b\u202e.mtx"
 
 
 def name(place: Path, content: bytes) -> Path:
-    """A file whose name is bytes."""
+    """Return a file whose name is bytes."""
     return place / os.fsdecode(content)
 
 
 def switchpoint(*arguments: str | Path, place: Path) -> subprocess.CompletedProcess[str]:
-    """The command as users call it, in a terminal that shows UTF-8 only."""
+    """Run the command as users call it, in a terminal that shows UTF-8 only."""
     return subprocess.run(
         [sys.executable, "-m", "tuner.cli", *arguments],
         env=os.environ
@@ -59,7 +59,7 @@ def fifo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def specials(tmp_path: Path, fifo: Path) -> Iterator[list[Path]]:
-    """What may never end when it is read."""
+    """Yield what may never end when it is read."""
     device = tmp_path / "device"
     device.symlink_to("/dev/zero")
     with (

@@ -31,7 +31,7 @@ SMALL = synthetic.Campaign(launches=3, sizes=(8, 64), samples=20)
 
 
 def content(database: Path) -> dict[str, list[Any]]:
-    """Everything that readers can see of a store."""
+    """Return everything that readers can see of a store."""
     with Store.open(database, readonly=True) as store:
         cells = store.cells()
         keys = [
@@ -361,7 +361,7 @@ else:
 
 
 def at_once(database: Path, how: str, paths: list[Path]) -> subprocess.Popen[str]:
-    """An ingest, or a campaign's `keep`, that has looked at the store and waits for a line."""
+    """Start an ingest, or a campaign's `keep`, that looks at the store and waits for a line."""
     process = subprocess.Popen(
         [sys.executable, "-c", AT_ONCE, database, how, *paths],
         env=os.environ | {"SWITCHPOINT_RESULTS": str(database.parent)},

@@ -59,7 +59,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def start(version: int, database: Path) -> None:
-    """An older store, or none."""
+    """Put an older store there, or none."""
     shutil.rmtree(database.parent, ignore_errors=True)
     database.parent.mkdir()
     if version:
@@ -67,7 +67,7 @@ def start(version: int, database: Path) -> None:
 
 
 def kills(version: int, database: Path, raw: Path, library: Path) -> Iterator[None]:
-    """What an ingest leaves that was killed at its first write, at its second, and so on."""
+    """Kill an ingest at its first write, at its second, and so on; yield after each."""
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, database, raw],
         stdin=subprocess.PIPE,
@@ -92,7 +92,7 @@ def kills(version: int, database: Path, raw: Path, library: Path) -> Iterator[No
 
 
 def visit(database: Path, client: FlaskClient, version: int) -> None:
-    """A page and a reader find nothing, or the older store, or what was ingested."""
+    """Check that a page and a reader find nothing, the older store, or what was ingested."""
     answer = client.get("/")
     if answer.status_code != HTTPStatus.OK:
         assert "an empty store" in answer.text or "older version" in answer.text
@@ -107,7 +107,7 @@ def visit(database: Path, client: FlaskClient, version: int) -> None:
 
 
 def leave(database: Path, client: FlaskClient, version: int) -> None:
-    """Nobody reads in between."""
+    """Do nothing: nobody reads in between."""
 
 
 nightly = pytest.mark.nightly

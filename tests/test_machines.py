@@ -22,14 +22,14 @@ UNKNOWN = NotIdentified("not measured")
 
 
 def torus_links(sizes, here, there):
-    """The shorter way round each ring."""
+    """Count the links of the shorter way round each ring."""
     return sum(
         min(abs(a - b), size - abs(a - b)) for size, a, b in zip(sizes, here, there, strict=True)
     )
 
 
 def dragonfly_links(sizes, here, there):
-    """Node, the blade that leads to the other group, that group's, the blade, node."""
+    """Count node, the blade that leads to the other group, that group's, the blade, node."""
     (group, chassis, blade, _), (group_to, chassis_to, blade_to, _) = here, there
     if here == there:
         return 0
@@ -41,7 +41,7 @@ def dragonfly_links(sizes, here, there):
 
 
 def fattree_links(sizes, here, there):
-    """Up to the first switch above both, and down."""
+    """Count the links up to the first switch above both, and down."""
     differ = [level for level, (a, b) in enumerate(zip(here, there, strict=True)) if a != b]
     return 2 * (max(differ) + 1) if differ else 0
 

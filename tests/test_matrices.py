@@ -50,7 +50,7 @@ LINES = {  # where the reader finds what is wrong, when it is not the first line
 
 
 def entries(path: Path) -> list[tuple[int, int]]:
-    """Positions from 0, one line after the other, with what symmetry leaves out."""
+    """Return positions from 0, one line after the other, with what symmetry leaves out."""
     lines = [line.split() for line in path.read_text().splitlines()]
     body = [line for line in lines[1:] if line and not line[0].startswith("%")][1:]
     found = [(int(line[0]) - 1, int(line[1]) - 1) for line in body]
@@ -164,7 +164,7 @@ def partitioner(request: pytest.FixtureRequest, require: Require) -> str:
 
 
 def mesh(path: Path, side: int = 24) -> Pattern:
-    """Writes the five-point stencil of a square, which is `side` points wide."""
+    """Write the five-point stencil of a square, which is `side` points wide."""
     mmwrite(path, poisson((side, side)))
     return read_pattern(path)
 

@@ -54,7 +54,7 @@ def fitted(launches: list[ProbeSamples]) -> MaxRate:
 
 
 def errors(rates: list[Rates], seed: int, **sweep: Any) -> dict[tuple[str, int], float]:
-    """Relative errors of each protocol's parameters, and the median one of predictions."""
+    """Return relative errors of each protocol's parameters, and the median one of predictions."""
     launches = measured(rates, Noise(), seed, **({"sizes": SIZES} | sweep))
     model = fitted(launches)
     assert [each.up_to_bytes for each in model.protocols][1:] == [CUTS[1], None]
@@ -73,7 +73,7 @@ def errors(rates: list[Rates], seed: int, **sweep: Any) -> dict[tuple[str, int],
 
 
 def medians_over_seeds(rates: list[Rates], **sweep: Any) -> dict[str, float]:
-    """The largest over protocols of the median over seeds."""
+    """Return the largest over protocols of the median over seeds."""
     runs = [errors(rates, seed, **sweep) for seed in range(20)]
     largest: dict[str, float] = {}
     for name, number in runs[0]:

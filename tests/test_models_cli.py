@@ -32,7 +32,7 @@ METHODS = ("direct", "stfw:dims=2", "stfw:dims=3")  # nap is direct where all ar
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Probes, their fit, and a campaign whose times are 10 % above what is predicted."""
+    """Store probes, their fit, and a campaign whose times are 10 % above what is predicted."""
     directory = tmp_path_factory.mktemp("models")
     path = directory / "switchpoint.db"
     probes.write(directory, probes.ProbeCampaign())
@@ -140,7 +140,7 @@ def test_delays_shorter_than_the_trip_show_no_overhead() -> None:
 
 
 def finite(value: Any) -> bool:
-    """No number of a JSON document is NaN or infinite."""
+    """Return whether no number of a JSON document is NaN or infinite."""
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:

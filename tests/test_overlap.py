@@ -12,7 +12,7 @@ procs_and_rounds = st.tuples(st.integers(2, 32), st.integers(1, 40))
 
 
 def simulated_ft(network: LogGPValues, procs: int, rounds: int, row_bytes: float, row_s: float):
-    """Seconds until the processor has begun everything, and until the last byte has arrived.
+    """Return when the processor has begun everything, and when the last byte has arrived.
 
     Of every `procs` rows, all but the last are sent when they are computed. The network takes a
     message `gap` after the one before, and carries one at a time.
@@ -45,8 +45,10 @@ def test_initiation_of_a_fourier_transform(
 def test_total_of_a_fourier_transform(
     network: LogGPValues, shape: tuple[int, int], elements: int, row_s: float
 ) -> None:
-    """The network is idle only while the rows of a round are computed, which the model leaves out:
-    it is never too long but for a first gap, and too short by at most the work of one round.
+    """The network is idle only while the rows of a round are computed.
+
+    The model leaves this out: it is never too long but for a first gap, and too short by at most
+    the work of one round.
     """
     procs, rounds = shape
     row_bytes = COMPLEX_BYTES * elements
@@ -59,7 +61,7 @@ def test_total_of_a_fourier_transform(
 
 
 def simulated_spmv(network: LogGPValues, procs: int, block_bytes: float, block_s: float) -> float:
-    """Each block is got while the one before it is computed with."""
+    """Simulate a product that gets each block while it computes with the one before it."""
     now = accepts = 0.0
     for _ in range(procs - 1):
         now = max(now, accepts)
@@ -82,7 +84,7 @@ def test_total_of_a_sparse_product(
 
 
 def simulated_bulk(network: LogGPValues, procs: int, block_bytes: float, block_s: float) -> float:
-    """All blocks are asked for, then all are waited for; replies come one at a time."""
+    """Simulate asking for all blocks, then waiting for all; replies come one at a time."""
     now = accepts = arrived = 0.0
     for _ in range(procs - 1):
         now = max(now, accepts)

@@ -18,7 +18,7 @@ VERSION = PROJECT["version"]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the recipes and the archive; the archive needs git."""
+    """Write a directory with the recipes and the archive; the archive needs git."""
     place = tmp_path_factory.mktemp("packages")
     write(place)
     return place

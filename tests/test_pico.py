@@ -35,12 +35,12 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    """A copy of the sample that a test may spoil."""
+    """Copy the sample, which a test may spoil."""
     return Path(shutil.copytree(SAMPLE, tmp_path / "pico"))
 
 
 def problems(source: Path) -> list[str]:
-    """The problems of an ingest, which ends well and prints each in one line."""
+    """Return the problems of an ingest, which ends well and prints each in one line."""
     answer = call("ingest", source)
     assert answer.exit_code == 0, answer.output
     return [line for line in answer.stderr.splitlines() if line.startswith("warning: ")]

@@ -50,7 +50,7 @@ from tuner.selection.intervals import NEARLY
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[RacePlan, list[Cell]]:
-    """A plan that was carried out on a machine of fifteen methods with drift and noise."""
+    """Return a plan carried out on a machine of fifteen methods with drift and noise."""
     plan = FAR.plan(procs=(2, 8))
     return plan, measure(FAR, plan, tmp_path_factory.mktemp("machine"))
 
@@ -108,7 +108,7 @@ def test_a_size_is_no_longer_raced_once_it_is_settled_or_was_launched_often(
 
 
 def switches(cells: list[Cell], procs: int) -> list[tuple[Point, Point]]:
-    """Neighbouring sizes that choose different methods; the truth has three of them.
+    """Return neighbouring sizes that choose different methods; the truth has three of them.
 
     Decided by the layout's own launches, as a race decides.
     """
@@ -251,7 +251,7 @@ def test_cases_with_most_to_gain_race_where_time_is_short(tmp_path: Path) -> Non
 
 
 def crowded(plan: RacePlan) -> RacePlan:
-    """The plan with its second case oversubscribed."""
+    """Return the plan with its second case oversubscribed."""
     plan.cases = [
         replace(case, oversubscribed=number == 1) for number, case in enumerate(plan.cases)
     ]

@@ -20,7 +20,7 @@ FEW_SIZES = (8, 512, 8192, 131072)
 
 
 def further(plan: RacePlan, **changes: Any) -> RacePlan:
-    """The plan of a further campaign, whose cases differ by so much."""
+    """Return the plan of a further campaign, whose cases differ by so much."""
     cases = [replace(case, **changes) for case in plan.cases]
     return replace(plan, campaign="20261122T034500Z", cases=cases, batches=[], spent_s=0.0)
 

@@ -24,7 +24,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def change(path: Path, **fields: Any) -> list[str]:
-    """Changes the first probe of a file; returns the problems of reading it."""
+    """Change the first probe of a file; return the problems of reading it."""
     lines = path.read_text().splitlines()
     lines[1] = json.dumps(json.loads(lines[1]) | fields)
     path.write_text("\n".join(lines) + "\n")

@@ -22,7 +22,7 @@ SPMV = synthetic.Campaign(
 
 
 def edit(path: Path, **changes: object) -> None:
-    """Changes the first case of a raw file; None takes a key away."""
+    """Change the first case of a raw file; None takes a key away."""
     lines = path.read_text().splitlines()
     record = json.loads(lines[1]) | changes
     lines[1] = json.dumps({key: value for key, value in record.items() if value is not None})
@@ -107,7 +107,7 @@ def test_parts_take_the_place_of_the_whole(tmp_path: Path) -> None:
 def test_show_prints_the_parts_of_the_last_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """stfw is the fastest of both sizes; the default stands beside it."""
+    """Of both sizes, stfw is the fastest; the default stands beside it."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     synthetic.write(tmp_path, replace(SPMV, name="20251121T000000Z", sizes=(8, 24)))
     synthetic.write(tmp_path, SPMV)

@@ -42,7 +42,7 @@ def outcome(
     operation: str = "discovery",
     **others: float,
 ) -> RegretOutcome:
-    """Times over that of the best."""
+    """Return an outcome of times over that of the best."""
     problem = RegretProblem(operation, "random:degree=2,seed=1000", 1, 4, (8,), seen)
     times_s = {"table": table, "best": 1.0, "default": default, **others}
     methods = dict.fromkeys(times_s, "nbx")
@@ -224,7 +224,7 @@ def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of a machine that is called like this one."""
+    """Write a table of a machine that is called like this one."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     environment = find_mpis()[0].name
     synthetic.write(tmp_path, synthetic.Campaign(environment=environment, procs=(2, 4), cores=8))

@@ -43,7 +43,7 @@ def point(
 
 
 def on(point: Point, nodes: int, ppn: int, over: bool = False) -> Point:
-    """The point, measured on another layout."""
+    """Return the point, measured on another layout."""
     layout = Layout(nodes * ppn, nodes, ppn, over)
     return point._replace(case=point.case._replace(layout=layout))
 

@@ -42,7 +42,7 @@ def make_cells(
     seed: int = 1,
     first_id: int = 1000,
 ) -> list[Cell]:
-    """Cells as rounds in random order give them, under a drift that goes on through each launch."""
+    """Return cells as rounds in random order give them, drifting through each launch."""
     random = np.random.default_rng(seed)
     cells = []
     for size in sizes:
@@ -404,7 +404,7 @@ APART = "vendor:environment=3"
 
 
 def bcast_apart(time: float, **where: str) -> list[Point]:
-    """The default in some launches, an algorithm of the library's environment in others."""
+    """Decide between the default and an algorithm of the environment, in launches of its own."""
     default = make_cells({"vendor": scaled(1)}, operation="bcast", launches=6)
     apart = {APART: scaled(time)}
     more = make_cells(apart, operation="bcast", launches=6, first_id=2000, seed=2, **where)

@@ -65,7 +65,7 @@ def campaigns() -> st.SearchStrategy[SenselessCampaign]:
 def shaped_s(
     shape: str, probe: dict[str, Any], true_s: float, random: np.random.Generator
 ) -> float:
-    """Swapped: one process has the rate that a further one adds, and the other way round."""
+    """Return a time of a shape; "swapped" swaps the rates of one process and of a further one."""
     size = max(probe["size_bytes"], 1)
     pairs = probe.get("pairs", 1)
     return {
@@ -78,7 +78,7 @@ def shaped_s(
 
 
 def write(directory: Path, campaign: SenselessCampaign) -> None:
-    """As `probes.write` does, with times as the campaign has them."""
+    """Write as `probes.write` does, with times as the campaign has them."""
     spec = campaign.probes
     random = np.random.default_rng(spec.seed)
     for launch in range(spec.launches):
@@ -96,7 +96,7 @@ def write(directory: Path, campaign: SenselessCampaign) -> None:
 
 
 def numbers(document: Any, name: str = "") -> Iterator[tuple[str, float]]:
-    """All numbers of a JSON document, by the names of their fields."""
+    """Yield all numbers of a JSON document, by the names of their fields."""
     if isinstance(document, dict):
         yield from chain.from_iterable(numbers(value, key) for key, value in document.items())
     elif isinstance(document, list):
@@ -106,7 +106,7 @@ def numbers(document: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def check(*command: str | Path) -> Any:
-    """What the command prints as JSON; None where it fails with a message."""
+    """Return what the command prints as JSON; None where it fails with a message."""
     for options in ((), ("--json",)):
         result = call(*command, *options)
         assert result.exit_code in (0, 1), result.output

@@ -33,7 +33,7 @@ TIMES_S = {
 
 
 def measured(results: Path, scratch: Path, system: str = "local:cpu") -> Tuned:
-    """A campaign of this machine with TIMES_S, and its table."""
+    """Return a campaign of this machine with TIMES_S, and its table."""
     mpi = find_mpis()[0]
     path = scratch / "once.jsonl"
     words = ["--op", "exchange", "--pattern", "random:degree=1", "--sizes", "8,4K", "--quiet"]
@@ -146,7 +146,7 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
 
 
 def finished(stage: Path) -> list[Path]:
-    """The complete raw files below, where directories may vanish meanwhile."""
+    """Return the complete raw files below, where directories may vanish meanwhile."""
     names = [Path(place, name) for place, _, names in os.walk(stage) for name in names]
     raw_files = [path for path in names if path.match("soak-*.jsonl")]
     return [path for path in raw_files if b'"record": "end"' in path.read_bytes()]

@@ -28,7 +28,7 @@ HANG = "hang: rank 0 made no progress in 60 s: execution 10000"
 
 
 def record(method: str, **fields: Any) -> dict[str, Any]:
-    """A soak that passed, but for what is given."""
+    """Return a soak that passed, but for what is given."""
     passed = {"operation": "exchange", "pattern": "random:degree=2,seed=1", "size_bytes": 8}
     passed |= {"executions": 10_000, "passed": True, "failure": "", "reason": ""}
     more = {"seconds": 1.5, "growth_bytes": 0, "stack": []}
@@ -40,14 +40,14 @@ def failed(method: str, **fields: Any) -> dict[str, Any]:
 
 
 def passed_twice(executions: int = 10_000) -> tuple[dict[str, Any], dict[str, Any]]:
-    """At both ends of the sizes at which stfw wins."""
+    """Return soaks at both ends of the sizes at which stfw wins."""
     return record("stfw:dims=2"), record("stfw:dims=2", size_bytes=64, executions=executions)
 
 
 def write(
     directory: Path, *records: dict[str, Any], launch: int = 0, commit: str = "0123abc"
 ) -> Path:
-    """A launch of soaks on the synthetic system."""
+    """Write a launch of soaks on the synthetic system."""
     header = synthetic.header(synthetic.Campaign(operation="soak"), launch, "random:degree=2", 2)
     end = {"record": "end", "cases": len(records), "samples": 0, "seconds": 1.0, "skipped": []}
     path = directory / f"soak-{launch}.jsonl"
@@ -58,7 +58,7 @@ def write(
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A measured system on which stfw wins at 8 and 64 bytes, and direct above."""
+    """Measure a system on which stfw wins at 8 and 64 bytes, and direct above."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     monkeypatch.delenv("SWITCHPOINT_REQUIRE_SOAK")
     synthetic.write(tmp_path, synthetic.Campaign(samples=20, sizes=(8, 64, 32768)))
@@ -66,7 +66,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tuned(*options: str) -> tuple[set[str], dict[str, Any]]:
-    """The methods of the rules, and what the table says of its origin."""
+    """Return the methods of the rules, and what the table says of its origin."""
     succeed("ingest")
     (table,) = json.loads(succeed("tune", *options, "--json"))
     return {rule["method"] for rule in table["rules"]}, table["provenance"]

@@ -28,7 +28,7 @@ def spec_name(package: str) -> str:
 
 
 def python_dependencies() -> dict[str, str]:
-    """Those of pyproject.toml as Spack writes them: {py-numpy: 1.26}."""
+    """Return those of pyproject.toml as Spack writes them: {py-numpy: 1.26}."""
     found = {}
     for requirement in PROJECT["dependencies"]:
         name, extra, least = re.fullmatch(r"([\w-]+)(?:\[(\w+)\])?>=([\d.]+)", requirement).groups()

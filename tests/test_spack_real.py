@@ -73,7 +73,7 @@ def executable(require) -> str:
 
 @pytest.fixture(scope="module")
 def packages(require, tmp_path_factory) -> dict[str, dict]:
-    """What is here already, an MPICH among it."""
+    """Return what is here already, an MPICH among it."""
     mpich = next((mpi for mpi in find_mpis() if mpi.family == "mpich"), None)
     require("mpich", mpich is not None, "no MPICH, which spack.yaml asks for")
     prefix = tmp_path_factory.mktemp("mpich")
@@ -92,7 +92,7 @@ def spack(executable, packages, tmp_path_factory) -> Spack:
 
 
 def set_up(path: str, place: Path, packages: dict[str, dict]) -> Spack:
-    """Spack in a copy of the checkout, with `packages` as the site's."""
+    """Set Spack up in a copy of the checkout, with `packages` as the site's."""
     checkout, site = place / "checkout", place / "site"
     for name in PARTS:
         shutil.copytree(CHECKOUT / name, checkout / name)
@@ -106,7 +106,7 @@ def set_up(path: str, place: Path, packages: dict[str, dict]) -> Spack:
 
 
 def externals() -> dict[str, dict]:
-    """What is in this Python and on this machine, as Spack's packages.yaml has it."""
+    """Return what is in this Python and on this machine, as Spack's packages.yaml has it."""
     python = ".".join(map(str, sys.version_info[:3]))
     found = {"python": (python, Path(sys.base_prefix))}
     specs = [*read("py_switchpoint").dependencies, *BUILDERS]
@@ -132,7 +132,7 @@ def external(name: str, version: str, prefix: Path, variants: str = "") -> dict:
 
 
 def of_this_machine() -> Iterator[tuple[str, tuple[str, Path]]]:
-    """Programs and libraries that Spack would build, with version and prefix."""
+    """Yield programs and libraries that Spack would build, with version and prefix."""
     for name, program in PROGRAMS.items():
         if path := shutil.which(program):
             version = re.search(r"\d+(\.\d+)+", said(program, "--version"))
@@ -144,7 +144,7 @@ def of_this_machine() -> Iterator[tuple[str, tuple[str, Path]]]:
 
 
 def said(*command: str) -> str:
-    """What a program prints; nothing when there is none, or it fails."""
+    """Return what a program prints; nothing when there is none, or it fails."""
     if shutil.which(command[0]) is None:
         return ""
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()

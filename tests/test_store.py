@@ -328,7 +328,7 @@ def test_the_cases_of_a_campaign_are_those_of_its_cells(database: Path) -> None:
 
 
 def shape(path: Path) -> dict[str, object]:
-    """The columns of each table, and the text of each index."""
+    """Return the columns of each table, and the text of each index."""
     connection = sqlite3.connect(path)
     found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
     return {

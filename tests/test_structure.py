@@ -19,13 +19,13 @@ Messages = dict[tuple[int, int], set[int]]  # elements by source and destination
 
 
 def pattern_of(entries: list[tuple[int, int]], rows: int) -> Pattern:
-    """From positions, repeated ones included."""
+    """Return a pattern from positions, repeated ones included."""
     array = np.array(entries, dtype=np.int64).reshape(-1, 2)
     return Pattern((rows, rows), array[:, 0], array[:, 1])
 
 
 def halo_of(messages: Messages, procs: int) -> Halo:
-    """The halo that has these messages; a process owns 100 elements, numbered from 0 here."""
+    """Return the halo of these messages; a process owns 100 elements, numbered from 0 here."""
     entries = [
         (100 * destination, 100 * source + item)
         for (source, destination), items in messages.items()
@@ -37,7 +37,7 @@ def halo_of(messages: Messages, procs: int) -> Halo:
 
 @st.composite
 def halos(draw: st.DrawFn) -> tuple[Halo, Messages]:
-    """A halo, and the same worked out entry by entry."""
+    """Draw a halo, and the same worked out entry by entry."""
     procs = draw(st.integers(1, 20))
     count = draw(st.integers(1, 40))
     index = st.integers(0, count - 1)
@@ -56,7 +56,7 @@ def halos(draw: st.DrawFn) -> tuple[Halo, Messages]:
 
 
 def coordinates(grid: Grid, rank: int) -> list[int]:
-    """Of a process, the first varies fastest."""
+    """Return those of a process; the first varies fastest."""
     return [rank // stride % size for size, stride in zip(grid.sizes, grid.strides, strict=False)]
 
 

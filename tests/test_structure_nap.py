@@ -78,7 +78,7 @@ def test_inter_node_traffic_of_the_example(spec: str, messages: int, values: int
 def simulated(
     messages: Messages, procs: int, ppn: int
 ) -> tuple[Volumes, Volumes, Volumes, list[int]]:
-    """What is gathered, crosses nodes and is distributed without sharing, and passed on by whom."""
+    """Return what is gathered, crosses nodes and is distributed without sharing, and by whom."""
     wants: dict[tuple[int, int], dict[tuple[int, int], set[int]]] = defaultdict(
         lambda: defaultdict(set)
     )

@@ -26,7 +26,7 @@ def refused(cells: list[Cell]) -> dict[str, float]:
 
 
 def disturb(cells: list[Cell], first: int, factor: float = 5.0) -> None:
-    """A busy loop that starts before a launch: canaries are slow, and methods are as they come."""
+    """Run a busy loop from before a launch: canaries are slow, and methods are as they come."""
     random = np.random.default_rng(1)
     for cell in cells:
         for index in range(first, len(cell.parts)):

@@ -37,7 +37,7 @@ def known(**ratios: float) -> tuple[Ratio, ...]:
 
 
 def raced(nodes: int, ppn: int, size: int, **ratios: float) -> Point:
-    """Chooses the fastest; ratios are to the default."""
+    """Choose the fastest; ratios are to the default."""
     best = min(ratios, key=lambda method: ratios[method])
     method = best if ratios[best] < 1 else "direct"
     (its,) = points(nodes, ppn, {size: method})
@@ -66,7 +66,7 @@ LATENCY_S, PER_BYTE_S = 2e-6, 1e-9
 
 
 def forwarded_s(method: str, size: int, procs: int) -> float:
-    """Seconds of an exchange of all with all, sent directly or forwarded in a grid."""
+    """Return seconds of an exchange of all with all, sent directly or forwarded in a grid."""
     dims = 1 if method == "direct" else int(method[-1])
     side = procs ** (1 / dims)
     messages = dims * (side - 1)

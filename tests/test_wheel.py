@@ -70,7 +70,7 @@ def test_all_of_the_wheel_is_one_package(tmp_path: Path) -> None:
 
 
 def without_tools(place: Path) -> str:
-    """A PATH with what this machine has, but nothing to build with."""
+    """Return a PATH with what this machine has, but nothing to build with."""
     copies = []
     for number, directory in enumerate(os.environ["PATH"].split(os.pathsep)):
         copies.append(place / str(number))
@@ -82,7 +82,7 @@ def without_tools(place: Path) -> str:
 
 
 def preloaded(installed: Path, environment: Path, program: Path) -> str:
-    """What a program by the MPI's own handles says under the preload of an installation."""
+    """Return what a program by the MPI's own handles says under an installation's preload."""
     source = CHECKOUT / "kernels" / "examples" / "jacobi.c"
     options = ["-I", source.parent, source.with_name("result.c"), "-lm", "-o", program]
     subprocess.run([environment / "bin" / "mpicc", source, *options], check=True)
@@ -98,7 +98,7 @@ def preloaded(installed: Path, environment: Path, program: Path) -> str:
 
 
 def links(prefix: Path, installed: Path, mpi: Mpi, compiler: str, program: Path) -> None:
-    """A C program of the standard ABI uses a wheel's library, and its preload, under an MPI."""
+    """Run a C program of the standard ABI with a wheel's library, and its preload, under an MPI."""
     name = abi.soname()
     library = prefix / "lib" / name
     facts = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True)
@@ -122,7 +122,7 @@ def links(prefix: Path, installed: Path, mpi: Mpi, compiler: str, program: Path)
 
 
 def loads(library: Path, mpi: Mpi) -> None:
-    """Python loads the library of a wheel after that of an MPI."""
+    """Load the library of a wheel into Python after that of an MPI."""
     code = "import ctypes, sys\nfor each in sys.argv[1:]: loaded = ctypes.CDLL(each)\n"
     code += "loaded.swp_version.restype = ctypes.c_char_p; print(loaded.swp_version().decode())"
     python = [sys.executable, "-c", code, libraries(mpi) / "libmpi_abi.so.1", library]

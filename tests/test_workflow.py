@@ -45,7 +45,7 @@ def results(tmp_path, monkeypatch):
 
 
 def tuned(raw_files: list[Path]) -> list[Tuned]:
-    """The new tables of the systems of raw files that are among the results."""
+    """Return the new tables of the systems of raw files that are among the results."""
     return tune_systems(sorted({path.parent.parent.name for path in raw_files}), Console())
 
 
@@ -189,7 +189,7 @@ def test_a_campaign_of_probes_ends_without_a_table(results, capsys):
 def corrupting(
     mpi: Mpi, directory: Path, launches: str, way: str = "byte", method: str = ""
 ) -> dict[str, str]:
-    """The variable that has checks run a benchmark that goes wrong, in such launches.
+    """Return the variable that has checks run a benchmark that goes wrong, in such launches.
 
     Of exchanges, only those by a method if it is given.
     """
@@ -238,7 +238,7 @@ def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(
 
 
 def processes_below(directory: Path) -> list[str]:
-    """Command lines that name a directory."""
+    """Return command lines that name a directory."""
     found = []
     for status in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -382,7 +382,7 @@ def test_a_method_that_fails_its_soak_is_known_as_such(results, tmp_path):
 
 @pytest.fixture
 def example(tmp_path, monkeypatch) -> Path:
-    """A program that the workflow takes for the installed example."""
+    """Write a program that the workflow takes for the installed example."""
     monkeypatch.setattr(trying, "installation_directory", lambda system, environment: tmp_path)
     program = tmp_path / "bin" / "swp_example_halo"
     program.parent.mkdir()

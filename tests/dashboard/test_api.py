@@ -199,7 +199,7 @@ def test_no_schema_is_unused(client: FlaskClient) -> None:
 
 
 def sides(a: tuple[str, str], b: tuple[str, str]) -> str:
-    """The query of a comparison."""
+    """Return the query of a comparison."""
     return f"a_system={a[0]}&a_campaign={a[1]}&b_system={b[0]}&b_campaign={b[1]}"
 
 

@@ -77,7 +77,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def window(browser: Browser) -> Callable[[int, str], BrowserContext]:
-    """One window of each size and scheme: its cache saves every later tab seconds."""
+    """Open one window of each size and scheme: its cache saves every later tab seconds."""
     return cache(
         lambda width, scheme: browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme

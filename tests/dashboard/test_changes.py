@@ -34,7 +34,7 @@ AFTER = {"mpi_library": "MPICH Version: 5.0.3", "day": "2026-12-01"}
 
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A system before and after an upgrade of its MPI that makes one method twice as slow."""
+    """Ingest a system before and after an upgrade of its MPI that makes one method half as fast."""
 
     def slower(method: str, size: int) -> float:
         return exchange_times(method, size) * (2 if method == "neighbor" else 1)
@@ -278,7 +278,7 @@ def test_a_machine_is_not_compared_with_another_unasked(upgraded: Path, tmp_path
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real system with one campaign, and a simulated one with one sample of each method."""
+    """Ingest a real system with one campaign, a simulated one with one sample of each method."""
     results = tmp_path_factory.mktemp("mixed")
     write(results, Campaign(sizes=(8, 512), procs=(2, 8)))
     simulated = Campaign(

@@ -88,7 +88,7 @@ OKLAB = (  # Ottosson (2020): from linear light, through cube roots, to where di
 
 
 def tile_difference(method: str, other: str) -> float:
-    """Between tiles of two methods, for whom and on which page it is least; 0.02 can be seen."""
+    """Return the difference of two methods' tiles to whom, and where, it is least; 0.02 shows."""
     alpha = 0.42
 
     def seen(spec: str, panel: str, reader: np.ndarray) -> np.ndarray:
@@ -140,7 +140,7 @@ def test_figures_are_valid() -> None:
 
 
 def tile_frame(**of_all: object) -> pd.DataFrame:
-    """The best of two layouts at three sizes, one of them missing."""
+    """Return the best of two layouts at three sizes, one of them missing."""
     rows = [("8: 1 node × 8", "8@1x8-window", size) for size in (8, 512, 4096)]
     rows += [("2: 1 node × 2", "2@1x2-window", size) for size in (8, 4096)]
     frame = pd.DataFrame(rows, columns=["row", "layout", "size_bytes"])

@@ -133,7 +133,7 @@ def test_the_map_has_the_method_that_is_decided_for_every_layout(database: Path)
 
 @pytest.fixture(scope="module")
 def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table]:
-    """Nothing waits for a soak, and there is one campaign, so that its decisions are the table."""
+    """Tune without waiting for a soak from one campaign, so that its decisions are the table."""
     results = tmp_path_factory.mktemp("decided")
     few = Campaign(procs=(2, 8), launches=3, launch_noise=0.03)
     write(results, few)

@@ -14,7 +14,7 @@ from tuner.store.store import Store
 
 
 def table(*rows: dict[str, object]) -> pd.DataFrame:
-    """Rules with open intervals but for what is given."""
+    """Return rules with open intervals but for what is given."""
     ends = [f"{name}_{end}" for name in ("mmax", "mavg", "bytes") for end in ("low", "high")]
     base = dict.fromkeys(ends) | {"operation": "exchange", "nodes": 1, "ppn": 8}
     base |= {"nodes_low": 1, "nodes_high": 1, "ppn_low": 8, "ppn_high": 8}

@@ -27,7 +27,7 @@ PAGES = ("healthz", "", "explore", "assets/switchpoint.css")
 
 @contextmanager
 def command(database: Path) -> Iterator[str]:
-    """The address of `switchpoint serve`, a process of its own."""
+    """Yield the address of `switchpoint serve`, a process of its own."""
     arguments = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0"]
     server = subprocess.Popen(
         [*arguments, "--database", str(database)], stdout=subprocess.PIPE, text=True
@@ -57,7 +57,7 @@ def test_half_open_connections_keep_nobody_out(database: Path, sent: bytes) -> N
 
 @pytest.fixture
 def impatient(app: Dash) -> Iterator[str]:
-    """The address of a server that closes after a second what it otherwise closes later."""
+    """Yield the address of a server that closes after a second what it otherwise closes later."""
     with served(app, patience_s=1) as address:
         yield address
 
@@ -120,7 +120,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_sent(impatient: str) ->
 
 
 def ended(client: socket.socket) -> bool:
-    """Whether the server ends the connection, in whatever way."""
+    """Return whether the server ends the connection, in whatever way."""
     try:
         return client.recv(1) == b""
     except ConnectionError:

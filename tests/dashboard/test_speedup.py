@@ -11,7 +11,7 @@ from tuner.domain.records import PART, Cell, Features
 def cell(
     method: str, medians_s: dict[int, float], samples: int = 20, system: str = "local-cpu-mpich-0"
 ) -> Cell:
-    """A cell with these medians by launch."""
+    """Return a cell with these medians by launch."""
     parts = np.zeros(len(medians_s), PART)
     parts["samples"] = samples
     parts["launch"], parts["median_s"] = list(medians_s), list(medians_s.values())

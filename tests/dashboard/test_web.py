@@ -320,14 +320,14 @@ def test_a_store_that_appears_later_is_served(tmp_path: Path, database: Path) ->
 
 
 def call(client: FlaskClient, page: str) -> dict[str, Any]:
-    """The request that a page's filters send, with the defaults of its selects left open."""
+    """Return the request that a page's filters send, with the defaults of open selects."""
     dependencies = client.get("/_dash-dependencies").json
     declared = next(one for one in dependencies if one["output"].startswith(f"..{page}-url"))
     return request_of(declared, state=f"/{page}") | {"changedPropIds": [f"{page}-system.value"]}
 
 
 def request_of(declared: dict[str, Any], value: Any = "", state: Any = "") -> dict[str, Any]:
-    """The request of a callback, with `value` in every input."""
+    """Return the request of a callback, with `value` in every input."""
     names = [name.rpartition(".") for name in declared["output"].strip(".").split("...")]
     outputs = [{"id": element, "property": value} for element, _, value in names]
     last = declared["inputs"][-1]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.nightly
 
 
 def sizes(text: str) -> list[int]:
-    """The first column of the lines that are figures."""
+    """Return the first column of the lines that are figures."""
     return [int(size) for size in re.findall(r"^\s*(\d+)\s+\d.*$", text, re.MULTILINE)]
 
 

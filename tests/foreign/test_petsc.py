@@ -38,7 +38,7 @@ pytestmark = pytest.mark.nightly
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two lines say the same, numbers within what the order of sums can change."""
+    """Return whether two lines are equal, numbers within what the order of sums can change."""
     pairs = zip(map(float, NUMBER.findall(one)), map(float, NUMBER.findall(other)), strict=False)
     return NUMBER.sub("#", one) == NUMBER.sub("#", other) and all(
         math.isclose(a, b, rel_tol=RTOL, abs_tol=SMALL) for a, b in pairs
@@ -46,7 +46,7 @@ def same(one: str, other: str) -> bool:
 
 
 def build(require: Require, kernels: Kernels, example: str) -> Path:
-    """Compiles one of PETSc's examples where PETSc was built with this MPI."""
+    """Compile one of PETSc's examples where PETSc was built with this MPI."""
     asked = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "petsc"], capture_output=True, text=True
     )

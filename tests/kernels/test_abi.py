@@ -20,7 +20,7 @@ EVERY = {"exchange": "random:degree=3,seed=1", "discovery": "hub:hubs=2,seed=1"}
 
 
 def libraries(mpi: Mpi) -> Path:
-    """Where an MPI has its libraries."""
+    """Return where an MPI has its libraries."""
     return Path(mpi.mpicc).resolve().parent.parent / "lib"
 
 

@@ -23,7 +23,7 @@ LOOKS = (20, 40, 80, 160)
 
 @pytest.fixture(scope="module")
 def run(kernels: Kernels, tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """One launch on two ranks with several methods and sizes."""
+    """Measure one launch on two ranks with several methods and sizes."""
     out = tmp_path_factory.mktemp("bench") / "run.jsonl"
     result = bench(
         kernels, out, sizes="8:64:x8", max_samples=50, op="discovery", methods="pex;nbx dense"
@@ -33,7 +33,7 @@ def run(kernels: Kernels, tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 def is_precise(samples: list[float]) -> bool:
-    """Whether the order-statistic interval of the median lies within 2.5 % of it."""
+    """Return whether the order-statistic interval of the median lies within 2.5 % of it."""
     ordered, n = sorted(samples), len(samples)
     below, rank = 0.0, 0
     while below + math.comb(n, rank) / 2**n <= 0.025:
@@ -44,7 +44,7 @@ def is_precise(samples: list[float]) -> bool:
 
 
 def by_size(cases: list[Record]) -> list[list[Record]]:
-    """Cases grouped by size."""
+    """Return cases grouped by size."""
     sizes = sorted({case["size_bytes"] for case in cases})
     return [[case for case in cases if case["size_bytes"] == size] for size in sizes]
 

@@ -77,7 +77,7 @@ BROKEN = {
 
 
 def complaint(result: Result) -> str:
-    """The one line of a run that failed, whose file does not claim to be complete."""
+    """Return the one line of a run that failed, whose file does not claim to be complete."""
     assert result.status != 0
     (line,) = result.complaints
     assert "complete" not in result.stdout
@@ -105,7 +105,7 @@ def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> N
 
 @pytest.fixture(params=["FIFO", "socket", "device"])
 def special(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """What is no regular file; nobody writes to the FIFO."""
+    """Yield what is no regular file; nobody writes to the FIFO."""
     with tempfile.TemporaryDirectory() as directory:  # the name of a socket must be short
         path = Path(directory) / "special"
         if request.param == "FIFO":

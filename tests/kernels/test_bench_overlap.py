@@ -26,7 +26,7 @@ def overlap(
     program: str = SWPBENCH,
     corrupt: str = "",
 ) -> Result:
-    """Runs `swpbench overlap` with few samples."""
+    """Run `swpbench overlap` with few samples."""
     words = ["overlap", "--out", str(out), "--max-samples", "3", *options]
     env = {"SWP_CORRUPT": corrupt} if corrupt else None
     done = kernels.run(program, words, procs, env)
@@ -35,7 +35,7 @@ def overlap(
 
 
 def records(result: Result) -> dict[tuple[str, int], Record]:
-    """By method and flops, of a run that went well."""
+    """Return the records of a run that went well, by method and flops."""
     assert result.status == 0, result.stderr
     found = [each for each in result.records if each["record"] == "overlap"]
     return {(each["method"], each["flops"]): each for each in found}
@@ -43,7 +43,7 @@ def records(result: Result) -> dict[tuple[str, int], Record]:
 
 @pytest.fixture
 def fftw(require: Require) -> None:
-    """What computes the transforms; without it they are left out."""
+    """Require what computes the transforms; without it they are left out."""
     require("fftw", packaged("fftw3"), "pkg-config finds no fftw3")
 
 

@@ -17,7 +17,7 @@ GOOD = sorted(MATRICES.glob("*.mtx"))
 
 
 def assert_features(kernels: Kernels, out: Path, pattern: str, halo: OracleHalo, size: int) -> str:
-    """Runs both operations; returns the pattern as the header names it."""
+    """Run both operations; return the pattern as the header names it."""
     for operation in ("exchange", "discovery"):
         path = out.with_suffix(f".{operation}")
         result = bench(

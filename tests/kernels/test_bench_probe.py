@@ -17,7 +17,7 @@ from tuner.store.store import Store
 
 
 def probe(kernels: Kernels, out: Path, procs: int, *options: str) -> tuple[int, str]:
-    """The status, and what the ranks wrote to stderr."""
+    """Return the status, and what the ranks wrote to stderr."""
     done = kernels.run(SWPBENCH, ["probe", "--out", str(out), *options], procs)
     return done.returncode, done.stderr
 

@@ -10,7 +10,7 @@ from tests.kernels.conftest import Kernels
 
 
 def race(kernels: Kernels, out: Path, races: str, *options: str) -> tuple[int, str, list[Record]]:
-    """Status, errors and cases of a launch of races."""
+    """Return status, errors and cases of a launch of races."""
     words = ["run", "--op", "discovery", "--pattern", "random:degree=1", "--out", str(out)]
     done = kernels.run(SWPBENCH, [*words, "--races", races, *options], 2)
     lines = out.read_text().splitlines() if done.returncode == 0 else []

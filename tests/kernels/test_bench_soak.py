@@ -29,7 +29,7 @@ def soak(
     call: int = 0,
     rank: int = 1,
 ) -> Result:
-    """Runs `swpbench soak`, in which a rank may go wrong from its call of that number on."""
+    """Run `swpbench soak`, in which a rank may go wrong from its call of that number on."""
     env = {"SWP_CORRUPT": wrong, "SWP_CORRUPT_RANK": str(rank), "SWP_CORRUPT_CALL": str(call)}
     program = CORRUPT if wrong else SWPBENCH
     words = ["soak", "--out", str(out), *options]
@@ -39,7 +39,7 @@ def soak(
 
 
 def soaks(result: Result) -> list[Record]:
-    """The records of soaks in a file that is complete."""
+    """Return the records of soaks in a file that is complete."""
     assert result.records[-1]["record"] == "end", result.stderr
     found = [each for each in result.records if each["record"] == "soak"]
     assert result.records[-1]["cases"] == len(found)
@@ -47,7 +47,7 @@ def soaks(result: Result) -> list[Record]:
 
 
 def failed(result: Result) -> Record:
-    """The record of the one method that was soaked and failed."""
+    """Return the record of the one method that was soaked and failed."""
     assert result.status != 0
     (record,) = soaks(result)
     assert not record["passed"]
@@ -234,7 +234,7 @@ def test_a_rank_that_is_stopped_before_it_is_watched_ends_the_job(
 
 
 def rank_of(process: int) -> int:
-    """The rank that the launcher gave to a process."""
+    """Return the rank that the launcher gave to a process."""
     environment = Path(f"/proc/{process}/environ").read_text()
     found = re.search(r"(?:^|\0)(?:PMI_RANK|OMPI_COMM_WORLD_RANK)=(\d+)", environment)
     assert found
@@ -242,7 +242,7 @@ def rank_of(process: int) -> int:
 
 
 def ranks_that_write(out: Path) -> list[int]:
-    """The processes of swpbench that write a file."""
+    """Return the processes of swpbench that write a file."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

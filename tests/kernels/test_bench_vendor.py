@@ -29,7 +29,7 @@ def raced(result: Result) -> set[str]:
 
 
 def skipped(result: Result) -> dict[str, str]:
-    """Why, by algorithm."""
+    """Return the reasons, by algorithm."""
     skips = result.records[-1]["skipped"]
     return {skip["method"].removeprefix(PREFIX): skip["reason"] for skip in skips}
 
@@ -37,7 +37,7 @@ def skipped(result: Result) -> dict[str, str]:
 def race(
     kernels: Kernels, directory: Path, operation: str, wanted: set[str], **options: Any
 ) -> Result:
-    """A launch that races those that are wanted; stacks are samples, and may miss one."""
+    """Measure until those that are wanted are raced; stacks are samples, and may miss one."""
     for attempt in range(ATTEMPTS):
         result = measure(kernels, directory / str(attempt), operation, **options)
         if result.status == 0 and raced(result) >= wanted:

@@ -91,13 +91,13 @@ class RandomParameters:
         )
 
     def model(self) -> SystemModel:
-        """Of pairs on a node and between nodes."""
+        """Return a model of pairs on a node and between nodes."""
         pairs = {"on_node": self._pair(swept=False), "off_node": self._pair(swept=True)}
         memory = self._parameter(1e-9), self._parameter(5e-10)
         return SystemModel("a", "b", 1, pairs, *memory)
 
     def exchange(self, procs: int, density: float) -> Halo:
-        """Random messages of random items."""
+        """Return random messages of random items."""
         messages: Messages = {
             (a, b): set(map(int, self._random.integers(0, 20, self._random.integers(1, 12))))
             for a in range(procs)
@@ -116,7 +116,7 @@ def estimates(
     item_bytes: int,
     specs: Sequence[str] = (),
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Seconds by operation and method, and what `auto` planned for each operation.
+    """Return seconds by operation and method, and what `auto` planned for each operation.
 
     Collectives have these specs too, and blocks of `item_bytes`.
     """

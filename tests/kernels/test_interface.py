@@ -64,7 +64,7 @@ def test_a_change_of_the_header_is_seen(old, new, tmp_path) -> None:
 
 
 def changed(place: Path, old: str, new: str) -> Path:
-    """A copy of the header with a change."""
+    """Return a copy of the header with a change."""
     text = abi.HEADER.read_text()
     assert text.count(old) == 1
     definitions = abi.HEADER.with_name("switchpoint_operations.def")

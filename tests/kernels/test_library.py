@@ -91,7 +91,7 @@ def run(
     env: dict[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> int:
-    """Runs a test program; gives the number of cases that it says it passed."""
+    """Run a test program; return the number of cases that it says it passed."""
     return outcome(
         kernels, program, procs, *arguments, before=before, env=env, timeout_s=timeout_s
     )[0]
@@ -106,7 +106,7 @@ def outcome(
     env: dict[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> tuple[int, str]:
-    """Runs a test program; gives the number of cases that it says it passed, and all it prints.
+    """Run a test program; return the number of cases that it says it passed, and all it prints.
 
     A failure or hang fails the test with the program's words. `before` goes between launcher and
     program. The time is for what cannot name the case in which it hangs, as the programs do.

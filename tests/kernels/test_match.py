@@ -85,7 +85,7 @@ listed = st.lists(
 
 @contextmanager
 def switched_off(names: str) -> Iterator[None]:
-    """The environment in which methods are off. Hypothesis has no fixtures within an example."""
+    """Switch methods off within the block. Hypothesis has no fixtures within an example."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(off.VARIABLE, names)
         yield
@@ -139,7 +139,7 @@ def by_header(directory: Path, text: str, of: Sequence[tuple[Place, int]]) -> li
 
 
 def by_page(table: Table, place: Place, size: int) -> str | None:
-    """What a page draws at a size."""
+    """Return what a page draws at a size."""
     frame = pd.DataFrame([flat(rule.evidence) | rule._asdict() for rule in table.rules])
     selected = selected_intervals(with_speedup(frame), pd.Series(place._asdict(), dtype=object))
     held = selected[(selected["bytes_low"] <= size) & (size <= selected["bytes_high"])]

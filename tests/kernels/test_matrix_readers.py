@@ -56,7 +56,7 @@ def read_in_c(any_kernels: Kernels) -> Iterator[Read]:
 
 
 def read_in_python(path: Path) -> str:
-    """What the program in C says of an accepted file; of a refused one, why."""
+    """Return what the program in C says of an accepted file; of a refused one, why."""
     try:
         pattern = read_pattern(path)
     except MatrixError as error:
@@ -119,7 +119,7 @@ def unpacking(read_in_c: Read, require: Require, tmp_path_factory: pytest.TempPa
 
 
 def packed(content: bytes, flags: int = 0, announced: bytes = b"") -> bytes:
-    """A member of gzip's form, with flags and what they announce."""
+    """Return a member of gzip's form, with flags and what they announce."""
     member = gzip.compress(content, mtime=0)
     return member[:3] + bytes([flags]) + member[4:10] + announced + member[10:]
 
@@ -133,7 +133,7 @@ FULL = packed(SMALL.replace(b"\n", b"\n%%\n" + b"%\n" * (PIECE_BYTES - len(SMALL
 
 
 def of_bytes(size: int) -> bytes:
-    """A member of the first lines that has this many bytes."""
+    """Return a member of the first lines that has this many bytes."""
     return packed(FIRST, COMMENT, b"x" * (size - len(packed(FIRST)) - 1) + b"\0")
 
 
@@ -226,7 +226,7 @@ def test_packed_partitions(
 
 @st.composite
 def changed(draw: st.DrawFn) -> bytes:
-    """A listed file with pieces put in or in the place of some bytes."""
+    """Return a listed file with pieces put in or in the place of some bytes."""
     content = draw(st.sampled_from(CONTENTS))
     after_banner = content.find(b"\n") + 1
     for _ in range(draw(st.integers(1, 3))):

@@ -14,7 +14,7 @@ from tests.kernels.test_library import run
 
 @pytest.fixture(scope="module")
 def two_cores(require: Require) -> tuple[int, int]:
-    """Two cores of this machine."""
+    """Return two cores of this machine."""
     cores = sorted(os.sched_getaffinity(0))
     require("hwloc", len(cores) > 1, "two sockets need two cores")
     return cores[0], cores[1]
@@ -22,12 +22,12 @@ def two_cores(require: Require) -> tuple[int, int]:
 
 @pytest.fixture(scope="module")
 def knows_sockets(require: Require) -> None:
-    """Where it does not skip, the build has to have found hwloc."""
+    """Skip without hwloc; otherwise the build has to have found it."""
     require("hwloc", packaged("hwloc >= 2.0"), "pkg-config finds no hwloc")
 
 
 def sockets(*cores: int) -> dict[str, str]:
-    """The environment in which hwloc sees two sockets, each with one of the cores and another."""
+    """Return an environment with two sockets for hwloc: one of the cores and another in each."""
     first, second = cores
     others = [core for core in range(4) if core not in cores][:2]
     numbers = f"{first},{others[0]},{second},{others[1]}"
@@ -52,7 +52,7 @@ def test_ranks_that_are_bound_to_no_socket_make_it_unknown(
 
 
 def bound_to(cores: tuple[int, int], kernels: Kernels, directory: Path) -> Path:
-    """A swpbench whose even ranks run on the first core, and odd ones on the second."""
+    """Write a swpbench whose even ranks run on the first core, and odd ones on the second."""
     first, second = cores
     bound = directory / "bound"
     bound.write_text(

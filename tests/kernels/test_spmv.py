@@ -15,7 +15,7 @@ MATRICES = 20
 
 
 def random_matrix(seed: int) -> scipy.sparse.coo_array:
-    """A square matrix with empty rows and one dense row."""
+    """Return a square matrix with empty rows and one dense row."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(9, 120))
     dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < rng.uniform(0.01, 0.2))
@@ -25,14 +25,14 @@ def random_matrix(seed: int) -> scipy.sparse.coo_array:
 
 
 def vectors(rows: int, count: int) -> NDArray[np.float64]:
-    """The elements that kernels/tests/swp_spmv.c multiplies with."""
+    """Return the elements that kernels/tests/swp_spmv.c multiplies with."""
     row, vector = np.arange(rows, dtype=np.uint64)[:, None], np.arange(count, dtype=np.uint64)
     mixed = row * np.uint64(2654435761) + vector * np.uint64(40503)
     return 1 + (mixed % np.uint64(2**32)).astype(np.float64) / 2.0**32
 
 
 def write_matrices(directory: Path) -> list[Path]:
-    """Random patterns, some of them symmetric, skew-symmetric or without values, one compressed."""
+    """Write random patterns, some symmetric, skew-symmetric or without values, one compressed."""
     paths = []
     for seed in range(MATRICES):
         matrix = random_matrix(seed)

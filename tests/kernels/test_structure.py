@@ -21,7 +21,7 @@ LAYOUTS = [(1, 1), (2, 1), (7, 2), (12, 4), (16, 5)]  # processes, and those of 
 
 @pytest.fixture(scope="module")
 def matrices(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A mesh, scattered entries with empty rows and dense ones, no entries, few."""
+    """Write a mesh, scattered entries with empty rows and dense ones, no entries, few."""
     from pyamg.gallery import load_example
 
     directory = tmp_path_factory.mktemp("matrices")
@@ -41,13 +41,13 @@ def matrices(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def counted(
     path: Path, procs: int, by: str, methods: list[str], ppn: int
 ) -> dict[str, dict[str, float]]:
-    """Statistics by method, from the pattern."""
+    """Return statistics by method, from the pattern."""
     request = ReportRequest(path, [procs], by, methods, ppn, item_bytes=8)
     return {row.method.spec: row.document()["statistics"] for row in report(request)}
 
 
 def assert_reported(kernels: Kernels, out: Path, path: Path, procs: int, by: str, ppn: int) -> None:
-    """Runs every method that is counted and compares."""
+    """Run every method that is counted, and compare."""
     grids = {7: ["stfw:grid=2x4", "stfw:grid=3x3"], 12: ["stfw:grid=2x2x3"]}.get(procs, [])
     result = bench(
         kernels,

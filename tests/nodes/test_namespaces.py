@@ -26,14 +26,14 @@ def said(nodes: Nodes, host: str, command: str) -> str:
 
 
 def commands() -> Iterator[tuple[int, list[str]]]:
-    """The processes and their words."""
+    """Yield the processes and their words."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(FileNotFoundError, ProcessLookupError):
             yield int(path.parent.name), path.read_text().split("\0")[:-1]
 
 
 def switches(name: str) -> set[int]:
-    """The processes that run switch.sh for a set; other sets are of other tests."""
+    """Return the processes that run switch.sh for a set; other sets are of other tests."""
     found = set()
     for number, words in commands():
         scripts = [word for word in words if word.endswith("/switch.sh")]
@@ -50,7 +50,7 @@ def eventually(condition) -> bool:
 
 
 def program_before(tmp_path: Path, monkeypatch, name: str, script: str) -> None:
-    """Puts a program of this name before the real one on the path."""
+    """Put a program of this name before the real one on the path."""
     program = tmp_path / name
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

@@ -91,7 +91,7 @@ def sent_bytes(nodes: Nodes, device: str) -> list[int]:
 
 
 def tcp_segments(nodes: Nodes, host: str) -> int:
-    """How many TCP segments a node has sent, retransmissions excluded."""
+    """Return how many TCP segments a node has sent, retransmissions excluded."""
     command = [*nodes.on_node(host), "grep ^Tcp: /proc/net/snmp"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     names, values = (line.split() for line in lines)
@@ -138,7 +138,7 @@ def test_every_method_delivers_on_nodes_with_two_ranks(nodes, kernels, procs):
 
 
 def measure(nodes: Nodes, kernels: Kernels, raw_file: Path) -> list[dict[str, Any]]:
-    """The header and the one case of a launch with two ranks on each of four nodes."""
+    """Return the header and the one case of a launch with two ranks on each of four nodes."""
     options = [
         "--op",
         "exchange",

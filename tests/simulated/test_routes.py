@@ -17,7 +17,7 @@ from tuner.machine.simulation.routes import ROUTES, carried
 
 @pytest.fixture(scope="session")
 def router(simgrid, require, tmp_path_factory) -> Path:
-    """A program that prints SimGrid's routes."""
+    """Build a program that prints SimGrid's routes."""
     require("c++", shutil.which("g++") is not None, "no g++ on the path")
     program = tmp_path_factory.mktemp("routes") / "routes"
     source = Path(__file__).with_name("routes.cpp")
@@ -26,7 +26,7 @@ def router(simgrid, require, tmp_path_factory) -> Path:
 
 
 def sharing(routes: Iterable[tuple[tuple[int, int], object]]) -> set[frozenset[tuple[int, int]]]:
-    """The pairs of nodes on each link, whatever its name."""
+    """Return the pairs of nodes on each link, whatever its name."""
     found = defaultdict(set)
     for pair, link in routes:
         found[link].add(pair)

@@ -35,13 +35,13 @@ def statements(findings) -> dict[str, bool]:
 
 @pytest.fixture
 def simulating(monkeypatch, tmp_path, simgrid_build):
-    """Studies use the build of the tests, and keep what they find apart."""
+    """Let studies use the build of the tests, and keep what they find apart."""
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(simgrid_build))
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
 
 
 def row_of(scheme: stfw_tables.Scheme) -> stfw.StfwRow:
-    """The paper's own figures, as if simulated."""
+    """Return the paper's own figures, as if simulated."""
     counts = (scheme.mmax, scheme.mavg, scheme.vavg_words, scheme.buffer_kib or 1)
     times = (1.0, scheme.time_s, None)
     return stfw.StfwRow("paper", scheme.procs, scheme.dims, *counts, 1000, *times)

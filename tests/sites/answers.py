@@ -7,7 +7,7 @@ from tuner.machine.sites.schedulers import Partition, Processors
 
 
 def answers_of(scheduler: str) -> dict[str, str]:
-    """The programs that answer as in the sessions of tests/data, and to nothing else."""
+    """Return the programs that answer as in the sessions of tests/data, and to nothing else."""
     programs: dict[str, str] = {}
     for path in sorted((CHECKOUT / "tests" / "data" / scheduler).glob("*.txt")):
         for said in path.read_text().split("\n$ ")[1:]:

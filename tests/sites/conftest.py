@@ -11,7 +11,7 @@ from tuner.cli import main
 
 @pytest.fixture
 def answering(tmp_path, monkeypatch):
-    """Puts the commands of a scheduler on the path."""
+    """Put the commands of a scheduler on the path."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def put(scheduler: str) -> None:

@@ -195,7 +195,7 @@ READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@
 
 @pytest.fixture
 def from_read_only(require, tmp_path, monkeypatch):
-    """Returns the start of commands for which the checkout is read-only; HOME is a new one."""
+    """Return the start of commands for which the checkout is read-only; HOME is a new one."""
     prefix = [*UNSHARE, "sh", "-c", READ_ONLY, str(CHECKOUT)]
     tried = subprocess.run([*prefix, "true"], capture_output=True, text=True)
     require("namespaces", tried.returncode == 0, f"no read-only mount: {tried.stderr.strip()}")

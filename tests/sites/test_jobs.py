@@ -16,7 +16,7 @@ from tuner.machine.sites.jobs import ending, pending
 
 
 def job_scripts(config: Path, place: Path) -> list[str]:
-    """What ReFrame would submit for the discovery checks of one pattern."""
+    """Return what ReFrame would submit for the discovery checks of one pattern."""
     command = [
         *(Path(sys.executable).with_name("reframe"), "-C", config, "-c", CHECKOUT / "checks"),
         *("--name=^discovery.*random", f"--prefix={place}", "--keep-stage-files", "--nocolor"),

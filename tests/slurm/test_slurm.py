@@ -57,7 +57,7 @@ exec '{swpbench}' "$@"
 
 @pytest.fixture(scope="module")
 def cluster(request, require, tmp_path_factory):
-    """A Slurm without accounts; with them for the parameter "accounts"."""
+    """Yield a Slurm without accounts; with them for the parameter "accounts"."""
     accounts = getattr(request, "param", "") == "accounts"
     require("slurm", not missing(), f"no {', '.join(missing())}")
     lacking = missing(accounting.PROGRAMS) if accounts else []
@@ -107,7 +107,7 @@ class SlurmCampaign:
     env: dict[str, str]
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Starts a command of `switchpoint`."""
+        """Start a command of `switchpoint`."""
         return subprocess.Popen(
             [sys.executable, "-m", "tuner.cli", *words],
             cwd=self.place,
@@ -123,7 +123,7 @@ class SlurmCampaign:
         launches: int = len(LAUNCHES),
         **other: str | Path,
     ) -> subprocess.Popen[str]:
-        """Starts the campaign, or one of other checks or with other variables."""
+        """Start the campaign, or one of other checks or with other variables."""
         variables = {"methods": "pex;nbx", "sizes": "8", "swpbench": self.place / "swpbench"}
         return self.start(
             *("run", f"--config={self.config}", f"--environment={self.mpi.name}", "--minutes=5"),
@@ -133,7 +133,7 @@ class SlurmCampaign:
         )
 
     def measure_held(self, launch: int) -> tuple[Path, subprocess.Popen[str]]:
-        """Starts the campaign, and waits for a launch that waits for the end of the file."""
+        """Start the campaign, and wait for a launch that waits for the end of the file."""
         hold, held = self.place / "hold", self.place / "held"
         hold.write_text(str(launch))
         running = self.measure()
@@ -144,7 +144,7 @@ class SlurmCampaign:
         return sorted(self.place.glob("results/box-*/*/*.jsonl"))
 
     def stored(self) -> list[int]:
-        """The numbers of the launches in the store."""
+        """Return the numbers of the launches in the store."""
         with Store.open(self.place / "results" / "switchpoint.db", readonly=True) as store:
             return sorted(launch.number for launch in store.launches().values())
 
@@ -445,7 +445,7 @@ def test_a_campaign_waits_for_drained_nodes_and_says_so(cluster, campaign):
 
 
 def recover(cluster: Cluster) -> None:
-    """Brings the second node back, whatever was done to it."""
+    """Bring the second node back, whatever was done to it."""
     if not cluster.runs_node("n2"):
         cluster.start_node("n2")
     command = ["scontrol", "update", "nodename=n2", "state=resume"]

@@ -86,7 +86,7 @@ def table_of(mpi: Mpi) -> Table:
 
 
 def use(file: Path) -> dict[str, str]:
-    """The environment that a file asks for."""
+    """Return the environment that a file asks for."""
     asked = re.search(r"Use: (.*)", file.read_text())
     assert asked is not None
     settings = [word.partition("=") for word in asked.group(1).split()]
@@ -94,7 +94,7 @@ def use(file: Path) -> dict[str, str]:
 
 
 def loading(of: Table, forms: Iterable[str], directory: Path) -> dict[str, str]:
-    """The environment in which a library loads the files of a table."""
+    """Return the environment in which a library loads the files of a table."""
     environment = {}
     for form in forms:
         file = directory / form

@@ -57,19 +57,19 @@ class Ran:
             self.mostly[key] = {word.replace("!", "") for word in words if "!" in word}
 
     def add(self, again: Ran) -> None:
-        """Another run of the same: a stack is a sample, and may miss what is there."""
+        """Add another run of the same: a stack is a sample, and may miss what is there."""
         for key in again.ever:
             self.ever[key] |= again.ever[key]
             self.mostly[key] |= again.mostly[key]
 
     def mark(self, key: SizedCall, other: Ran) -> set[str]:
-        """What distinguishes these calls from others: is in most stacks here and in none there."""
+        """Return what is in most stacks of these calls and in none of the others."""
         return self.mostly[key] - other.ever[key]
 
 
 @pytest.fixture
 def observe(mpi: Mpi) -> Iterator[Callable[[dict[str, str]], Ran]]:
-    """The functions that run in calls of operations at every size, under an environment."""
+    """Yield what runs in calls of operations at every size, under an environment."""
 
     def run(
         environment: dict[str, str],
@@ -84,7 +84,7 @@ def observe(mpi: Mpi) -> Iterator[Callable[[dict[str, str]], Ran]]:
 
 
 def forced(mpi: Mpi, which: int) -> dict[str, str]:
-    """An environment in which every operation runs one algorithm."""
+    """Return an environment in which every operation runs one algorithm."""
     return FORCING[mpi.family] | {
         VARIABLES[mpi.family](operation): names[which]
         for operation, names in ALGORITHMS[mpi.family].items()
@@ -138,7 +138,7 @@ def test_mpich_runs_the_barrier_of_both_files(
 
 
 def wrong(mpi: Mpi, text: str) -> str:
-    """The text of a file that has another algorithm for allgather than its comment says."""
+    """Return a file's text that has another algorithm for allgather than its comment says."""
     if mpi.family == "mpich":
         comment, tree = text.split(" */\n", 1)
         other = tree.replace("MPIR_Allgather_intra_ring", "MPIR_Allgather_intra_brucks")

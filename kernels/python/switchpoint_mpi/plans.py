@@ -37,7 +37,7 @@ class Table:
 
     @property
     def rules(self) -> int:
-        """The number of rules."""
+        """Return the number of rules."""
         return int(library().swp_table_rules(self._handle))
 
     def has(self, operation: str) -> bool:
@@ -168,13 +168,13 @@ class Plan:
 
     @property
     def method(self) -> str:
-        """The spec of the method; "" after the plan is freed."""
+        """Return the spec of the method; "" after the plan is freed."""
         spec: bytes = library().swp_plan_method(self._handle)
         return spec.decode()
 
     @property
     def passed(self) -> tuple[str, str] | None:
-        """The spec of the first rule, and why it was passed over; None if it was not."""
+        """Return the spec of the first rule, and why it was passed over; None if it was not."""
         why = ctypes.c_char_p()
         spec: bytes | None = library().swp_plan_passed(self._handle, ctypes.byref(why))
         return None if spec is None else (spec.decode(), (why.value or b"").decode())

@@ -49,7 +49,7 @@ def failed(code: swp.ErrorCode, words: str, function: Callable[[], object]) -> N
 
 
 def ring(method: str = "auto", hints: swp.Hints | None = None) -> swp.Exchange:
-    """Items 2 and 0 go to the next rank, and land behind an item that is left alone."""
+    """Plan to send items 2 and 0 to the next rank, behind an item that is left alone."""
     return swp.Exchange(
         COMM, 4, 3, [NEXT], [0, 2], [PREVIOUS], [1, 3], [2, 0], method=method, hints=hints
     )
@@ -115,7 +115,7 @@ def exchanges() -> None:
 
 
 def fields() -> None:
-    """Items 2 and 0 of a pressure and a velocity, behind an item that is left alone."""
+    """Exchange items 2 and 0 of a pressure and a velocity, behind an item that is left alone."""
     lists = (3, [NEXT], [0, 2], [PREVIOUS], [1, 3], [2, 0])
     pressure = np.arange(3.0) + 10 * RANK
     velocity = (np.arange(9, dtype=np.float32) + 100 * RANK).reshape(3, 3)

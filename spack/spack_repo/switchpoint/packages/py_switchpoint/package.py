@@ -37,20 +37,20 @@ class PySwitchpoint(PythonPackage):
 
     @property
     def import_modules(self):
-        """Those that --test=root imports; modules of checks need ReFrame, which runs them."""
+        """Return what --test=root imports; modules of checks need ReFrame, which runs them."""
         modules = ["tuner.cli", "tuner.commands.run", "templates"]
         if "+dashboard" in self.spec:
             modules.append("dashboard.app")
         return ["switchpoint"] + [f"switchpoint.{module}" for module in modules]
 
     def test_imports(self):
-        """As Spack's, with what was just installed on Python's path."""
+        """Import as Spack does, with what was just installed on Python's path."""
         path = [self.module.python_purelib, os.environ.get("PYTHONPATH", "")]
         with set_env(PYTHONPATH=os.pathsep.join(path)):
             super().test_imports()
 
     def detect_dev_src_change(self):
-        """Whether what is installed has changed; results and builds lie in the checkout as well."""
+        """Return whether sources have changed; results and builds lie in the checkout as well."""
         sources = ["checks", "dashboard", "kernels", "switchpoint", "templates", "tuner"]
         root = self.spec.variants["dev_path"].value
         files = [join_path(root, name) for name in ("pyproject.toml", "hatch_build.py")] + [

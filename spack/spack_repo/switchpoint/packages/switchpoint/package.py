@@ -32,7 +32,7 @@ class Switchpoint(CMakePackage):
     conflicts("+fortran", when="+simgrid", msg="the Fortran module needs a real MPI")
 
     def cmake_args(self):
-        """Options of kernels/CMakeLists.txt."""
+        """Return options of kernels/CMakeLists.txt."""
         tests = self.run_tests or "+tests" in self.spec
         if "+simgrid" in self.spec:
             toolchain = join_path(self.stage.source_path, "cmake", "simgrid.cmake")
@@ -53,7 +53,7 @@ class Switchpoint(CMakePackage):
 
     @run_before("cmake")
     def configure_again(self):
-        """Spack configures a checkout once, which may have been without tests."""
+        """Have a checkout configured anew: Spack does it once, perhaps without tests."""
         if self.run_tests:
             for name in ("Makefile", "build.ninja"):
                 force_remove(join_path(self.build_directory, name))
