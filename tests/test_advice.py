@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests import synthetic
-from tests.test_cli import call, fail, succeed
+from tests.cli import call, fail, succeed
 from tuner.advice import document, mix, recorded, saved
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import overlaps, probes
-from tests.test_cli import fail, succeed
+from tests.cli import fail, succeed
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 from tests import synthetic
+from tests.cli import fail, succeed
 from tests.synthetic_plan import SyntheticMachine
-from tests.test_cli import fail, succeed
 from tuner.campaign import progress as showing
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch, Queue

@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from dashboard import app
 from tests import synthetic
+from tests.cli import call, commands, fail, succeed
 from tests.conftest import TIMEOUT_S, Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__
@@ -41,36 +42,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         directory, synthetic.of_discovery(synthetic.Campaign(environment="openmpi", samples=20))
     )
     return directory
-
-
-def call(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def succeed(*arguments: str | Path) -> str:
-    result = call(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def fail(*arguments: str | Path) -> str:
-    """Return the one line of an error."""
-    result = call(*arguments)
-    assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
-    return line
-
-
-def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
-    """Return all commands by their whole name, those of subgroups included."""
-    found: dict[str, click.Command] = {}
-    for name, command in group.commands.items():
-        whole = f"{before}{name}"
-        found |= (
-            commands(command, f"{whole} ") if isinstance(command, click.Group) else {whole: command}
-        )
-    return found
 
 
 @pytest.mark.parametrize(("name", "command"), commands(main).items())

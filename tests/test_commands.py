@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import call, fail, succeed
+from tests.cli import call, fail, succeed
 
 GOOD = Path(__file__).parent / "data" / "matrix" / "good"
 RECTANGULAR = GOOD.parent / "broken" / "rectangular.mtx"  # for products

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.test_cli import commands as every_command
+from tests.cli import commands as every_command
 from tuner.cli import main
 from tuner.export.forms import FORMS
 from tuner.models.singles import singles

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests import synthetic
+from tests.cli import call
 from tests.conftest import TIMEOUT_S
-from tests.test_cli import call
 from tuner import atomic
 from tuner.files import shown
 from tuner.machine.mpi import CHECKOUT

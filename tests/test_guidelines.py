@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import probes, synthetic
-from tests.test_cli import fail, succeed
+from tests.cli import fail, succeed
 from tuner.rawfile.ingest import ingest
 from tuner.selection.guidelines import violations
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tests.test_cli import fail, succeed
+from tests.cli import fail, succeed
 from tuner.machine.simulation import networks
 from tuner.machine.simulation.launch import settings
 from tuner.machine.simulation.machines import machine

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pyamg.gallery import diffusion_stencil_2d, stencil_grid
 from scipy.io import mmread
 
+from tests.cli import fail, succeed
 from tests.conftest import Require
-from tests.test_cli import fail, succeed
 from tuner.inputs.matrices import amg, lookalike
 from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
 from tuner.inputs.matrices.degrees import degrees

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests import probes, synthetic
-from tests.test_cli import call, fail, succeed
+from tests.cli import call, fail, succeed
 from tuner.domain.cases import Layout, ProbeKey, ProbeLaunch
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.simulation.machines import machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import fail, succeed
+from tests.cli import fail, succeed
 from tuner.advice import document, mix, recorded
 from tuner.advice.profile import Profile, ProfileError, Shape
 

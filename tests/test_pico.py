@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cli import call, succeed
 from tests.conftest import Require
-from tests.test_cli import call, succeed
 from tuner.domain.tables import Table
 from tuner.export.forms import export
 from tuner.export.mpi_library import openmpi_algorithms

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from tests import synthetic
+from tests.cli import call, fail, succeed
 from tests.kernels.conftest import build_kernels
-from tests.test_cli import call, fail, succeed
 from tests.test_export import PROVENANCE
 from tests.test_rules import on, point
 from tuner.domain.records import Features

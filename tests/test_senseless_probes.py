@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import probes, synthetic
+from tests.cli import call
 from tests.conftest import by_day
-from tests.test_cli import call
 from tuner.rawfile.ingest import ingest
 
 SHAPES = ("true", "constant", "shrinking", "random", "swapped")

@@ -11,7 +11,7 @@ import pytest
 from docs.site import man
 from docs.site.header import reference
 from docs.site.links import faults
-from tests.test_cli import commands
+from tests.cli import commands
 from tests.test_docs import CHECKOUT, functions, header, options_of
 from tuner.cli import main
 

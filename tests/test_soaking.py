@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.cli import fail, succeed
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
-from tests.test_cli import fail, succeed
 from tests.test_workflow import corrupting, processes_below
 from tuner.campaign import launches, soaking
 from tuner.campaign.reframe import CONFIGS

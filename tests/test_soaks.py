@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import synthetic
-from tests.test_cli import fail, succeed
+from tests.cli import fail, succeed
 from tests.test_rules import point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch

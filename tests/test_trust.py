@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import synthetic
-from tests.test_cli import succeed
+from tests.cli import succeed
 from tests.test_selection import CONSTANT, chosen, make_cells, scaled
 from tuner.domain.records import Cell, Clock
 from tuner.rawfile.reading import read_header

@@ -15,8 +15,8 @@ from openapi_spec_validator import validate
 from dashboard.app import create_app
 from dashboard.schemas import schemas
 from tests import synthetic, test_soaks
+from tests.cli import succeed
 from tests.dashboard import large
-from tests.test_cli import succeed
 from tuner.export import forms
 from tuner.models.system import encode
 from tuner.rawfile.ingest import ingest

@@ -20,12 +20,12 @@ from dashboard.markup import as_html
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from tests import overlaps, probes, test_soaks
+from tests.cli import succeed
 from tests.dashboard import large as large_store
 from tests.dashboard.conftest import PATTERNS
 from tests.dashboard.frames import drawn, said
 from tests.dashboard.test_changes import overview_of
 from tests.synthetic import Campaign, of_bcast, tuned_store, write
-from tests.test_cli import succeed
 from tuner.advice import document
 from tuner.domain.cases import Place
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Point, Ratio, Table

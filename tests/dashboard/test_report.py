@@ -14,7 +14,7 @@ from dashboard.pages import PAGES
 from dashboard.report import html_report
 from dashboard.widgets import data_table, notice
 from tests import probes, synthetic
-from tests.test_cli import succeed
+from tests.cli import succeed
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 

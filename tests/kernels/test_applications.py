@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cli import fail, succeed
 from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, Kernels
-from tests.test_cli import fail, succeed
 from tuner.studies.applications import ApplicationError, _agree, _ApplicationRun, gain
 from tuner.studies.layouts import OPERATIONS
 

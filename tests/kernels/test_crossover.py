@@ -9,9 +9,9 @@ import pytest
 from pyamg.gallery import poisson
 from scipy.io import mmwrite
 
+from tests.cli import fail, succeed
 from tests.conftest import Require
 from tests.kernels.conftest import Kernels
-from tests.test_cli import fail, succeed
 from tuner.studies.crossover import crossover
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests import synthetic
-from tests.test_cli import call, succeed
+from tests.cli import call, succeed
 
 
 @pytest.mark.check

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.cli import fail, succeed
 from tests.conftest import by_day
-from tests.test_cli import fail, succeed
 from tuner.cli import main
 from tuner.inputs.matrices import lookalike
 from tuner.inputs.matrices.lookalike import originals
