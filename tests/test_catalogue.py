@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import synthetic, test_soaks
-from tests.test_export import PROVENANCE
-from tests.test_rules import on, point
+from tests.decisions import PROVENANCE, on, point
 from tuner.catalogue import borrowing
 from tuner.catalogue.borrowing import Borrower, BorrowingError, _of_bundle, borrowed, nearest, order
 from tuner.catalogue.bundle import Bundle, BundleError, of_store, pack, unpack

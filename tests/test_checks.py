@@ -19,7 +19,7 @@ from checks import performance
 from checks.scales import SCALES, WORTHIEST
 from tests import synthetic
 from tests.conftest import TIMEOUT_S
-from tests.test_rules import on
+from tests.decisions import on
 from tests.test_unmeasured import raced
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.test_export import PROVENANCE
-from tests.test_rules import point
+from tests.decisions import PROVENANCE, point
 from tuner.domain.tables import Point, Table
 from tuner.selection.evidence import certainty, settlement, verdict
 from tuner.selection.next_step import next_step, summary

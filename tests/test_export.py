@@ -9,28 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Require
-from tests.test_rules import on, point
-from tuner.domain.tables import Point, Provenance, Table
+from tests.decisions import PROVENANCE, on, point
+from tuner.domain.tables import Point, Table
 from tuner.export.document import table_document
 from tuner.export.forms import ExportError, export, write
 from tuner.selection.rules import compile_rules
-
-PROVENANCE = Provenance(
-    system="local-cpu-mpich-1f00ba",
-    name="local:cpu",
-    environment="mpich",
-    mpi_library='MPICH "Version": 5.0.2\n */ int broken;',
-    mpi_standard="4.1",
-    compiler="gcc 12.2.0",
-    cpu_model="Synthetic CPU",
-    cores=2,
-    campaigns=["20261121T034500Z"],
-    launches=5,
-    samples=1000,
-    commit="0123abc",
-    date="2026-11-21T03:45:00Z",
-    version="0.1.0",
-)
 
 POINTS: list[Point] = [
     point("stfw:dims=2", 8, (4, 3.5)),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests import probes
+from tests.decisions import on, point
 from tests.round_machine import machine
 from tests.synthetic_plan import SyntheticMachine
 from tests.test_catalogue import lender
-from tests.test_rules import on, point
 from tuner.campaign import first_look
 from tuner.campaign.plans import RacePlan
 from tuner.catalogue import shelf

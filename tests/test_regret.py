@@ -12,9 +12,8 @@ from scipy import stats
 
 from tests import synthetic
 from tests.cli import call, fail, succeed
+from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import build_kernels
-from tests.test_export import PROVENANCE
-from tests.test_rules import on, point
 from tuner.domain.records import Features
 from tuner.domain.tables import STATUSES, Table
 from tuner.export import forms

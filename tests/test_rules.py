@@ -6,46 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.domain.cases import Case, Layout
-from tuner.domain.tables import Point, Ratio, Rule
+from tests.decisions import METHODS, point
+from tuner.domain.tables import Rule
 from tuner.selection.intervals import real_intervals, whole_intervals
 from tuner.selection.rules import compile_rules
-
-METHODS = st.sampled_from(["direct", "neighbor", "stfw:dims=2"])
-
-
-def point(
-    method: str = "direct",
-    size: int = 8,
-    degree: tuple[int, float] = (6, 5.5),
-    status: str | None = None,
-    ratio: float = 0.5,
-    operation: str = "exchange",
-) -> Point:
-    its = Ratio(method, ratio, ratio * 0.9, ratio * 1.1, 0.05)
-    return Point(
-        campaign="A",
-        case=Case(
-            operation, "random:degree=6,seed=1", Layout(8, 1, 8, False), "window", size, size
-        ),
-        mmax=degree[0],
-        mavg=degree[1],
-        method=method,
-        status=status or ("equal" if method == "direct" else "faster"),
-        challenger=method,
-        ratio=ratio,
-        ratio_low=its.low,
-        ratio_high=its.high,
-        launches=5,
-        level=0.95,
-        ratios=() if method == "direct" else (its,),
-    )
-
-
-def on(point: Point, nodes: int, ppn: int, over: bool = False) -> Point:
-    """Return the point, measured on another layout."""
-    layout = Layout(nodes * ppn, nodes, ppn, over)
-    return point._replace(case=point.case._replace(layout=layout))
 
 
 def holds(rule: Rule, mmax: int, mavg: float, size: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from tests import synthetic
 from tests.cli import fail, succeed
-from tests.test_rules import point
+from tests.decisions import point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
 from tuner.campaign.plans import PlannedCase, Racing

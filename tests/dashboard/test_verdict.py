@@ -18,8 +18,8 @@ from dashboard.steadiness import Steadiness
 from dashboard.verdict import BAD, CARE, GOOD, NONE, SystemVerdict, judge, mean_gain
 from tests import probes, test_soaks
 from tests.dashboard.frames import said
+from tests.decisions import point
 from tests.synthetic import Campaign, write, write_upgrade
-from tests.test_rules import point
 from tuner.campaign.reframe import CHECKS
 from tuner.domain.tables import Soaked, SoakedAt
 from tuner.rawfile.ingest import ingest

@@ -14,9 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dashboard.rules import selected_intervals, with_speedup
+from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import Kernels
-from tests.test_export import PROVENANCE
-from tests.test_rules import on, point
 from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.flat import flat

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from tests.test_export import PROVENANCE
-from tests.test_rules import on, point
+from tests.decisions import PROVENANCE, on, point
 from tuner.domain.tables import Rule, Table
 from tuner.export.forms import export
 from tuner.machine.mpi import Mpi

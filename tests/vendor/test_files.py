@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Require
-from tests.test_export import PROVENANCE
+from tests.decisions import PROVENANCE
 from tests.vendor.conftest import installed
 from tests.vendor.tables import (
     ALGORITHMS,
