@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests import synthetic
-from tests.test_selection import CONSTANT, chosen, make_cells, scaled
+from tests.cells import CONSTANT, chosen, make_cells, scaled
 from tuner.domain.records import Cell, Header
 from tuner.rawfile.reading import read_header
 from tuner.selection.decisions import decide

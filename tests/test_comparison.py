@@ -13,8 +13,8 @@ from scipy.stats import ttest_ind
 
 from dashboard import compared
 from tests import synthetic, test_soaks
+from tests.cells import CONSTANT, make_cells, scaled
 from tests.cli import fail, succeed
-from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner import stats
 from tuner.domain.records import Cell
 from tuner.selection import comparison, soaks, tuning

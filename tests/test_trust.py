@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests import synthetic
+from tests.cells import CONSTANT, chosen, make_cells, scaled
 from tests.cli import succeed
-from tests.test_selection import CONSTANT, chosen, make_cells, scaled
 from tuner.domain.records import Cell, Clock
 from tuner.rawfile.reading import read_header
 from tuner.selection import trust

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import METHODS, on, point
 from tests.synthetic_plan import FAR, SyntheticMachine, measure, regrets
-from tests.test_selection import CONSTANT, make_cells, scaled
 from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
