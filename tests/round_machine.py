@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.test_structure import halo_of
+from tests.halos import halo_of
 from tuner.inputs.structure.halo import Halo
 from tuner.models.loggp import LogGP, LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.halos import halo_of
 from tests.round_machine import (
     ALPHA,
     COPYING,
@@ -23,7 +24,6 @@ from tests.round_machine import (
     pair,
     pair_with,
 )
-from tests.test_structure import halo_of
 from tests.test_structure_nap import example
 from tuner.commands.printing.models import show_prediction
 from tuner.commands.printing.results import console

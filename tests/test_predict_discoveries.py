@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.halos import halo_of
 from tests.round_machine import (
     ALPHA,
     COPYING,
@@ -18,7 +19,6 @@ from tests.round_machine import (
     pair,
     pair_with,
 )
-from tests.test_structure import halo_of
 from tuner.models import predict
 from tuner.models.system import PairModel
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.test_structure import Messages, halo_of, halos
+from tests.halos import Messages, halo_of, halos
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.nap_deal import Parts, deal

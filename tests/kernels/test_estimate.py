@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.halos import Messages, halo_of
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import Kernels, in_turn
-from tests.test_structure import Messages, halo_of
 from tuner.domain.operations import COLLECTIVES, NO_DATA, NO_DATA_BYTES, RULED_OPERATIONS
 from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.halo import Halo
