@@ -5,11 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
-from io import BytesIO
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from msgspec.structs import replace
 
 from tests import synthetic
 from tests.cli import call, fail, succeed
+from tests.profiles import CALLS, EACH_S, RUN_S, content, parse, tally
 from tuner.advice import document, mix, recorded, saved
 from tuner.advice.mix import State
 from tuner.advice.profile import Profile, ProfileError
@@ -29,35 +27,6 @@ from tuner.machine.nodes.namespaces import DEFAULT_RATE
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
-
-RUN_S, EACH_S, CALLS = 1.0, 1e-3, 500
-SAMPLES = [[number, 10.0 + number, EACH_S, 0] for number in range(5)]
-GROUP = {"group": 0, "members": "a", "procs": 2, "nodes": 1, "ppn": 2, "samples": SAMPLES}
-
-
-def tally(call: str, bytes_: int, seconds: float, group: int = 0) -> dict[str, Any]:
-    """Return calls of one function in all."""
-    own = {"call": call, "group": group, "type": "MPI_INT", "bytes": bytes_}
-    return own | {"calls": CALLS, "seconds": seconds}
-
-
-def content(*calls: dict[str, Any], late_s: Sequence[float] = (0.0, 0.0)) -> bytes:
-    """Return the profile of two ranks, each of which reaches its calls so late."""
-    lines = []
-    for rank, late in enumerate(late_s):
-        samples = [
-            [number, at + late, max(took - late, 0.0), of] for number, at, took, of in SAMPLES
-        ]
-        groups = [GROUP | {"samples": samples}]
-        own = {"profile": 1, "rank": rank, "procs": 2, "finalized": True, "program": "app"}
-        own |= {"node": "n", "seconds": RUN_S, "lost": 0, "calls": calls, "groups": groups}
-        lines.append(json.dumps(own))
-    return "\n".join(lines).encode()
-
-
-def parse(text: bytes) -> Profile:
-    """Return the profile of a file with this text."""
-    return recorded.parse(BytesIO(text))
 
 
 @pytest.fixture(scope="module")

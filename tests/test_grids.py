@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests import synthetic
 from tests.cli import call
-from tests.test_advice import content, parse, tally
+from tests.profiles import content, parse, tally
 from tuner.advice import document, mix
 from tuner.commands.printing.advice import show_calls
 from tuner.commands.printing.grids import Columns

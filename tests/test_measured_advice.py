@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_advice import content, parse, tally
+from tests.profiles import content, parse, tally
 from tuner.advice import measuring, mix
 from tuner.advice.running import Application
 from tuner.advice.site import Site

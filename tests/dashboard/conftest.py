@@ -10,8 +10,8 @@ from msgspec.structs import replace as replace_fields
 
 from dashboard.app import create_app
 from dashboard.choice import systems_of
+from tests.profiles import content, parse, tally
 from tests.synthetic import Campaign, of_bcast, of_discovery, tuned_store, write
-from tests.test_advice import content, parse, tally
 from tuner.advice import document, mix, saved
 from tuner.advice.proof import Proof
 from tuner.store.store import Store

@@ -14,7 +14,7 @@ from dashboard import pages
 from dashboard.choice import systems_of
 from tests.conftest import Require
 from tests.dashboard.test_web import client_of, request_of
-from tests.test_advice import content, tally
+from tests.profiles import content, tally
 from tests.test_mpip import REPORT
 from tests.vendor.tables import table_of
 from tuner.export import forms
