@@ -28,6 +28,7 @@ from tests import synthetic
 from tests.faults import dump
 from tests.kernels.conftest import build_kernels
 from tests.killed import FORK, alongside
+from tests.processes import environments
 from tests.test_soaking import measured
 from tuner.campaign.order import PLANS, SOAKINGS
 from tuner.machine.mpi import find_mpis
@@ -52,12 +53,7 @@ LOADING = ", in <module>\n    from "
 
 def started_for(results: Path) -> list[int]:
     """Return the running processes that a command with these results has started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"SWITCHPOINT_RESULTS={results}\0".encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-    return found
+    return [pid for pid, its in environments() if its.get("SWITCHPOINT_RESULTS") == str(results)]
 
 
 def until(condition: Callable[[], object], timeout_s: float = GRACE_S) -> None:

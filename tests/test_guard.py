@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
+from tests.processes import is_running
 from tuner.campaign import guard
 
 STUBBORN = """
@@ -65,10 +65,3 @@ def test_the_guard_knows_what_runs_when_its_command_is_killed() -> None:
     while is_running(pid):
         assert time.monotonic() < end_s
         time.sleep(0.05)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

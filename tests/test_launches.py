@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S
+from tests.processes import is_running
 from tuner.campaign.launches import LaunchError, run
 from tuner.machine.mpi import LaunchCommand
 
@@ -42,11 +43,3 @@ def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_pat
     while is_running(rank) and time.monotonic() < end:
         time.sleep(0.01)
     assert not is_running(rank)
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

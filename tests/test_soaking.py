@@ -14,7 +14,8 @@ from rich.console import Console
 from tests.cli import fail, succeed
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
-from tests.test_workflow import corrupting, processes_below
+from tests.processes import processes_below
+from tests.test_workflow import corrupting
 from tuner.campaign import launches, soaking
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.finish import Tuned, tune_systems

@@ -20,6 +20,7 @@ from rich.console import Console
 from tests import probes, synthetic
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
+from tests.processes import processes_below
 from tuner.campaign import launches
 from tuner.campaign.campaigns import make
 from tuner.campaign.order import PLANS
@@ -235,15 +236,6 @@ def test_a_case_with_a_wrong_payload_leaves_the_race_and_the_other_goes_on(
         assert len(store.launches()) == len(keeping.of_campaign(campaign.order.campaign)) > 0
         assert {cell.key.case.operation for cell in store.contents(system)} == {"exchange"}
     assert (results / system / "switchpoint.table").is_file()
-
-
-def processes_below(directory: Path) -> list[str]:
-    """Return command lines that name a directory."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            found.append(status.read_text())
-    return [line for line in found if str(directory) in line]
 
 
 def second_launch_began(stage: Path) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
 from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels, on_ranks
+from tests.processes import command_lines, environments
 from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"
@@ -235,23 +236,18 @@ def test_a_rank_that_is_stopped_before_it_is_watched_ends_the_job(
 
 def rank_of(process: int) -> int:
     """Return the rank that the launcher gave to a process."""
-    environment = Path(f"/proc/{process}/environ").read_text()
-    found = re.search(r"(?:^|\0)(?:PMI_RANK|OMPI_COMM_WORLD_RANK)=(\d+)", environment)
-    assert found
-    return int(found[1])
+    environment = dict(environments())[process]
+    names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
+    return next(int(environment[name]) for name in names if name in environment)
 
 
 def ranks_that_write(out: Path) -> list[int]:
     """Return the processes of swpbench that write a file."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            program, *words = path.read_text().split("\0")
-        except OSError:
-            continue
-        if str(out) in words and Path(program).name == "swpbench":
-            found.append(int(path.parent.name))
-    return found
+    return [
+        pid
+        for pid, words in command_lines()
+        if str(out) in words and Path(words[0]).name == "swpbench"
+    ]
 
 
 def test_a_leak_is_found(kernels: Kernels, tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.processes import command_lines
 from tuner.machine.mpi import CHECKOUT
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
@@ -25,17 +24,10 @@ def said(nodes: Nodes, host: str, command: str) -> str:
     return answer.stdout.strip()
 
 
-def commands() -> Iterator[tuple[int, list[str]]]:
-    """Yield the processes and their words."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            yield int(path.parent.name), path.read_text().split("\0")[:-1]
-
-
 def switches(name: str) -> set[int]:
     """Return the processes that run switch.sh for a set; other sets are of other tests."""
     found = set()
-    for number, words in commands():
+    for number, words in command_lines():
         scripts = [word for word in words if word.endswith("/switch.sh")]
         if scripts and any(word.endswith(f"/{name}") for word in words):
             found.add(number)
@@ -97,7 +89,7 @@ def test_what_is_terminated_beside_the_switch_is_gone(nodes):
     seconds = str(10**6 + os.getpid())
 
     def sleeps() -> bool:
-        return any(words == ["sleep", seconds] for _, words in commands())
+        return any(words == ["sleep", seconds] for _, words in command_lines())
 
     launcher = subprocess.Popen([*nodes.beside_switch(), "sleep", seconds])
     assert eventually(sleeps)
