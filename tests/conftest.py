@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,6 +183,13 @@ def require() -> Require:
         pytest.skip(f"{part}: {reason}")
 
     return check
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the test's directory, which is that of the results."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    return tmp_path
 
 
 SHOWN = 0.01  # of the whole time: files below it are summed up

@@ -72,12 +72,6 @@ TASK = {"number": 0, "case": 0, "races": [], "budget_s": 5.0}
 PLAN = {"campaign": NAME, "config": "local.py", "budget_s": 60.0, "cases": [CASE], "ended": False}
 
 
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    return tmp_path
-
-
 def test_orders_of_any_version_are_read(results: Path) -> None:
     path = results / "logs" / f"{NAME}.order.json"
     path.parent.mkdir()

@@ -39,12 +39,6 @@ from tuner.selection import trust
 from tuner.store.store import Store
 
 
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    return tmp_path
-
-
 def tuned(raw_files: list[Path]) -> list[Tuned]:
     """Return the new tables of the systems of raw files that are among the results."""
     return tune_systems(sorted({path.parent.parent.name for path in raw_files}), Console())
