@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune_missing
 from tuner.store.store import Store
@@ -183,6 +184,18 @@ def write(results: Path, spec: Campaign) -> list[Path]:
                 path.write_text("".join(json.dumps(record) + "\n" for record in records))
                 paths.append(path)
     return paths
+
+
+def change_record(path: Path, **fields: Any) -> list[str]:
+    """Change the first record of a raw file; return the problems of reading it.
+
+    None takes a field away.
+    """
+    lines = path.read_text().splitlines()
+    record = json.loads(lines[1]) | fields
+    lines[1] = json.dumps({key: value for key, value in record.items() if value is not None})
+    path.write_text("\n".join(lines) + "\n")
+    return [problem.message for problem in reading.read(path).problems]
 
 
 def write_upgrade(results: Path, factor: float) -> tuple[str, str]:

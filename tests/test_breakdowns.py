@@ -8,18 +8,10 @@ import pytest
 
 from tests import overlaps, probes
 from tests.cli import fail, succeed
-from tuner.rawfile import reading
+from tests.synthetic import change_record
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 from tuner.studies.breakdowns import FtShape, SpmvShape, last_measured
-
-
-def change(path: Path, **fields: Any) -> list[str]:
-    """Change the first record of a file; return the problems of reading it."""
-    lines = path.read_text().splitlines()
-    lines[1] = json.dumps(json.loads(lines[1]) | fields)
-    path.write_text("\n".join(lines) + "\n")
-    return [problem.message for problem in reading.read(path).problems]
 
 
 def test_medians_over_launches_arrive(tmp_path: Path) -> None:
@@ -63,7 +55,7 @@ def test_what_cannot_be_right_is_reported(
     tmp_path: Path, fields: dict[str, Any], message: str
 ) -> None:
     (raw,) = overlaps.write(tmp_path, launches=1)
-    assert any(message in each for each in change(raw, **fields))
+    assert any(message in each for each in change_record(raw, **fields))
 
 
 def test_overlap_is_shown_beside_predictions(tmp_path: Path) -> None:

@@ -23,14 +23,6 @@ def raw(tmp_path: Path) -> Path:
     return probes.write(tmp_path, SMALL)[0]
 
 
-def change(path: Path, **fields: Any) -> list[str]:
-    """Change the first probe of a file; return the problems of reading it."""
-    lines = path.read_text().splitlines()
-    lines[1] = json.dumps(json.loads(lines[1]) | fields)
-    path.write_text("\n".join(lines) + "\n")
-    return [problem.message for problem in reading.read(path).problems]
-
-
 def test_every_sample_arrives(tmp_path: Path) -> None:
     paths = probes.write(tmp_path, SMALL)
     report = ingest(tmp_path / "s.db", [tmp_path])
@@ -85,7 +77,7 @@ def test_the_fuller_file_of_a_launch_replaces_the_other(tmp_path: Path, raw: Pat
     ],
 )
 def test_what_cannot_be_used_is_reported(raw: Path, fields: dict[str, Any], message: str) -> None:
-    problems = change(raw, **fields)
+    problems = synthetic.change_record(raw, **fields)
     assert problems[0].startswith(message)
     assert len(problems) == 2  # and the end record counts another number of cases
 

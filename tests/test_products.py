@@ -21,14 +21,6 @@ SPMV = synthetic.Campaign(
 )
 
 
-def edit(path: Path, **changes: object) -> None:
-    """Change the first case of a raw file; None takes a key away."""
-    lines = path.read_text().splitlines()
-    record = json.loads(lines[1]) | changes
-    lines[1] = json.dumps({key: value for key, value in record.items() if value is not None})
-    path.write_text("\n".join(lines) + "\n")
-
-
 def test_medians_of_every_launch_are_kept(tmp_path: Path) -> None:
     paths = synthetic.write(tmp_path, SPMV)
     database = tmp_path / "s.db"
@@ -70,7 +62,7 @@ def test_ingesting_again_and_fuller_files_change_only_what_is_new(tmp_path: Path
 )
 def test_a_case_without_its_phases_is_reported(tmp_path: Path, changes: dict[str, object]) -> None:
     path = synthetic.write(tmp_path, SPMV)[0]
-    edit(path, **changes)
+    synthetic.change_record(path, **changes)
     report = ingest(tmp_path / "s.db", [path])
     problem = report.problems[0]
     assert (problem.path, problem.line) == (str(path), 2)
@@ -82,7 +74,7 @@ def test_a_case_without_its_phases_is_reported(tmp_path: Path, changes: dict[str
 
 def test_phases_of_other_operations_are_not_looked_at(tmp_path: Path) -> None:
     path = synthetic.write(tmp_path, synthetic.Campaign())[0]
-    edit(path, local_s=[1e-6])
+    synthetic.change_record(path, local_s=[1e-6])
     assert not ingest(tmp_path / "s.db", [path]).problems
 
 
