@@ -27,11 +27,6 @@ ROOT = "/api/v1"
 
 
 @pytest.fixture
-def client(app: Dash) -> FlaskClient:
-    return app.server.test_client()
-
-
-@pytest.fixture
 def system(client: FlaskClient) -> str:
     systems = client.get(f"{ROOT}/systems").json["systems"]
     return str(max(systems, key=lambda system: system["samples"])["system"])

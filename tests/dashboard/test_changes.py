@@ -32,13 +32,13 @@ from tuner.store.store import Store
 AFTER = {"mpi_library": "MPICH Version: 5.0.3", "day": "2026-12-01"}
 
 
+def slower(method: str, size: int) -> float:
+    return exchange_times(method, size) * (2 if method == "neighbor" else 1)
+
+
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ingest a system before and after an upgrade of its MPI that makes one method half as fast."""
-
-    def slower(method: str, size: int) -> float:
-        return exchange_times(method, size) * (2 if method == "neighbor" else 1)
-
     results = tmp_path_factory.mktemp("upgraded")
     before = Campaign(name="20260101T000000Z", sizes=(8, 512, 4096))
     after = replace(before, name="20260201T000000Z", times=slower, seed=2, **AFTER)
@@ -61,10 +61,6 @@ def test_history_crosses_upgrades_and_shows_what_changed(upgraded: Path) -> None
 
 def test_history_has_what_only_older_campaigns_measured(tmp_path: Path) -> None:
     """The last one measured another pattern, and the one before it not all sizes."""
-
-    def slower(method: str, size: int) -> float:
-        return exchange_times(method, size) * (2 if method == "neighbor" else 1)
-
     first = Campaign(name="20260101T000000Z", sizes=(8, 512, 4096), day="2026-01-01")
     second = replace(first, name="20260201T000000Z", sizes=(8, 512), seed=2, day="2026-02-01")
     hub = (("hub:hubs=4,seed=1", 15, 4.25),)
@@ -248,7 +244,7 @@ def test_compare_begins_with_the_system_before_an_upgrade(upgraded: Path, tmp_pa
 def test_compare_begins_with_the_campaign_since_which_an_operation_changed(tmp_path: Path) -> None:
     """Not with another of the older version, which has more of the operations."""
 
-    def slower(method: str, size: int) -> float:
+    def upgraded_times(method: str, size: int) -> float:
         return 1.45 * discovery_times(method, size)
 
     old = Campaign(name="20260101T000000Z", samples=20, day="2026-01-01")
@@ -258,7 +254,7 @@ def test_compare_begins_with_the_campaign_since_which_an_operation_changed(tmp_p
     for campaign in (other, new):
         write(tmp_path, campaign)
         write(tmp_path, of_bcast(campaign))
-    write(tmp_path, replace(of_discovery(new), times=slower))
+    write(tmp_path, replace(of_discovery(new), times=upgraded_times))
     choice, parts = drawn(pages.compare.PAGE, tuned_store(tmp_path))
     assert choice.query.other_campaign == old.name
     assert said(parts["summary"]).startswith("20 of 20 shared cells changed")

@@ -7,10 +7,11 @@ import pytest
 
 from tests.conftest import Require
 from tests.kernels.conftest import any_kernels, kernels, kernels_of
+from tests.vendor.conftest import mpi
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
 
-__all__ = ["any_kernels", "kernels", "kernels_of", "nodes", "set_name"]
+__all__ = ["any_kernels", "kernels", "kernels_of", "mpi", "nodes", "set_name"]
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Require, by_day
+from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
-from tests.vendor.conftest import installed
 from tests.vendor.tables import INTEL, loading, rule, table, table_for
 from tuner.domain.tables import Rule
 from tuner.export.forms import export
@@ -47,11 +46,6 @@ OTHER |= {"alltoall": "pairwise", "allgatherv": "ring", "barrier": "tree"}
 OTHER |= {"reduce_scatter_block": "basic_linear"}
 
 Sent = dict[SizedCall, set[str]]
-
-
-@pytest.fixture
-def mpi(request: pytest.FixtureRequest, require: Require) -> Mpi:
-    return installed(request.param, require)
 
 
 @pytest.fixture
