@@ -25,12 +25,6 @@ if(CMAKE_Fortran_COMPILER)
   set(missing "${CMAKE_Fortran_COMPILER} cannot use mpi_f08 of ${MPI_Fortran_COMPILER}")
 endif()
 if(MPI_Fortran_HAVE_F08_MODULE)
-  include(CheckCSourceCompiles)
-  set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
-  check_c_source_compiles(
-    "#include <mpi.h>\n_Static_assert(sizeof(MPI_Fint) == sizeof(int), \"\"); int main(void) { return 0; }"
-    SWP_FORTRAN_INT)
-  unset(CMAKE_REQUIRED_LIBRARIES)
   set(SWITCHPOINT_HAS_FORTRAN ${SWP_FORTRAN_INT})
   set(missing "MPI's Fortran integers are not C's")
 endif()
