@@ -12,7 +12,6 @@
 #include "rules_alone.h"
 #include "self.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,15 +118,6 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
   return error;
 }
 
-typedef int finalize_function(void);
-
-/* The next definition, which may be another preload's: that for MPICH 4 over TCP. */
-static int finalize_next(void) {
-  finalize_function *next = NULL;
-  *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
-  return next != NULL ? next() : PMPI_Finalize();
-}
-
 EXPORTED int MPI_Finalize(void) {
   if (world) {
     report_end(table);
@@ -140,7 +130,7 @@ EXPORTED int MPI_Finalize(void) {
       end();
   }
   world = false;
-  return finalize_next();
+  return interpose_finalize();
 }
 
 static void report(void) {

@@ -2,9 +2,8 @@
 #ifndef SWP_STARTUP_H
 #define SWP_STARTUP_H
 
+#include "interpose.h"
 #include "switchpoint.h"
-
-#define EXPORTED __attribute__((visibility("default")))
 
 /* The table that SWITCHPOINT_TABLE names on rank 0; NULL where it names none. */
 const swp_table *startup_table(void);

@@ -2,12 +2,12 @@
 #ifndef SWP_PROFILE_RECORD_H
 #define SWP_PROFILE_RECORD_H
 
+#include "interpose.h"
+
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#define EXPORTED __attribute__((visibility("default")))
 
 enum { SAMPLES = 128 };
 

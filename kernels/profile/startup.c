@@ -5,7 +5,6 @@
 #include "record.h"
 #include "write.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -87,17 +86,12 @@ EXPORTED int MPI_Abort(MPI_Comm comm, int code) {
   return PMPI_Abort(comm, code);
 }
 
-typedef int finalize_function(void);
-
-/* The next definition may be another preload's: that for MPICH 4 over TCP. */
 EXPORTED int MPI_Finalize(void) {
-  finalize_function *next = NULL;
   end(own, false);
   if (own != MPI_COMM_NULL)
     PMPI_Comm_free(&own);
   layout_end();
-  *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
-  return next != NULL ? next() : PMPI_Finalize();
+  return interpose_finalize();
 }
 
 /* A program that ends without MPI_Finalize: each process writes its own. */
