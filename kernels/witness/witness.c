@@ -205,20 +205,13 @@ static bool is_seen(struct stacks looks[LATES][LOOKS]) {
   return seen[0] || seen[1];
 }
 
-static int times_seen(const struct stacks *stacks, const void *function) {
-  for (int i = 0; i < stacks->nfunctions; i++)
-    if (stacks->functions[i] == function)
-      return stacks->seen[i];
-  return 0;
-}
-
 /* By the place in its file, which has no symbol for it. */
 static void print_function(FILE *out, int late, const struct stacks *looks, void *function) {
   Dl_info info = {0};
   bool in_most = true;
   for (int look = 0; look < LOOKS; look++)
     in_most =
-        in_most && looks[look].count >= ENOUGH && 2 * times_seen(&looks[look], function) > looks[look].count;
+        in_most && looks[look].count >= ENOUGH && 2 * stacks_seen(&looks[look], function) > looks[look].count;
   if (!dladdr(function, &info) || info.dli_fname == NULL)
     return;
   const char *slash = strrchr(info.dli_fname, '/');
@@ -232,7 +225,7 @@ static void print_stacks(FILE *out, int late, const struct stacks *looks) {
       void *function = looks[look].functions[i];
       bool is_new = true;
       for (int earlier = 0; earlier < look; earlier++)
-        is_new = is_new && times_seen(&looks[earlier], function) == 0;
+        is_new = is_new && stacks_seen(&looks[earlier], function) == 0;
       if (is_new)
         print_function(out, late, looks, function);
     }

@@ -81,7 +81,7 @@ void stacks_end(void) {
   stacks_now = NULL;
 }
 
-static int times_seen(const struct stacks *stacks, const void *function) {
+int stacks_seen(const struct stacks *stacks, const void *function) {
   for (int i = 0; i < stacks->nfunctions; i++)
     if (stacks->functions[i] == function)
       return stacks->seen[i];
@@ -90,14 +90,14 @@ static int times_seen(const struct stacks *stacks, const void *function) {
 
 static bool is_in_most(const struct stacks *looks, int count, const void *function) {
   for (int i = 0; i < count; i++)
-    if (2 * times_seen(&looks[i], function) <= looks[i].count)
+    if (2 * stacks_seen(&looks[i], function) <= looks[i].count)
       return false;
   return true;
 }
 
 static bool is_in_none(const struct stacks *looks, int count, const void *function) {
   for (int i = 0; i < count; i++)
-    if (looks[i].full || times_seen(&looks[i], function) > 0) /* full: it may have been there unseen */
+    if (looks[i].full || stacks_seen(&looks[i], function) > 0) /* full: it may have been there unseen */
       return false;
   return true;
 }
