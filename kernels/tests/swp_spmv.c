@@ -49,7 +49,9 @@ static void free_all(struct problem *problem) {
   free(problem->first_y);
   free(problem->received);
   spmv_free(&problem->spmv);
-  halo_free(&problem->halo);
+  lists_free(&problem->halo.recvs);
+  lists_free(&problem->halo.sends);
+  free(problem->halo.columns);
   matrix_free(&problem->matrix);
 }
 

@@ -38,10 +38,3 @@ void halo_create(const struct team *team, const struct matrix *matrix, struct ha
     halo->sends.items[i] = partition_local(&matrix->partition, halo->sends.items[i]);
   lists_move(team, &halo->sends, halo->sends.items, &halo->recvs, halo->recvs.items);
 }
-
-void halo_free(struct halo *halo) {
-  lists_free(&halo->recvs);
-  lists_free(&halo->sends);
-  free(halo->columns);
-  *halo = (struct halo){0};
-}

@@ -34,8 +34,7 @@ struct halo {
   int64_t *columns;   /* of the items of recvs, as the whole matrix numbers them */
 };
 
-/* Collective. */
+/* Collective. The lists and the columns are the caller's. */
 void halo_create(const struct team *team, const struct matrix *matrix, struct halo *halo);
-void halo_free(struct halo *halo);
 
 #endif
