@@ -130,10 +130,6 @@ static double bcast_chain(const struct group *g, double m) {
   return swp_textbook_chain_s(g, m, SEGMENT_BYTES);
 }
 
-static double bcast_pipeline(const struct group *g, double m) {
-  return (g->procs - 1) * swp_message_s(g, m);
-}
-
 static int chains_of(const struct group *g) {
   return fewer(CHAINS, g->procs - 1);
 }
@@ -144,10 +140,6 @@ static int length_of_chains(const struct group *g) {
 
 static double bcast_chains(const struct group *g, double m) {
   return swp_burst_s(g, chains_of(g), m, 1) + (length_of_chains(g) - 1) * swp_message_s(g, m);
-}
-
-static double reduce_pipeline(const struct group *g, double m) {
-  return bcast_pipeline(g, m) + (g->procs - 1) * swp_reduced_s(g, m);
 }
 
 static double reduce_chains(const struct group *g, double m) {
@@ -211,16 +203,17 @@ static double barrier_hypercube(const struct group *g, double m) {
 
 /* ---- Rings, pairs, Bruck ---- */
 
+/* Messages one after the other, also those of a pipeline without segments. */
 static double ring(const struct group *g, double m) {
   return (g->procs - 1) * swp_message_s(g, m);
 }
 
-static double ring_reduce_scatter(const struct group *g, double m) {
+static double reducing_ring(const struct group *g, double m) {
   return ring(g, m) + (g->procs - 1) * swp_reduced_s(g, m);
 }
 
 static double ring_allreduce(const struct group *g, double m) {
-  return ring_reduce_scatter(g, m / g->procs) + ring(g, m / g->procs);
+  return reducing_ring(g, m / g->procs) + ring(g, m / g->procs);
 }
 
 /* A message goes round twice. */
@@ -314,8 +307,8 @@ static const struct entry {
         {SWP_ALLTOALL, "pairwise", ring},
         {SWP_ALLTOALLV, "pairwise", ring},
         {SWP_REDUCE_SCATTER_BLOCK, "hypercube", reduce_scatter_hypercube},
-        {SWP_REDUCE_SCATTER_BLOCK, "ring", ring_reduce_scatter},
-        {SWP_REDUCE_SCATTER_BLOCK, "pairwise", ring_reduce_scatter},
+        {SWP_REDUCE_SCATTER_BLOCK, "ring", reducing_ring},
+        {SWP_REDUCE_SCATTER_BLOCK, "pairwise", reducing_ring},
         {SWP_BARRIER, "binomial", barrier_binomial},
         {SWP_BARRIER, "bruck", bcast_binomial},
     },
@@ -334,14 +327,14 @@ static const struct entry {
       {SWP_BCAST, "linear", bcast_linear},
       {SWP_BCAST, "binary", bcast_binary},
       {SWP_BCAST, "split_binary_tree", bcast_split_binary},
-      {SWP_BCAST, "pipeline", bcast_pipeline},
+      {SWP_BCAST, "pipeline", ring},
       {SWP_BCAST, "chain", bcast_chains},
       {SWP_BCAST, "scatter_allgather_ring", swp_textbook_scatter_ring_s},
       {SWP_GATHER, "linear", star},
       {SWP_SCATTER, "linear", star},
       {SWP_REDUCE, "linear", reduce_star},
       {SWP_REDUCE, "binary", reduce_binary},
-      {SWP_REDUCE, "pipeline", reduce_pipeline},
+      {SWP_REDUCE, "pipeline", reducing_ring},
       {SWP_REDUCE, "chain", reduce_chains},
       {SWP_ALLREDUCE, "linear", allreduce_linear},
       {SWP_ALLREDUCE, "nonoverlapping", allreduce_binomial},
