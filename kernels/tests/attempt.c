@@ -33,3 +33,22 @@ int attempt_plan(const struct attempt *attempt, swp_plan **plan) {
   return test_agreed(MPI_COMM_WORLD, swp_exchange_plan(MPI_COMM_WORLD, &attempt->problem, attempt->method,
                                                        &attempt->hints, plan));
 }
+
+void attempt_mistakes(size_t count, const struct mistake *mistakes, int culprit,
+                      int plan(const struct attempt *attempt, swp_plan **plan)) {
+  int rank, procs;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  for (size_t i = 0; i < count; i++) {
+    if (mistakes[i].ranks > procs)
+      continue;
+    test_case("%s on rank %d", mistakes[i].name, culprit);
+    struct attempt attempt;
+    attempt_make(&attempt);
+    if (rank == culprit)
+      mistakes[i].spoil(&attempt);
+    swp_plan *made = (swp_plan *)&attempt;
+    EXPECT_ERROR(plan(&attempt, &made), mistakes[i].error);
+    EXPECT(made == NULL, "the plan is not NULL");
+  }
+}

@@ -4,6 +4,8 @@
 
 #include "switchpoint.h"
 
+#include <stddef.h>
+
 /* The problem points to the arrays after it, so an attempt is not copied. */
 struct attempt {
   struct swp_exchange problem;
@@ -18,5 +20,23 @@ void attempt_make(struct attempt *attempt);
 
 /* Collective. Returns the error, of which it expects that all ranks got it. */
 int attempt_plan(const struct attempt *attempt, swp_plan **plan);
+
+/* What one rank can get wrong of an attempt, with the error of all ranks, and the ranks that it takes. The
+   macros make its function and its row from a list of X(name, what the rank does to `a`, error, ranks). */
+struct mistake {
+  const char *name;
+  void (*spoil)(struct attempt *attempt);
+  int error, ranks;
+};
+#define MISTAKE_FUNCTION(name, change, error, ranks)                                                         \
+  static void name(struct attempt *a) {                                                                      \
+    (void)a;                                                                                                 \
+    change;                                                                                                  \
+  }
+#define MISTAKE_ROW(name, change, error, ranks) {#name, name, error, ranks},
+
+/* Collective. Expects that each mistake of the culprit gives all ranks its error from `plan`, and no plan. */
+void attempt_mistakes(size_t count, const struct mistake *mistakes, int culprit,
+                      int plan(const struct attempt *attempt, swp_plan **plan));
 
 #endif

@@ -65,22 +65,9 @@ static int rank, procs;
   X(send_not, (a->problem.nsends = 0), SWP_ERR_MISMATCH, 1)                                                  \
   X(receive_not, (a->problem.nrecvs = 0), SWP_ERR_MISMATCH, 1)
 
-#define SPOIL(name, change, error, ranks)                                                                    \
-  static void name(struct attempt *a) {                                                                      \
-    (void)a;                                                                                                 \
-    change;                                                                                                  \
-  }
-MISTAKES(SPOIL)
+MISTAKES(MISTAKE_FUNCTION)
 
-static const struct {
-  const char *name;
-  void (*spoil)(struct attempt *attempt);
-  int error, ranks;
-} mistakes[] = {
-#define ROW(name, change, error, ranks) {#name, name, error, ranks},
-    MISTAKES(ROW)
-#undef ROW
-};
+static const struct mistake mistakes[] = {MISTAKES(MISTAKE_ROW)};
 
 static void expect_usable(void) {
   swp_plan *plan = NULL;
@@ -96,18 +83,7 @@ static void expect_usable(void) {
 }
 
 static void mistakes_of_one_rank_reach_all(int culprit) {
-  for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-    if (mistakes[i].ranks > procs)
-      continue;
-    test_case("%s on rank %d", mistakes[i].name, culprit);
-    struct attempt attempt;
-    attempt_make(&attempt);
-    if (rank == culprit)
-      mistakes[i].spoil(&attempt);
-    swp_plan *plan = (swp_plan *)&attempt;
-    EXPECT_ERROR(attempt_plan(&attempt, &plan), mistakes[i].error);
-    EXPECT(plan == NULL, "the plan is not NULL");
-  }
+  attempt_mistakes(sizeof mistakes / sizeof mistakes[0], mistakes, culprit, attempt_plan);
   test_case("a good plan after mistakes of rank %d", culprit);
   expect_usable();
 }

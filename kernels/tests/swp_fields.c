@@ -15,7 +15,7 @@ static int rank, procs;
 
 /* ---- Mistakes ---- */
 
-/* The fields of a rank's plan, until it spoils them. */
+/* The fields of the rank's next plan. */
 struct list {
   int nfields;
   int64_t bytes[3];
@@ -24,62 +24,38 @@ struct list {
 };
 
 static const struct list good = {3, {8, 24, 4}, false, false};
+static struct list next;
 enum { GOOD_BYTES = 36 };
 
 #define MISTAKES(X)                                                                                          \
-  X(no_field, (l->nfields = 0), SWP_ERR_ARGUMENT, 1)                                                         \
-  X(fields_negative, (l->nfields = -1), SWP_ERR_ARGUMENT, 1)                                                 \
-  X(no_sizes, (l->none = true), SWP_ERR_ARGUMENT, 1)                                                         \
-  X(empty_field, (l->bytes[1] = 0), SWP_ERR_ARGUMENT, 1)                                                     \
-  X(negative_field, (l->bytes[2] = -4), SWP_ERR_ARGUMENT, 1)                                                 \
-  X(sum_over_64_bits, (l->bytes[0] = l->bytes[1] = INT64_MAX / 2), SWP_ERR_ARGUMENT, 1)                      \
-  X(buffer_over_64_bits, (l->bytes[0] = INT64_MAX / 4), SWP_ERR_ARGUMENT, 1)                                 \
-  X(fewer_fields, (l->nfields = 2), SWP_ERR_MISMATCH, 2)                                                     \
-  X(fewer_but_as_many_bytes, (l->nfields = 2, l->bytes[0] = 12), SWP_ERR_MISMATCH, 2)                        \
-  X(larger_field, (l->bytes[1] = 25), SWP_ERR_MISMATCH, 2)                                                   \
-  X(other_order, (l->bytes[0] = 24, l->bytes[1] = 8), SWP_ERR_MISMATCH, 2)                                   \
-  X(without_fields, (l->plain = true), SWP_ERR_MISMATCH, 2)
+  X(no_field, (next.nfields = 0), SWP_ERR_ARGUMENT, 1)                                                       \
+  X(fields_negative, (next.nfields = -1), SWP_ERR_ARGUMENT, 1)                                               \
+  X(no_sizes, (next.none = true), SWP_ERR_ARGUMENT, 1)                                                       \
+  X(empty_field, (next.bytes[1] = 0), SWP_ERR_ARGUMENT, 1)                                                   \
+  X(negative_field, (next.bytes[2] = -4), SWP_ERR_ARGUMENT, 1)                                               \
+  X(sum_over_64_bits, (next.bytes[0] = next.bytes[1] = INT64_MAX / 2), SWP_ERR_ARGUMENT, 1)                  \
+  X(buffer_over_64_bits, (next.bytes[0] = INT64_MAX / 4), SWP_ERR_ARGUMENT, 1)                               \
+  X(fewer_fields, (next.nfields = 2), SWP_ERR_MISMATCH, 2)                                                   \
+  X(fewer_but_as_many_bytes, (next.nfields = 2, next.bytes[0] = 12), SWP_ERR_MISMATCH, 2)                    \
+  X(larger_field, (next.bytes[1] = 25), SWP_ERR_MISMATCH, 2)                                                 \
+  X(other_order, (next.bytes[0] = 24, next.bytes[1] = 8), SWP_ERR_MISMATCH, 2)                               \
+  X(without_fields, (next.plain = true, a->problem.item_bytes = GOOD_BYTES), SWP_ERR_MISMATCH, 2)
 
-#define SPOIL(name, change, error, ranks)                                                                    \
-  static void name(struct list *l) {                                                                         \
-    change;                                                                                                  \
-  }
-MISTAKES(SPOIL)
+MISTAKES(MISTAKE_FUNCTION)
 
-static const struct {
-  const char *name;
-  void (*spoil)(struct list *list);
-  int error, ranks;
-} mistakes[] = {
-#define ROW(name, change, error, ranks) {#name, name, error, ranks},
-    MISTAKES(ROW)
-#undef ROW
-};
+static const struct mistake mistakes[] = {MISTAKES(MISTAKE_ROW)};
 
-static int plan_list(struct attempt *attempt, const struct list *list, swp_plan **plan) {
-  attempt->problem.item_bytes = list->plain ? GOOD_BYTES : -1; /* which fields do without */
-  int error =
-      list->plain
-          ? swp_exchange_plan(MPI_COMM_WORLD, &attempt->problem, attempt->method, &attempt->hints, plan)
-          : swp_fields_plan(MPI_COMM_WORLD, &attempt->problem, list->nfields, list->none ? NULL : list->bytes,
-                            attempt->method, &attempt->hints, plan);
-  return test_agreed(MPI_COMM_WORLD, error);
-}
-
-static void mistakes_of_one_rank_reach_all(int culprit) {
-  for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-    if (mistakes[i].ranks > procs)
-      continue;
-    test_case("%s on rank %d", mistakes[i].name, culprit);
-    struct attempt attempt;
-    struct list list = good;
-    attempt_make(&attempt);
-    if (rank == culprit)
-      mistakes[i].spoil(&list);
-    swp_plan *plan = (swp_plan *)&attempt;
-    EXPECT_ERROR(plan_list(&attempt, &list, &plan), mistakes[i].error);
-    EXPECT(plan == NULL, "the plan is not NULL");
-  }
+/* Uses up what a mistake made of the fields. */
+static int plan_fields(const struct attempt *attempt, swp_plan **plan) {
+  const struct list list = next;
+  struct swp_exchange problem = attempt->problem;
+  next = good;
+  if (list.plain)
+    return attempt_plan(attempt, plan);
+  problem.item_bytes = -1; /* which fields do without */
+  return test_agreed(MPI_COMM_WORLD,
+                     swp_fields_plan(MPI_COMM_WORLD, &problem, list.nfields, list.none ? NULL : list.bytes,
+                                     attempt->method, &attempt->hints, plan));
 }
 
 /* ---- States ---- */
@@ -93,7 +69,7 @@ static void states(void) {
   void *const recv[] = {data[1][0], data[1][1], data[1][2]};
   int done = 5;
   test_case("states of an exchange of fields");
-  EXPECT_ERROR(plan_list(&attempt, &good, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(plan_fields(&attempt, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
   EXPECT_ERROR(swp_test(plan, &done), SWP_ERR_STATE);
   EXPECT_ERROR(swp_exchange_execute(plan, data[0], data[1]), SWP_ERR_STATE);
@@ -108,7 +84,8 @@ static void states(void) {
   EXPECT_ERROR(swp_wait(plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_wait(plan), SWP_ERR_STATE);
   EXPECT_ERROR(swp_fields_execute(plan, send, recv), SWP_SUCCESS); /* such errors leave the plan good */
-  EXPECT_ERROR(plan_list(&attempt, &(struct list){.plain = true}, &plain), SWP_SUCCESS);
+  attempt.problem.item_bytes = GOOD_BYTES;
+  EXPECT_ERROR(attempt_plan(&attempt, &plain), SWP_SUCCESS);
   EXPECT_ERROR(swp_fields_execute(plain, send, recv), SWP_ERR_STATE);
   EXPECT_ERROR(swp_fields_start(plain, send, recv), SWP_ERR_STATE);
   EXPECT_ERROR(swp_fields_execute(NULL, send, recv), SWP_ERR_ARGUMENT);
@@ -211,7 +188,7 @@ static void rules_see_whole_items(void) {
   EXPECT_ERROR(swp_table_parse("memory", text, sizeof text - 1, &table), SWP_SUCCESS);
   attempt.hints.table = table;
   attempt.method = "auto";
-  EXPECT_ERROR(plan_list(&attempt, &good, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(plan_fields(&attempt, &plan), SWP_SUCCESS);
   EXPECT(strcmp(swp_plan_method(plan), "alltoallv") == 0, "the method is %s", swp_plan_method(plan));
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   swp_table_free(&table);
@@ -229,8 +206,9 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_fields");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
-  mistakes_of_one_rank_reach_all(0);
-  mistakes_of_one_rank_reach_all(procs - 1);
+  next = good;
+  attempt_mistakes(sizeof mistakes / sizeof mistakes[0], mistakes, 0, plan_fields);
+  attempt_mistakes(sizeof mistakes / sizeof mistakes[0], mistakes, procs - 1, plan_fields);
   states();
   if (procs > 1) {
     char *specs = all_specs(SWP_EXCHANGE, procs);
