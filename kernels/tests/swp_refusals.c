@@ -45,22 +45,10 @@ static void wrong_problems_are_refused(void) {
   expect_refused(bad, "vendor", SWP_ERR_ARGUMENT);
 }
 
-/* As many items for each rank as from it, and displacements that nobody reads. */
-static struct swp_collective alltoallv_of(MPI_Datatype type, const int *counts) {
-  return (struct swp_collective){.operation = SWP_ALLTOALLV,
-                                 .send_type = type,
-                                 .recv_type = type,
-                                 .recv_counts = counts,
-                                 .displs = counts,
-                                 .op = MPI_OP_NULL,
-                                 .send_counts = counts,
-                                 .send_displs = counts};
-}
-
 /* The lists of an alltoallv are needed, and each rank must receive what is sent to it. */
 static void wrong_lists_are_refused(void) {
   int *ones = test_allocate(2 * (size_t)procs * sizeof *ones), *more = ones + procs;
-  struct swp_collective good = alltoallv_of(MPI_INT, ones);
+  struct swp_collective good = test_alltoallv(MPI_INT, ones, ones);
   struct swp_collective bad = good;
   test_case("wrong lists");
   for (int i = 0; i < procs; i++)
@@ -88,7 +76,7 @@ static void wrong_lists_are_refused(void) {
 /* bruck keeps them three times over: they fit an int once, and together do not. */
 static void uneven_blocks_over_two_gib_are_not_forwarded(void) {
   int *counts = test_allocate((size_t)procs * sizeof *counts);
-  struct swp_collective problem = alltoallv_of(MPI_BYTE, counts);
+  struct swp_collective problem = test_alltoallv(MPI_BYTE, counts, counts);
   test_case("uneven blocks over 2 GiB three times over");
   for (int i = 0; i < procs; i++)
     counts[i] = INT_MAX / 2 / procs;

@@ -102,15 +102,7 @@ static void larger_blocks_than_planned_are_refused(void) {
   enum { MANY = 1000 };
   const struct swp_layout layout = {procs, 1, procs, 1};
   int *ones = test_allocate(3 * (size_t)procs * sizeof *ones), *many = ones + procs, *displs = many + procs;
-  struct swp_collective planned = {.operation = SWP_ALLTOALLV,
-                                   .send_type = MPI_INT,
-                                   .recv_type = MPI_INT,
-                                   .recv_counts = ones,
-                                   .displs = displs,
-                                   .op = MPI_OP_NULL,
-                                   .send_counts = ones,
-                                   .send_displs = displs};
-  struct swp_collective larger = planned;
+  struct swp_collective planned = test_alltoallv(MPI_INT, ones, displs), larger = planned;
   struct swp_choice choice;
   swp_selector *selector = NULL;
   swp_table *table;

@@ -127,6 +127,17 @@ void test_fill(void *memory, int64_t bytes, uint64_t seed) {
   }
 }
 
+struct swp_collective test_alltoallv(MPI_Datatype type, const int *counts, const int *displs) {
+  return (struct swp_collective){.operation = SWP_ALLTOALLV,
+                                 .send_type = type,
+                                 .recv_type = type,
+                                 .recv_counts = counts,
+                                 .displs = displs,
+                                 .op = MPI_OP_NULL,
+                                 .send_counts = counts,
+                                 .send_displs = displs};
+}
+
 char *all_specs(enum swp_operation operation, int count) {
   char *specs = test_allocate(SPECS_BYTES);
   size_t length = 0;

@@ -53,6 +53,9 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 /* Fills memory with bytes that are a function of the seed. */
 void test_fill(void *memory, int64_t bytes, uint64_t seed);
 
+/* An alltoallv with as many items for each rank as from it, in the same places. */
+struct swp_collective test_alltoallv(MPI_Datatype type, const int *counts, const int *displs);
+
 /* All specs worth trying on `procs` ranks of all methods that do the operation, separated by spaces; to be
  * freed. */
 char *all_specs(enum swp_operation operation, int procs);
