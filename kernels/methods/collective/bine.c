@@ -209,26 +209,17 @@ static int bine_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   const struct butterfly butterfly = find_butterfly(plan);
   const struct fold *fold = &butterfly.fold;
-  const void *own = send == MPI_IN_PLACE ? recv : send;
   struct blocks slots = swp_blocks_of_vector(plan, side, recv, side->count);
-  void *came = swp_side_place(side, side->count, scratch_of(plan));
+  void *sum = recv, *came = swp_side_place(side, side->count, scratch_of(plan));
   int error = SWP_SUCCESS;
   slots.n = fold->size;
-  if (fold->position < 0) {
-    TRY(swp_send(plan, own, side->count, side->type, fold->partner));
-    return swp_receive(plan, recv, side->count, side->type, fold->partner);
+  TRY(swp_fold_in(plan, fold, send == MPI_IN_PLACE ? recv : send, &sum, &came));
+  if (fold->position >= 0) {
+    const int slot = slot_of(&butterfly, fold->position);
+    TRY(reduce_slots(plan, &butterfly, slot, &slots, came));
+    TRY(gather_slots(plan, &butterfly, slot, &slots, side->type, 1));
   }
-  if (own != recv)
-    TRY(swp_copy(plan, side, own, side->count, side, recv, side->count));
-  if (fold->partner >= 0) {
-    TRY(swp_receive(plan, came, side->count, side->type, fold->partner));
-    MPI_TRY(MPI_Reduce_local(came, recv, side->count, side->type, call_of(plan)->op));
-  }
-  const int slot = slot_of(&butterfly, fold->position);
-  TRY(reduce_slots(plan, &butterfly, slot, &slots, came));
-  TRY(gather_slots(plan, &butterfly, slot, &slots, side->type, 1));
-  if (fold->partner >= 0)
-    TRY(swp_send(plan, recv, side->count, side->type, fold->partner));
+  TRY(swp_fold_out(plan, fold, sum, recv));
 done:
   return error;
 }

@@ -31,26 +31,13 @@ static int hypercube_allreduce(struct swp_plan *plan, const void *send, void *re
   struct fold fold = swp_fold(plan, 0);
   void *sum = recv, *other = swp_side_place(side, side->count, scratch_of(plan));
   int error = SWP_SUCCESS;
-  if (fold.position < 0) {
-    const void *own = send == MPI_IN_PLACE ? recv : send;
-    TRY(swp_send(plan, own, side->count, side->type, fold.partner));
-    return swp_receive(plan, recv, side->count, side->type, fold.partner);
-  }
-  if (send != MPI_IN_PLACE)
-    TRY(swp_copy(plan, side, send, side->count, side, recv, side->count));
-  if (fold.partner >= 0) {
-    TRY(swp_receive(plan, other, side->count, side->type, fold.partner));
-    TRY(swp_join(plan, &sum, &other, 0, side->count, false));
-  }
-  for (int bit = 1; bit < fold.size; bit *= 2) {
+  TRY(swp_fold_in(plan, &fold, send == MPI_IN_PLACE ? recv : send, &sum, &other));
+  for (int bit = 1; fold.position >= 0 && bit < fold.size; bit *= 2) {
     int peer = swp_fold_rank(&fold, fold.position ^ bit);
     TRY(swp_send_receive(plan, sum, side->count, side->type, peer, other, side->count, side->type, peer));
     TRY(swp_join(plan, &sum, &other, 0, side->count, (fold.position & bit) != 0));
   }
-  if (sum != recv)
-    TRY(swp_copy(plan, side, sum, side->count, side, recv, side->count));
-  if (fold.partner >= 0)
-    TRY(swp_send(plan, recv, side->count, side->type, fold.partner));
+  TRY(swp_fold_out(plan, &fold, sum, recv));
 done:
   return error;
 }

@@ -110,20 +110,10 @@ static int multiplying_allreduce(struct swp_plan *plan, const void *send, void *
   MPI_Request requests[2 * MOST_RADIX];
   void *sum = recv, *rooms[MOST_RADIX];
   int error = SWP_SUCCESS;
-  if (fold.position < 0) {
-    TRY(swp_send(plan, send == MPI_IN_PLACE ? recv : send, side->count, side->type, fold.partner));
-    return swp_receive(plan, recv, side->count, side->type, fold.partner);
-  }
   for (int i = 0; i < rooms_of(plan); i++)
     rooms[i] = swp_side_place(side, side->count, scratch_of(plan) + i * swp_side_room(side, side->count));
-  if (send != MPI_IN_PLACE)
-    TRY(swp_copy(plan, side, send, side->count, side, recv, side->count));
-  if (fold.partner >= 0) {
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): of two ranks or more, there is a room */
-    TRY(swp_receive(plan, rooms[0], side->count, side->type, fold.partner));
-    TRY(swp_join(plan, &sum, &rooms[0], 0, side->count, false));
-  }
-  for (int stride = 1; stride < fold.size; stride *= swp_radix_of(&plan->spec)) {
+  TRY(swp_fold_in(plan, &fold, send == MPI_IN_PLACE ? recv : send, &sum, &rooms[0]));
+  for (int stride = 1; fold.position >= 0 && stride < fold.size; stride *= swp_radix_of(&plan->spec)) {
     const struct digit digit = digit_of(plan, &fold, stride);
     int n = 0;
     for (int i = 0; i < digit.count; i++) {
@@ -139,10 +129,7 @@ static int multiplying_allreduce(struct swp_plan *plan, const void *send, void *
     TRY(swp_complete(plan, n, requests));
     TRY(join(plan, &digit, &sum, rooms));
   }
-  if (sum != recv)
-    TRY(swp_copy(plan, side, sum, side->count, side, recv, side->count));
-  if (fold.partner >= 0)
-    TRY(swp_send(plan, recv, side->count, side->type, fold.partner));
+  TRY(swp_fold_out(plan, &fold, sum, recv));
 done:
   return error;
 }

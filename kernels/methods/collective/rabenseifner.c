@@ -57,10 +57,6 @@ static int reduce_scatter(struct swp_plan *plan, struct reduction *reduction, in
   const struct side *side = &call_of(plan)->recv;
   const struct fold *fold = &reduction->fold;
   int error = SWP_SUCCESS;
-  if (fold->partner >= 0) {
-    TRY(swp_receive(plan, reduction->other, side->count, side->type, fold->partner));
-    TRY(join(plan, reduction, (struct range){0, side->count}, false));
-  }
   for (*steps = 0; 1 << *steps < fold->size; ++*steps) {
     int position = fold->position ^ 1 << *steps;
     struct range kept = range_of(side->count, fold->position, *steps + 1);
@@ -78,25 +74,24 @@ static void *place_of_sum(const struct swp_plan *plan) {
   return swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
 }
 
-/* Lays out the vectors: the partial result, in `sum`, begins with `own`. */
-static int begin(struct swp_plan *plan, struct reduction *reduction, const void *own, void *sum) {
+/* Lays out the vectors: the partial result, in `sum`, begins with the operand. */
+static int begin(struct swp_plan *plan, struct reduction *reduction, const void *send, void *recv,
+                 void *sum) {
   const struct side *side = &call_of(plan)->recv;
   reduction->other = swp_side_place(side, side->count, scratch_of(plan));
   reduction->sum = sum;
-  return own == sum ? SWP_SUCCESS : swp_copy(plan, side, own, side->count, side, sum, side->count);
+  return swp_fold_in(plan, &reduction->fold, send == MPI_IN_PLACE ? recv : send, &reduction->sum,
+                     &reduction->other);
 }
 
 static int rabenseifner_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   struct reduction reduction = {.fold = swp_fold(plan, 0)};
   const struct fold *fold = &reduction.fold;
-  const void *own = send == MPI_IN_PLACE ? recv : send;
   int steps, error = SWP_SUCCESS;
-  if (fold->position < 0) {
-    TRY(swp_send(plan, own, side->count, side->type, fold->partner));
-    return swp_receive(plan, recv, side->count, side->type, fold->partner);
-  }
-  TRY(begin(plan, &reduction, own, recv));
+  TRY(begin(plan, &reduction, send, recv, recv));
+  if (fold->position < 0)
+    return swp_fold_out(plan, fold, recv, recv);
   TRY(reduce_scatter(plan, &reduction, &steps));
   struct range piece = range_of(side->count, fold->position, steps);
   if (reduction.sum != recv)
@@ -108,8 +103,7 @@ static int rabenseifner_allreduce(struct swp_plan *plan, const void *send, void 
     TRY(exchange(plan, &reduction, range_of(side->count, fold->position, steps + 1), recv,
                  range_of(side->count, position, steps + 1), position));
   }
-  if (fold->partner >= 0)
-    TRY(swp_send(plan, recv, side->count, side->type, fold->partner));
+  TRY(swp_fold_out(plan, fold, recv, recv));
 done:
   return error;
 }
@@ -145,13 +139,10 @@ static int rabenseifner_reduce(struct swp_plan *plan, const void *send, void *re
   struct reduction reduction = {.fold = swp_fold(plan, 0)};
   const struct fold *fold = &reduction.fold;
   bool root = plan->rank == plan->features.root;
-  const void *own = send == MPI_IN_PLACE ? recv : send;
   int top = position_for(fold, plan->features.root), steps, error = SWP_SUCCESS;
-  if (fold->position < 0) {
-    TRY(swp_send(plan, own, side->count, side->type, fold->partner));
+  TRY(begin(plan, &reduction, send, recv, root ? recv : place_of_sum(plan)));
+  if (fold->position < 0)
     return root ? swp_receive(plan, recv, side->count, side->type, fold->partner) : SWP_SUCCESS;
-  }
-  TRY(begin(plan, &reduction, own, root ? recv : place_of_sum(plan)));
   TRY(reduce_scatter(plan, &reduction, &steps));
   TRY(gather(plan, &reduction, steps, top));
   if (root && reduction.sum != recv)

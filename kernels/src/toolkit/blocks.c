@@ -101,6 +101,34 @@ struct fold swp_fold_of(const struct swp_plan *plan, int root, int size) {
   return fold;
 }
 
+int swp_fold_in(struct swp_plan *plan, const struct fold *fold, const void *own, void **sum, void **other) {
+  const struct side *side = &call_of(plan)->recv;
+  int error = SWP_SUCCESS;
+  if (fold->position < 0)
+    return swp_send(plan, own, side->count, side->type, fold->partner);
+  if (own != *sum)
+    TRY(swp_copy(plan, side, own, side->count, side, *sum, side->count));
+  if (fold->partner >= 0) {
+    TRY(swp_receive(plan, *other, side->count, side->type, fold->partner));
+    TRY(swp_join(plan, sum, other, 0, side->count, false));
+  }
+done:
+  return error;
+}
+
+int swp_fold_out(struct swp_plan *plan, const struct fold *fold, const void *sum, void *recv) {
+  const struct side *side = &call_of(plan)->recv;
+  int error = SWP_SUCCESS;
+  if (fold->position < 0)
+    return swp_receive(plan, recv, side->count, side->type, fold->partner);
+  if (sum != recv)
+    TRY(swp_copy(plan, side, sum, side->count, side, recv, side->count));
+  if (fold->partner >= 0)
+    TRY(swp_send(plan, recv, side->count, side->type, fold->partner));
+done:
+  return error;
+}
+
 int swp_blocks_hypercube(struct swp_plan *plan, const struct blocks *blocks, const struct fold *fold) {
   int error = SWP_SUCCESS;
   if (fold->position < 0)

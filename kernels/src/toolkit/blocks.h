@@ -88,6 +88,12 @@ static inline int swp_fold_rank(const struct fold *fold, int position) {
   return (swp_fold_first(fold, position) + fold->root) % fold->procs;
 }
 
+/* An allreduce, or a part of one, over positions. In: begins *sum, for the partner too, with `own`; *other is
+   room for a vector. Out: gives both ranks of a pair the result that is in `sum` in recv. A rank that its
+   partner stands for sends `own`, and receives into recv. Errors: SWP_ERR_MPI. */
+int swp_fold_in(struct swp_plan *plan, const struct fold *fold, const void *own, void **sum, void **other);
+int swp_fold_out(struct swp_plan *plan, const struct fold *fold, const void *sum, void *recv);
+
 /* Along the dimensions of the hypercube. A position has the blocks that it stands for, in runs; a rank
    that its partner stands for gets all from there in the end. */
 int swp_blocks_hypercube(struct swp_plan *plan, const struct blocks *blocks, const struct fold *fold);
