@@ -116,7 +116,7 @@ static void move_blocks(struct place *place, const struct blocks *blocks, char *
                   place->own, MPI_STATUS_IGNORE);
 }
 
-/* Like dispatch. */
+/* Calls the method for the blocks, as dispatch does for blocks of one size. */
 static bool dispatch_blocks(struct place *place, const void *send, MPI_Count send_count,
                             MPI_Datatype send_type, char *recv, const struct blocks *blocks, int *result) {
   MPI_Aint extent;

@@ -49,7 +49,7 @@ static inline int64_t all_blocks(int64_t count, int procs) {
 
 #define BLOCKS(count) all_blocks(count, place->procs)
 
-/* With counts of int, or large ones. */
+/* The functions with counts of int, or with large ones. */
 #define ALL(suffix, count_t)                                                                                 \
   COLLECTIVE(Bcast##suffix, SWP_BCAST, (void *buffer, count_t count, MPI_Datatype type, int root),           \
              (buffer, count, type, root), count, type, count, root, MPI_OP_NULL, NULL, buffer, VECTOR_MEANT) \

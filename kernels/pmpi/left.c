@@ -30,7 +30,7 @@
 #define MADE(name, why, parameters, arguments)
 #endif
 
-/* By group. */
+/* The calls that are left to the library, by the group of the function. */
 #define TABLED(name, nonblocking, suffix, parameters, arguments)                                             \
   BEGUN(nonblocking##suffix, NONBLOCKING, parameters, arguments)
 #define UNTABLED(name, nonblocking, suffix, parameters, arguments)                                           \

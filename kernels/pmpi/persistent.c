@@ -121,7 +121,7 @@ static struct persistent **find(MPI_Request request) {
   return at;
 }
 
-/* Through the handler of the communicator. */
+/* Hands an error over to the handler of the communicator. */
 static int hand_over(const struct persistent *persistent, int error) {
   MPI_Comm comm = persistent->place != NULL ? atomic_load(&persistent->place->comm) : MPI_COMM_WORLD;
   PMPI_Comm_call_errhandler(comm, error);
@@ -263,7 +263,7 @@ static void free_all(struct persistent *list) {
   }
 }
 
-/* Without the lock while ranks wait for each other: threads do that on several communicators at once. */
+/* The lock is not held while ranks wait for each other: threads do that on several communicators at once. */
 void persistent_collect(struct place *place, bool leave) {
   uint64_t mask, everywhere;
   for (int count, skip = 0; (count = read_mask(place, skip, &mask)) > 0;) {

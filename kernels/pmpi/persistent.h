@@ -9,7 +9,7 @@
 
 #include "planned.h"
 
-/* Those that were started and are not complete. */
+/* How many persistent requests were started and are not complete. */
 extern atomic_int persistent_active;
 
 static inline bool persistent_any(void) {

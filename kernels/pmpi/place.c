@@ -195,8 +195,8 @@ void place_end(void) {
   }
 }
 
-/* By a split: a duplicate would run the copy callbacks of the application's attributes. A failure here is not
-   the application's, and does not reach its error handler. */
+/* Makes a communicator by a split: a duplicate would run the copy callbacks of the application's attributes.
+   A failure here is not the application's, and does not reach its error handler. */
 static bool split(MPI_Comm comm, int rank, MPI_Comm *own) {
   MPI_Errhandler theirs;
   *own = MPI_COMM_NULL;

@@ -63,7 +63,8 @@ struct place {
 /* Whether calls may be dispatched: MPI is initialised and a table with rules has been read. */
 extern atomic_bool place_on;
 
-/* By the communicator. A place stays in its bucket, so that a reader may meet it while it is given away. */
+/* Places by a hash of the communicator. One stays in its bucket, so that a reader may meet it while it is
+   given away. */
 extern _Atomic(struct place *) place_buckets[BUCKETS];
 
 /* Makes a place for the communicator; NULL if that fails. Local, except for communicators with ranks outside
@@ -73,10 +74,10 @@ struct place *place_make(MPI_Comm comm);
 /* The communicator is about to be freed: collective as that is. */
 void place_forget(MPI_Comm comm);
 
-/* From here on calls are dispatched. */
+/* Calls are dispatched from here on. */
 void place_begin(void);
 
-/* Before MPI is finalised: nothing is dispatched from here on. */
+/* Nothing is dispatched from here on. Call it before MPI is finalised. */
 void place_end(void);
 
 /* Whether anything was ever prepared for dispatching: then the library's state ends with that MPI. */

@@ -155,7 +155,7 @@ static bool read_item(MPI_Datatype type, struct item *item) {
   return true;
 }
 
-/* In bytes. */
+/* Where the i-th block of a part is, in bytes. */
 static MPI_Aint place_at(const struct part *part, int i, MPI_Aint extent) {
   const MPI_Aint unit = part->types != NULL ? 1 : extent;
   return part->displs != NULL         ? part->displs[i] * unit

@@ -253,7 +253,8 @@ static bool make_persistent(const void *caller, MPI_Comm comm, const struct plan
   PLAIN(Neighbor_##name##suffix, function, 0, __VA_ARGS__)                                                   \
   PERSISTENT(Neighbor_##name##_init##suffix, function, __VA_ARGS__)
 
-/* With counts and displacements of int, or large ones; where the two are stored in a struct part. */
+/* The functions with counts and displacements of int, or with large ones, which a struct part has as `Counts`
+   and `Displs`. */
 #define ALL(suffix, count_t, displ_t, Counts, Displs)                                                        \
   NEIGHBORS(allgather, suffix, NEIGHBOR_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN),                          \
             (.count = send_count, .type = send_type, .shared = true),                                        \

@@ -24,7 +24,7 @@ bool report_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tally *tallies;
 
-/* In the order of operations. NULL: no memory. */
+/* Finds or makes a tally, in the order of operations. NULL: no memory. */
 static struct tally *find_tally(int operation, const char *way) {
   struct tally **at = &tallies;
   while (*at != NULL &&

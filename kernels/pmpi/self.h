@@ -12,7 +12,7 @@ int self_find(MPI_Comm *comm);
 /* Copies items to items of another type by a message. Returns an MPI error code. */
 int self_copy(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type);
 
-/* Before MPI is finalised. */
+/* Call it before MPI is finalised. */
 void self_end(void);
 
 #endif

@@ -87,7 +87,7 @@ static bool is_root(MPI_Comm comm, int root) {
     return PMPI_##name##_init##suffix(LIST arguments, comm, info, request);                                  \
   }
 
-/* With counts of int, or large ones. */
+/* The functions with counts of int, or with large ones. */
 #define ALL(suffix, count_t, displ_t)                                                                        \
   REPEATED(Bcast, suffix, SWP_BCAST, (void *buffer, count_t count, MPI_Datatype type, int root),             \
            (buffer, count, type, root), count, type,                                                         \

@@ -147,7 +147,7 @@ static int complete(int error, MPI_Request *request, MPI_Status *status) {
                     MPI_STATUS_IGNORE);                                                                      \
   }
 
-/* With counts of int, or large ones. */
+/* The functions with counts of int, or with large ones. */
 #define MESSAGES(suffix, count_t)                                                                            \
   SEND(Send##suffix, Isend##suffix, count_t)                                                                 \
   SEND(Ssend##suffix, Issend##suffix, count_t)                                                               \

@@ -35,7 +35,7 @@
 /* For the side that has blocks at the root. */
 #define AT_ROOT(there, elsewhere) (is_root(comm, root) ? (there) : (elsewhere))
 
-/* With counts of int, or large ones. */
+/* The functions with counts of int, or with large ones. */
 #define ALL(suffix, count_t, displ_t, mean)                                                                  \
   FUNCTIONS(COLLECTIVE_CALLS, suffix, count_t, displ_t, mean)                                                \
   MESSAGE(Send, suffix, count_t)                                                                             \

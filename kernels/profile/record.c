@@ -147,7 +147,8 @@ static uint64_t hash_members(MPI_Comm comm, int procs) {
   return hash;
 }
 
-/* Without communication. Intercommunicators, and those with ranks outside MPI_COMM_WORLD, have no nodes. */
+/* Finds or makes the group of a communicator, without communication. Intercommunicators, and those with ranks
+   outside MPI_COMM_WORLD, have no nodes. */
 static struct group *find_group(MPI_Comm comm) {
   struct swp_layout layout = {0};
   bool strangers = false;

@@ -46,7 +46,7 @@ static void print_text(FILE *to, const char *text) {
   fputc('"', to);
 }
 
-/* In integers, as the program's locale may have another decimal point. */
+/* Seconds are printed as integers, as the program's locale may have another decimal point. */
 static void print_seconds(FILE *to, const char *before, double seconds) {
   const long long ns = (long long)(seconds * 1e9 + 0.5);
   fprintf(to, "%s%lld.%09lld", before, ns / 1000000000, ns % 1000000000);

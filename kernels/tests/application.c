@@ -14,7 +14,7 @@ MPI_Comm application_promise(MPI_Comm comm) {
   return copy;
 }
 
-/* By the functions with counts of int, or large ones but for those with lists, which are others then. */
+/* Calls the functions with counts of int, or those with large ones but for lists, which are others then. */
 #define CALL_APPLICATION(name, suffix)                                                                       \
   static int name(const struct test_call *call, MPI_Comm comm) {                                             \
     const struct swp_collective *p = &call->problem;                                                         \

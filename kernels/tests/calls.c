@@ -167,7 +167,7 @@ static int elements_of(MPI_Datatype type) {
   return size / (int)sizeof(int32_t);
 }
 
-/* Of an alltoallv, whose ranks have other blocks for each other; in place the same both ways. */
+/* Draws the elements that one rank of an alltoallv has for another; in place, as many go the other way. */
 static int pair_elements(uint64_t seed, int from, int to, int most_units, bool in_place) {
   const bool swaps = in_place && to < from;
   return draw_elements(mix(seed, (uint64_t)(swaps ? to : from), 8, 0), swaps ? from : to, most_units);
@@ -279,7 +279,7 @@ static void *make_absolute(MPI_Datatype *type, const void *buffer) {
   return MPI_BOTTOM;
 }
 
-/* Of what is moved: the MPI_Allreduce of MPICH 5.0.2 crashes on such types. */
+/* Gives absolute addresses to what is moved: the MPI_Allreduce of MPICH 5.0.2 crashes on such types. */
 static void give_absolute(struct test_call *call) {
   struct call_given *given = &call->given;
   if (call->recv == call->recv_buffer.buffer)
@@ -313,8 +313,8 @@ struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t
   return call;
 }
 
-/* By messages of packed bytes: Intel's MPI_Bcast may err behind 16 KiB, and messages of MPICH 4.0.2 if ranks
-   differ in their types. */
+/* Sends packed bytes: Intel's MPI_Bcast may err behind 16 KiB, and messages of MPICH 4.0.2 if ranks differ in
+   their types. */
 static void expected_bcast(char *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   int rank, procs, item_bytes, room, position = 0;
   MPI_Comm_rank(comm, &rank);
@@ -334,7 +334,7 @@ static void expected_bcast(char *buffer, int count, MPI_Datatype type, int root,
   free(packed);
 }
 
-/* By broadcasts, as the library's own may not be equal to it: of Intel's, the MPI_Allgather likewise. */
+/* Gathers by broadcasts, as the MPI_Allgather of Intel may err as its MPI_Bcast does. */
 static void expected_allgather(const struct swp_collective *p, const void *send, char *recv, MPI_Comm comm) {
   const MPI_Aint extent = extent_of(p->recv_type);
   int rank, procs;
@@ -351,7 +351,7 @@ static void expected_allgather(const struct swp_collective *p, const void *send,
   }
 }
 
-/* By messages between pairs, likewise. */
+/* Exchanges by messages between pairs, for the same reason. */
 static void expected_alltoall(const struct swp_collective *p, const char *send, char *recv, MPI_Comm comm) {
   const MPI_Aint recv_extent = extent_of(p->recv_type);
   const MPI_Aint send_extent = send != MPI_IN_PLACE ? extent_of(p->send_type) : 0;
@@ -378,8 +378,8 @@ static void copy_items(MPI_Comm comm, const void *from, void *to, size_t count, 
   MPI_Sendrecv(from, (int)count, type, rank, 0, to, (int)count, type, rank, 0, comm, MPI_STATUS_IGNORE);
 }
 
-/* By an allreduce, likewise: of `blocks` blocks the rank gets one, or none (-1). False where the library
-   itself has written between the elements of items, as Intel's does. */
+/* Reduces by an allreduce: of `blocks` blocks the rank gets one, or none (-1). False where the library itself
+   has written between the elements of items, as Intel's does. */
 static bool expected_reduction(const struct swp_collective *p, const void *send, char *recv, MPI_Comm comm,
                                int blocks, int block) {
   const MPI_Aint extent = extent_of(p->recv_type);

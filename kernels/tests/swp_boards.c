@@ -50,7 +50,7 @@ struct rank {
   int step, source;
 };
 
-/* Of the boards only the numbers and the first datum count. */
+/* A state, with all of the boards that counts: the numbers and the first datum. */
 struct packed {
   struct rank ranks[RANKS];
   uint64_t posted[RANKS][BOARDS], done[RANKS], data[RANKS][BOARDS];
@@ -120,7 +120,7 @@ static void end_step(struct rank *rank) {
   rank->phase = ++rank->step == STEPS ? ENDED : TO_WRITE;
 }
 
-/* To the next rank whose board is to be read, or to the end of the step. */
+/* Goes on to the next rank whose board is to be read, or to the end of the step. */
 static void seek(const struct step *step, struct rank *rank, int from) {
   rank->source = from;
   while (rank->source < RANKS && (rank->source == rank->boards.rank || !is_one(step->writer, rank->source) ||
@@ -201,7 +201,7 @@ static bool add_state(const struct packed *state) {
   return nseen < MOST_STATES / 2;
 }
 
-/* From the present state on; the depth is bounded by the moves of all ranks. */
+/* Explores all states from the present one on; the depth is bounded by the moves of all ranks. */
 static void explore(const struct program *program, int *wrong, int *stuck) {
   struct packed here;
   bool moved = false, ended = true;

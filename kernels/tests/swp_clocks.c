@@ -36,7 +36,7 @@ static int64_t shown_ns(int of, int64_t time_ns) {
   return time_ns + (of * 7 - 3) * HOUR_NS + llround(DRIFTS[of % 4] * (double)time_ns);
 }
 
-/* When this rank's clock shows it. */
+/* The true time at which this rank's clock shows the one given. */
 static double true_time_of(int64_t own_ns) {
   return (double)(own_ns - stepped_ns - (machine * 7 - 3) * HOUR_NS) / (1 + DRIFTS[machine % 4]);
 }

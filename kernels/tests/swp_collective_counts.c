@@ -351,7 +351,7 @@ static int64_t reduced(int64_t value, MPI_Op op) {
   return result;
 }
 
-/* Of an even number of items for each rank and position, so that pieces are equal. */
+/* The vector has an even number of items for each rank and position, so that pieces are equal. */
 static void set_sizes(int procs, int root) {
   s.procs = procs;
   for (s.cube = 1, s.steps = 0; 2 * s.cube <= procs; s.cube *= 2)

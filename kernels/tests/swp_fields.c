@@ -175,7 +175,7 @@ static void every_method_sees_whole_items(void) {
   oracle_hints.ppn = 0;
 }
 
-/* Of a neighbour's three items, no field has 100 bytes, but all have. */
+/* No field of a neighbour's three items has 100 bytes, but all together have. */
 static void rules_see_whole_items(void) {
   static const char text[] = "switchpoint-table 1\n"
                              "rule op=exchange bytes=100:* method=alltoallv\n"

@@ -77,7 +77,7 @@ static void *communicate(void *argument) {
   return NULL;
 }
 
-/* Of so many communicators, most differ in their order. */
+/* Makes a communicator in each step, most of which differ in their order. */
 static void shuffle(void) {
   for (int step = 0; step < steps; step++) {
     unsigned hash = (unsigned)(step * procs + rank + 1) * 2654435761u;

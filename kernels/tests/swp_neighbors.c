@@ -118,7 +118,7 @@ DEFINE_CALL(call_large, _c, large_counts, large_displs, comm)
 #define call_large call_small
 #endif
 
-/* With counts of int and large ones in turn. */
+/* Calls with counts of int and with large ones in turn. */
 static int call(enum function function, const struct side *send, const struct side *recv, MPI_Comm comm) {
   static int calls;
   return (calls++ % 2 == 0 ? call_small : call_large)(function, send, recv, comm, NULL);

@@ -136,7 +136,7 @@ static int plan_by_memory_on(MPI_Comm comm, const struct by_memory *by, swp_plan
   return swp_collective_plan(comm, &collective, by->method, &attempt.hints, plan);
 }
 
-/* On a communicator of its own, as others may have memory already. */
+/* Plans on a communicator of its own, as others may have memory already. */
 static int plan_by_memory(const struct by_memory *by, swp_plan **plan) {
   MPI_Comm fresh;
   MPI_Comm_dup(MPI_COMM_WORLD, &fresh);

@@ -29,7 +29,7 @@ struct specs {
   char *words; /* storage of those that the library proposes */
 };
 
-/* On several nodes without those that need memory of all. */
+/* Adds all methods, but on several nodes not those that need memory of all. */
 static void add_words(struct specs *specs, char *words, bool sharing) {
   for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
     if (sharing || !needs_one_node(word))

@@ -114,8 +114,7 @@ static struct phases expected_phases(enum swp_operation operation, int nsizes, c
   return result;
 }
 
-/* Of all rising sizes of two or three dimensions, those of the least sum, and then of the smallest largest.
- */
+/* Finds the rising sizes of two or three dimensions of the least sum, and then of the smallest largest. */
 static void balance(int count, int ndims, int *sizes) {
   int least = INT_MAX, largest = 0;
   for (int a = ndims == 3 ? 2 : 1; a <= (ndims == 3 ? count : 1); a++)

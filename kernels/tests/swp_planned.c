@@ -115,7 +115,7 @@ static void fill(const struct call *call) {
       side_fill(side, i, call->values, rank, side->ranks[i]);
 }
 
-/* Also that what was sent is still there. */
+/* Checks what was received, and that what was sent is still there. */
 static void check(const struct call *call) {
   for (int i = 0; i < call->recv.n && call->into != MPI_IN_PLACE; i++)
     side_check(&call->recv, i, call->values, call->recv.ranks[i], rank);
@@ -145,7 +145,7 @@ static void check(const struct call *call) {
     }                                                                                                        \
   }
 
-/* With counts of int, or large ones. */
+/* The calls with counts of int, or with large ones. */
 #define DEFINE_PLAIN(suffix, ...)                                                                            \
   DEFINE_CALL(plain##suffix, MPI_Gatherv##suffix, MPI_Scatterv##suffix, MPI_Alltoallw##suffix, __VA_ARGS__,  \
               comm)

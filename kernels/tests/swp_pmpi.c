@@ -327,7 +327,7 @@ static void break_promise(void) {
   MPI_Comm_free(&comm);
 }
 
-/* By counts that no int holds. */
+/* Breaks the promise with counts that no int holds. */
 static void break_large_promise(void) {
 #ifdef SWP_HAVE_LARGE_COUNTS
   MPI_Comm comm = application_promise(MPI_COMM_WORLD);

@@ -99,7 +99,7 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MP
   return PMPI_Recv(buffer, count, type, source, tag, comm, status);
 }
 
-/* Those of the requests that are receives are complete. */
+/* Notes the receives among requests that are complete. */
 static void note_complete(int count, const MPI_Request *requests) {
   for (int i = 0; i < count; i++)
     for (int k = 0; k < nposted; k++)

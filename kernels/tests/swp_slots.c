@@ -80,7 +80,7 @@ static void messages_up_to_the_size_of_a_slot_are_not_sent(void) {
   check_sent(0, 0, 0, 2);
 }
 
-/* Of each kind, beside others that fit. */
+/* One message of each kind does not fit, beside others that do. */
 static void larger_ones_are_sent(void) {
   test_case("a message that does not fit a slot");
   set_traffic(2 * SHARING_BYTES, SHARING_BYTES + 1, 1);

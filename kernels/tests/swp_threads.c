@@ -43,7 +43,7 @@ static const char *spec(const struct worker *worker, enum swp_operation operatio
   return specs->list[(i + worker->number * specs->count / THREADS) % specs->count];
 }
 
-/* Its text is of this thread, whatever the other one fails at meanwhile. */
+/* The text of an error is this thread's, whatever the other one fails at meanwhile. */
 static void check_error(const struct worker *worker) {
   char method[32];
   swp_plan *plan = NULL;
@@ -54,7 +54,7 @@ static void check_error(const struct worker *worker) {
   EXPECT(strstr(swp_error_message(), method) != NULL, "another thread's error: %s", swp_error_message());
 }
 
-/* Of an allreduce, by all methods but those that set variables of the whole process. */
+/* Sums by an allreduce with all methods but those that set variables of the whole process. */
 static void check_sums(const struct worker *worker) {
   enum { CALLS = 20 };
   const struct specs *specs = &worker->specs[SWP_ALLREDUCE];

@@ -133,7 +133,7 @@ static void leak_or_hang(int call) {
     hang_here();
 }
 
-/* Between the methods of two sizes. */
+/* Hangs between the methods of two sizes. */
 void __wrap_workload_free(struct workload *workload) {
   static int calls;
   if (is_due("between", calls++))

@@ -205,7 +205,7 @@ static bool is_seen(struct stacks looks[LATES][LOOKS]) {
   return seen[0] || seen[1];
 }
 
-/* By the place in its file, which has no symbol for it. */
+/* Names the function by its place in its file, which has no symbol for it. */
 static void print_function(FILE *out, int late, const struct stacks *looks, void *function) {
   Dl_info info = {0};
   bool in_most = true;

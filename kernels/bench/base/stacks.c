@@ -13,7 +13,7 @@
 
 enum { FRAMES = 64 };
 
-/* From libgcc: the function around an address, by the exception tables, with or without symbols. */
+/* libgcc finds the function around an address by the exception tables, with or without symbols. */
 void *_Unwind_FindEnclosingFunction(void *address);
 
 static struct stacks *stacks_now;
@@ -55,7 +55,7 @@ static void read_stack(int signal) {
   stacks->count++;
 }
 
-/* For this thread alone: a library may have others, whose stacks are irrelevant. */
+/* The timer is for this thread alone: a library may have others, whose stacks are irrelevant. */
 static bool start_timer(int every_us) {
   struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
   const struct timespec period = {0, every_us * 1000L};

@@ -22,7 +22,7 @@ struct stacks {
 void stacks_begin(struct stacks *stacks, int every_us);
 void stacks_end(void);
 
-/* In how many of the stacks a function was. */
+/* Returns in how many of the stacks a function was. */
 int stacks_seen(const struct stacks *stacks, const void *function);
 
 /* Whether some function is in most stacks of each of `looks` here, and in none of those there. */

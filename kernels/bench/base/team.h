@@ -11,8 +11,8 @@
 struct team {
   MPI_Comm comm; /* for the bench's own messages */
   MPI_Comm node; /* the ranks that share memory with this one */
-  /* With several machines, else null: the ranks of this one; and the first ranks of all, null on other
-     ranks. */
+  /* The ranks of this machine, and the first ranks of all, null on other ranks. Both are null where there is
+     one machine. */
   MPI_Comm machine, leaders;
   int rank, procs;
   int nodes, ppn;      /* ppn: most ranks on one node */

@@ -100,7 +100,7 @@ static void read_mpi(struct facts *facts) {
   snprintf(facts->mpi_standard, sizeof facts->mpi_standard, "%d.%d", version, subversion);
 }
 
-/* Of the simulated machine if there is one. */
+/* Reads the name of the simulated machine if there is one. */
 static void read_hostname(char *name, size_t length) {
   char processor[MPI_MAX_PROCESSOR_NAME];
   int unused;

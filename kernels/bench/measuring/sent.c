@@ -11,7 +11,7 @@ typedef int isend_function(const void *data, size_t count, MPI_Datatype type, in
 typedef int send_function(const void *data, size_t count, MPI_Datatype type, int receiver, int tag, int mode,
                           MPI_Comm comm);
 
-/* Through its functions all of Open MPI sends (ompi/mca/pml/pml.h). */
+/* The functions through which all of Open MPI sends (ompi/mca/pml/pml.h). */
 struct layer {
   void (*before[10])(void);
   isend_function *isend;

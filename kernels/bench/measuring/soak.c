@@ -24,7 +24,7 @@ enum { GRACE_S = 1 };
 /* Rank 0 may have gone on for this part of the limit, alone. */
 enum { LATER = 8 };
 
-/* Until so many times the executions, where the memory of the first grew. */
+/* A soak in which the memory grew goes on until this many times the executions. */
 enum { AGAIN = 3 };
 
 enum failure { NONE, PAYLOAD, LEAK, ERROR, HANG };

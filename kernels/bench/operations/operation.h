@@ -29,7 +29,7 @@ struct workload {
 struct phase {
   const char *name;
   const char *key; /* of its times in a case record */
-  /* Like the operation's. */
+  /* Executes the part, as the operation's function does the whole. */
   int (*execute)(struct workload *workload, swp_plan *plan);
 };
 

@@ -9,7 +9,7 @@
 enum { CLOUDS = 8, HALVINGS_MOST = 64 };
 static const double CLOUD_WIDTH = 0.1;
 
-/* From 0 to 1. */
+/* Draws a number from 0 to 1. */
 static double uniform(struct rng *rng) {
   return (double)(rng_next(rng) >> 11) * 0x1p-53;
 }

@@ -24,7 +24,7 @@ struct trip {
 /* Pairs of the local ranks of nodes 0 and 1, `count` at once. Collective. */
 struct pairs pairs_between_nodes(const struct team *team, int count);
 
-/* Of the ranks of rank 0's node. */
+/* Pairs of the ranks of rank 0's node. */
 struct node_pairs {
   struct pairs on_socket; /* rank 0 and the last rank that is known to be on its socket */
   struct pairs on_node;   /* rank 0 and the last rank of the others */

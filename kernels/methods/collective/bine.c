@@ -32,7 +32,7 @@ struct butterfly {
   struct step steps[31]; /* nearest first; all dimensions in turn */
 };
 
-/* Of n steps: the sum of the powers of -2 up to that of the last one. */
+/* The distance of a rank after n steps is the sum of the powers of -2 up to that of the last one. */
 static int64_t distance_of(int n) {
   return (1 - (n % 2 == 0 ? 1 : -1) * (1LL << n)) / 3;
 }
@@ -356,7 +356,7 @@ static const char *alltoall_applicable(const struct spec *spec, const struct fea
   return swp_total_applicable(spec, features);
 }
 
-/* Not where distances are those of binomial, nor with a grid: nothing here knows of a torus. */
+/* There is no variant where distances are as in binomial, nor with a grid: nothing here knows of a torus. */
 static bool bine_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
   (void)operation;
   return index == 0 && procs > ALIKE && snprintf(text, length, "bine") > 0;

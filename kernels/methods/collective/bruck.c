@@ -178,7 +178,7 @@ done:
   return error;
 }
 
-/* Without a radix as libraries have it. */
+/* Without a radix, the formula is that of the algorithm as libraries have it. */
 static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
   if (has_levels(estimate->spec)) {

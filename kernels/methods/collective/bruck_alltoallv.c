@@ -54,7 +54,7 @@ static int rank_of(const struct grid *grid, int block, int sign) {
   return rank_at(grid, sign * (block % grid->sizes[0]), sign * (block / grid->sizes[0]));
 }
 
-/* Its distance along a dimension. */
+/* The distance that a block goes along a dimension. */
 static int distance_of(const struct grid *grid, int dimension, int block) {
   return dimension == 0 ? block % grid->sizes[0] : block / grid->sizes[0];
 }
@@ -83,7 +83,7 @@ static struct rooms rooms_of(const struct swp_plan *plan) {
   return rooms;
 }
 
-/* In memory for each rank's block: that, and its rooms in the messages out and in. */
+/* Memory for one rank's block: the block, and its rooms in the messages out and in. */
 static int64_t rooms_bytes(int64_t most_bytes) {
   return 3 * most_bytes + 2 * (int64_t)sizeof(int32_t);
 }

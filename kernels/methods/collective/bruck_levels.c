@@ -35,7 +35,7 @@ void swp_levels_free(struct swp_plan *plan) {
 
 /* ---- Execution ---- */
 
-/* Before the blocks: the bytes that each rank of the node has got in a step, and their places. */
+/* The lists before the blocks: the bytes that each rank of the node has got in a step, and their places. */
 static int64_t lists_bytes(const struct swp_plan *plan) {
   return swp_round_up(2 * plan->features.ppn * (int64_t)sizeof(int), LINE_BYTES);
 }
@@ -44,14 +44,13 @@ int64_t swp_levels_scratch_bytes(const struct swp_plan *plan) {
   return lists_bytes(plan) + plan->features.total_bytes;
 }
 
-/* Of how many nodes the rank of a local number gets the data in a step where each node has those of `have`.
- */
+/* The number of nodes whose data the rank of a local number gets where each node has those of `have`. */
 static int count_got(int nodes, int have, int local) {
   const int64_t rest = nodes - (int64_t)local * have;
   return local == 0 || rest <= 0 ? 0 : (int)(rest < have ? rest : have);
 }
 
-/* From the node that is `have` times the local number farther. */
+/* Receives what the node has that is `have` times the local number farther, and sends likewise. */
 static int cross(struct swp_plan *plan, char *blocks, int have, int node_bytes) {
   const struct topology *topology = plan->topology;
   const int nodes = plan->features.nodes, node = swp_topology_node(topology, plan->rank);
@@ -65,7 +64,7 @@ static int cross(struct swp_plan *plan, char *blocks, int have, int node_bytes) 
                           swp_topology_rank(topology, (node + distance) % nodes, local));
 }
 
-/* Among the ranks of the node. */
+/* Gives all ranks of the node what each has received. */
 static int share(const struct swp_plan *plan, char *blocks, int have, int node_bytes) {
   const struct levels *levels = plan->method_state;
   const int ppn = plan->features.ppn;

@@ -67,7 +67,8 @@ done:
   return error;
 }
 
-/* Along the dimensions, the widest first, until only the blocks are left for which the position stands. */
+/* Gives away and joins halves along the dimensions, the widest first, until only the blocks are left for
+   which the position stands. */
 static int halve(struct swp_plan *plan, const struct fold *fold, struct halves *halves) {
   int error = SWP_SUCCESS;
   for (int bit = fold->size / 2; bit > 0; bit /= 2) {

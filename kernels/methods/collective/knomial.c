@@ -20,7 +20,7 @@ static bool knomial_variant(enum swp_operation operation, int index, int procs, 
   return true;
 }
 
-/* As that of binomial. */
+/* Reductions that do not commute go to rank 0 first, as in binomial. */
 static void knomial_tree(const struct swp_plan *plan, int root, struct tree *tree) {
   swp_tree_knomial(plan, plan->features.commutative ? root : 0, swp_radix_of(&plan->spec), tree);
 }

@@ -10,7 +10,7 @@
 
 enum { RADIX = 4, MOST_RADIX = 64 };
 
-/* Not on so few ranks that each exchanges with each other one. */
+/* There is no variant for so few ranks that each exchanges with each other one. */
 static bool multiplying_variant(enum swp_operation operation, int index, int procs, char *text,
                                 size_t length) {
   (void)operation;

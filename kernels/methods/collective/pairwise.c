@@ -13,7 +13,7 @@ static const char *alltoall_applicable(const struct spec *spec, const struct fea
   return features->most_bytes <= INT_MAX ? NULL : "the block of a rank is over 2 GiB - 1";
 }
 
-/* Of a block that is sent in place, and of one that arrives packed and is unpacked here: MPICH 4.0.2
+/* Room for a block that is sent in place, and for one that arrives packed and is unpacked here: MPICH 4.0.2
    truncates such messages of over 8 KiB if it receives them in a type of several basic ones. */
 static int64_t alltoall_scratch_bytes(const struct swp_plan *plan) {
   return (call_of(plan)->recv.dense ? 1 : 2) * plan->features.most_bytes;

@@ -68,7 +68,7 @@ done:
   return error;
 }
 
-/* Of a rank without a recv. */
+/* Where the partial result lies on a rank without a recv. */
 static void *place_of_sum(const struct swp_plan *plan) {
   const struct side *side = &call_of(plan)->recv;
   return swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));

@@ -118,7 +118,7 @@ static int64_t uneven_scratch_bytes(const struct swp_plan *plan) {
          image_bytes(plan, &call_of(plan)->send);
 }
 
-/* In the buffer where that has them as bytes, else in an image. */
+/* Blocks lie in the buffer where that has them as bytes, else in an image. */
 static struct spans find_spans(const struct blocks *blocks, const struct side *side, int64_t *memory) {
   int64_t *bytes = memory, *places = memory + blocks->n, at = 0;
   for (int i = 0; i < blocks->n; i++) {

@@ -48,7 +48,7 @@ static int first_of(const struct twolevel *state, int64_t items, int leader) {
   return (int)(items * leader / state->leaders);
 }
 
-/* Of so many items, in lists at `memory`; other ranks have none. */
+/* Shares out so many items among the leaders, in lists at `memory`; other ranks have none. */
 static struct shares share_out(const struct swp_plan *plan, int64_t items, char *memory) {
   const struct twolevel *state = plan->method_state;
   struct shares shares = {.counts = (int *)(void *)memory};
@@ -64,7 +64,7 @@ static struct shares share_out(const struct swp_plan *plan, int64_t items, char 
 
 /* ---- On a node ---- */
 
-/* By boards, to which all ranks write: the spans of what comes in, or goes out, by local number. */
+/* The spans of what comes in, or goes out, over boards to which all ranks write, by local number. */
 struct lists {
   int64_t *in_bytes, *in_places, *out_bytes, *out_places;
 };
@@ -103,7 +103,7 @@ static int spread_by_memory(struct swp_plan *plan, const struct shares *shares, 
   return move(plan, items, 1, items, most);
 }
 
-/* From each leader of a node to all its ranks; items with gaps, of 0 bytes here, by MPI. */
+/* Gives the leaders' items to all ranks of the node; those with gaps, of 0 bytes here, by MPI. */
 static int spread(struct swp_plan *plan, const struct shares *shares, void *items, MPI_Datatype type,
                   int64_t item_bytes) {
   const struct twolevel *state = plan->method_state;
@@ -279,7 +279,7 @@ static int deliver_by_memory(struct swp_plan *plan, const char *from, int64_t by
   return move(plan, from, state->size, to, bytes);
 }
 
-/* From each leader to each rank of its node the blocks of its group on all nodes. */
+/* Gives each rank, from each leader of its node, the blocks of the leader's group on all nodes. */
 static int deliver(struct swp_plan *plan, const char *from, char *to) {
   const struct twolevel *state = plan->method_state;
   const int bytes = (int)(plan->features.nodes * state->group_size * plan->features.bytes);

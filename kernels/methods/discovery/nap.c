@@ -26,7 +26,7 @@ static const char *const find_choices[] = {
 /* The second is between nodes. */
 enum { GATHER, CROSS, DISTRIBUTE, STAGES };
 
-/* Those that this rank exchanges letters with on the node, or between nodes. */
+/* The ranks that this one exchanges letters with on the node, or between nodes. */
 struct partners {
   int count;
   int *ranks;

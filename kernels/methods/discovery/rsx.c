@@ -41,8 +41,8 @@ static int reserve(struct swp_plan *plan, struct state *state, int count) {
   return state->previous != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 
-/* By MPI_Fetch_and_op, as each MPI_Accumulate of MPICH 5.0.2 loses 128 bytes in windows that the library
-   allocated; but SimGrid waits for the result of each. */
+/* MPI_Fetch_and_op is called, as each MPI_Accumulate of MPICH 5.0.2 loses 128 bytes in windows that the
+   library allocated; but SimGrid waits for the result of each. */
 static int increment(const struct state *state, int rank, int *previous) {
   static const int one = 1;
   int error = SWP_SUCCESS;

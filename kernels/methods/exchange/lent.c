@@ -242,7 +242,7 @@ done:
   return error;
 }
 
-/* As long as a small message, and copying twice. */
+/* An execution takes as long as a small message, and copying twice. */
 static int lent_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct census census = swp_census(plan, estimate);
   *seconds = 0;

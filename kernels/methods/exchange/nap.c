@@ -29,8 +29,8 @@ static bool nap_variant(enum swp_operation operation, int index, int procs, char
   return true;
 }
 
-/* With node=shared, for several nodes of several ranks: `shared` is for one, and between single ranks nothing
-   is different. */
+/* node=shared is for several nodes of several ranks: `shared` is for one, and between single ranks nothing is
+   different. */
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
   return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
 }

@@ -27,7 +27,7 @@ void swp_nap_deal_receives(struct lot *lots, int64_t count, int size);
 /* Where a share begins in data of whole items; with share == shares, where the data end. */
 int64_t swp_nap_share_begin(int64_t bytes, int64_t item_bytes, int shares, int share);
 
-/* By node, then share. */
+/* Sorts by node, then share. */
 void swp_nap_sort_lots(struct lot *lots, int64_t count);
 
 #endif

@@ -115,7 +115,7 @@ done:
   return error;
 }
 
-/* As long as a small message, copying twice, and the larger messages. */
+/* An execution takes as long as a small message, copying twice, and the larger messages. */
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct state *state = plan->method_state;
   const struct census census = swp_census(plan, estimate);

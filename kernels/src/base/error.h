@@ -38,7 +38,7 @@ static inline int swp_agree(MPI_Comm comm, int error) {
 /* A nonnegative hash, which ranks compare where their data must be equal. */
 int64_t swp_hash(const void *data, size_t bytes);
 
-/* That of a text; NULL is as "". */
+/* The hash of a text; NULL is as "". */
 int64_t swp_text_hash(const char *text);
 
 /* Leaves the enclosing function through its label `done` with `error` set when an MPI call fails. */

@@ -88,8 +88,8 @@ struct side {
 
 struct call {
   struct side send, recv; /* bcast and reductions: recv alone describes both buffers */
-  /* Of recv with blocks of their own sizes, and of send in an alltoallv: in items, by rank; the side's count
-     is the rank's own. */
+  /* Counts and places in items, by rank, of blocks of their own sizes: of recv, and of send in an alltoallv.
+     The side's count is the rank's own. */
   const int *recv_counts, *displs, *send_counts, *send_displs;
   MPI_Op op;
 };

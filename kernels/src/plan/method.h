@@ -114,7 +114,7 @@ struct method {
      Collective. Errors, agreed: SWP_ERR_MPI. */
   int (*estimate)(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
-  /* Of an exchange: a method that sends the same messages, whose estimate holds for this one. */
+  /* Exchange: a method that sends the same messages, whose estimate holds for this one. */
   const char *estimated_as;
 
   /* Exchange: memory that the next execution can send from, when it may be written. Absent: any memory

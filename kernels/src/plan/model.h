@@ -7,7 +7,7 @@
 
 enum { MODEL_PROTOCOLS = 8 }; /* of one kind of pair at most */
 
-/* On a node and between nodes while all ranks send, and on a node while nobody else does. */
+/* Pairs on a node and between nodes while all ranks send, and pairs on a node while nobody else does. */
 enum pair_kind { PAIR_ON_NODE, PAIR_OFF_NODE, PAIR_ALONE, PAIR_KINDS };
 
 /* The cost of messages of at most this many bytes, and more than those of the protocol before. */

@@ -7,10 +7,10 @@
 
 #include "kinds.h"
 
-/* From now on the plan may be advanced by any thread that waits. */
+/* Any thread that waits may advance the plan from now on. */
 void swp_outstanding_add(struct exchange_plan *exchange);
 
-/* From now on only the caller advances the plan; its background holds the progress made meanwhile. */
+/* Only the caller advances the plan from now on; its background holds the progress made meanwhile. */
 void swp_outstanding_take(struct exchange_plan *exchange);
 
 /* Advances all plans, without waiting. */

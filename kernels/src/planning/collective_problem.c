@@ -100,7 +100,7 @@ static int copy_list(const struct swp_plan *plan, bool sends, const int *counts,
   return SWP_SUCCESS;
 }
 
-/* To the half of the plan's memory that the present call does not use. */
+/* Copies the counts to the half of the plan's memory that the present call does not use. */
 static int read_counts(const struct swp_plan *plan, const struct swp_collective *problem, struct call *call) {
   int *memory = collective_plan_of(plan)->counts, procs = plan->procs, error = SWP_SUCCESS;
   int *half = call->recv_counts == memory ? memory + list_length(plan) : memory;
@@ -135,7 +135,7 @@ static void count_items(const struct swp_plan *plan, const struct call *call, in
   }
 }
 
-/* Of an alltoallv, whose ranks have yet to agree: in `bytes` those that this rank sends. Room is for its
+/* The ranks of an alltoallv have yet to agree: `bytes` are those that this rank sends. Room is for its
    largest block, too, as ranks may be wrong about each other's counts. */
 static int count_sent(const struct swp_plan *plan, const struct call *call, struct features *features) {
   int64_t items = 0, most = 0;
@@ -153,8 +153,8 @@ static int count_sent(const struct swp_plan *plan, const struct call *call, stru
   return SWP_SUCCESS;
 }
 
-/* From the side that is always there: gather has no receiving side at most ranks, and scatter a sending one
-   at the root alone, where that of recv may be absent. */
+/* Counts the bytes of the side that is always there: gather has no receiving side at most ranks, and scatter
+   a sending one at the root alone, where that of recv may be absent. */
 static int count_bytes(const struct swp_plan *plan, const struct call *call, struct features *features) {
   bool by_send = plan->operation == SWP_SCATTER ? call->send.type != MPI_DATATYPE_NULL
                                                 : call->recv.type == MPI_DATATYPE_NULL;

@@ -100,7 +100,7 @@ static int use(struct collective_plan *collective, const struct features *featur
                                                               : swp_prepare_choice(collective, features);
 }
 
-/* After this rank has collected its choices, or failed to. */
+/* Call it when this rank has collected its choices, or failed to. */
 static int begin(struct collective_plan *collective, int error, const struct match *match) {
   struct swp_plan *plan = &collective->plan;
   TRY(swp_agree(plan->comm, error));

@@ -162,7 +162,7 @@ static int find_features(struct swp_plan *plan) {
                                           : swp_collective_agree(plan, call_of(plan), &plan->features);
 }
 
-/* By the default, after a chosen method found that it cannot be used here. */
+/* Plans by the default, after a chosen method found that it cannot be used here. */
 static int plan_default(struct swp_plan *plan, int64_t account) {
   enum { WHY_BYTES = 160, BY_BYTES = 400 };
   struct spec spec;
@@ -191,7 +191,7 @@ static int plan_exchange(struct swp_plan *plan, const struct sources *sources) {
   return error;
 }
 
-/* By the method, or what is selected. */
+/* Plans by the method, or by what is selected where that is NULL or "auto". */
 static int plan_selected(struct swp_plan *plan, const char *method) {
   struct selection selection = {0};
   int error = SWP_SUCCESS;

@@ -239,7 +239,7 @@ static bool beats_default(const struct race *race, const struct runner *runner, 
          runner->median_s < CLEARLY * standard->median_s;
 }
 
-/* Of those left that are faster than the current one, the one that overtakes it first. NULL: none. */
+/* The one that overtakes the current one first, of those left that are faster. NULL: none. */
 static const struct runner *next_best(const struct race *race, const struct runner *now, int64_t *from) {
   const struct runner *next = NULL;
   double least = DBL_MAX;

@@ -4,7 +4,7 @@
 
 #include "choices.h"
 
-/* From this many executions on, this method is fastest, planning included. */
+/* The method that is fastest from this many executions on, planning included. */
 struct stretch {
   int64_t from;
   struct spec spec;

@@ -43,7 +43,7 @@ done:
   return error;
 }
 
-/* With nothing to send, no method is faster. */
+/* No method is faster where nothing is sent. */
 static int wants_race(struct swp_plan *plan, const swp_table *users, bool *wanted) {
   struct spec spec;
   enum source source = FROM_DEFAULT;

@@ -43,7 +43,7 @@ static int make_buffer(const struct side *side, int64_t first, int64_t count, vo
   return SWP_SUCCESS;
 }
 
-/* From the first item of listed blocks to behind the last; one of nothing may lie anywhere. */
+/* Finds the items from the first of listed blocks to the last; a block of nothing may lie anywhere. */
 static void find_row(const int *counts, const int *displs, int procs, int64_t *first, int64_t *count) {
   int64_t last = 0;
   *first = 0;

@@ -23,7 +23,7 @@ struct choice {
   int owner; /* the first choice with this spec: what is prepared for it holds for all of them */
 };
 
-/* From this many bytes on, the first choice that is not off and whose bytes match. */
+/* The first choice, from this many bytes on, that is not off and whose bytes match. */
 struct step {
   double from_bytes;
   int first;

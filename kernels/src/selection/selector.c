@@ -19,7 +19,7 @@ static bool is_default(const struct choices *choices, int index) {
   return choices->list[index].owner == choices->list[choices->count - 1].owner;
 }
 
-/* In the form of struct swp_choice. */
+/* The method as struct swp_choice has it: NULL for the default. */
 static const char *method_of(const struct choices *choices, int index) {
   return is_default(choices, index) ? NULL : choices->list[index].spec.text;
 }

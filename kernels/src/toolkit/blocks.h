@@ -55,10 +55,8 @@ void swp_blocks_transpose(const char *from, int rows, int columns, int64_t bytes
 /* Copies the rank's block from send, unless that is MPI_IN_PLACE. */
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send);
 
-/*
- * Around the ring of ranks, in procs - 1 steps. This rank has block `own`, its neighbours those before and
- * behind.
- */
+/* Passes all blocks around the ring of ranks, in procs - 1 steps. This rank has block `own`, its neighbours
+   those before and behind. */
 int swp_blocks_ring(struct swp_plan *plan, const struct blocks *blocks, int own);
 
 /*
@@ -73,8 +71,8 @@ struct fold {
   int partner;  /* the other rank of its pair; -1: none */
 };
 
-/* With `root` as the first rank, and those before it behind the last; of another size, from half of procs up
-   to procs. */
+/* The fold with `root` as the first rank, and those before it behind the last; and one of another size, from
+   half of procs up to procs. */
 struct fold swp_fold(const struct swp_plan *plan, int root);
 struct fold swp_fold_of(const struct swp_plan *plan, int root, int size);
 
@@ -94,8 +92,8 @@ static inline int swp_fold_rank(const struct fold *fold, int position) {
 int swp_fold_in(struct swp_plan *plan, const struct fold *fold, const void *own, void **sum, void **other);
 int swp_fold_out(struct swp_plan *plan, const struct fold *fold, const void *sum, void *recv);
 
-/* Along the dimensions of the hypercube. A position has the blocks that it stands for, in runs; a rank
-   that its partner stands for gets all from there in the end. */
+/* Gathers all blocks along the dimensions of the hypercube. A position has the blocks that it stands for, in
+   runs; a rank that its partner stands for gets all from there in the end. */
 int swp_blocks_hypercube(struct swp_plan *plan, const struct blocks *blocks, const struct fold *fold);
 
 #endif

@@ -141,7 +141,7 @@ static const void *operand_at(const struct items *items, int64_t block) {
   return swp_item(items->side, items->out, block * items->side->count + items->first);
 }
 
-/* Also what this rank itself folds: in place, the result comes where that is. */
+/* Posts also what this rank itself folds: in place, the result comes where that is. */
 static int post_items(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
                       const struct items *items) {
   char *data = swp_board(boards, boards->rank)->data;
@@ -183,7 +183,7 @@ done:
   return error;
 }
 
-/* In one step: a reader folds all that it gets. */
+/* Reduces in one step: a reader folds all that it gets. */
 static int reduce_whole(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
                         const struct items *items) {
   const int64_t block = roles->out_blocks > 1 ? boards->rank : 0;
@@ -231,7 +231,7 @@ done:
   return error;
 }
 
-/* In two steps: each rank folds its slice, on its own board, and all fetch the sums. */
+/* Reduces in two steps: each rank folds its slice, on its own board, and all fetch the sums. */
 static int reduce_slices(struct swp_plan *plan, struct boards *boards, const struct roles *roles,
                          const struct items *items) {
   const struct side *side = items->side;

@@ -87,7 +87,7 @@ static void publish(const struct swp_plan *plan, const struct bulletins *bulleti
   swp_reach(&bulletin->call, bulletins->call);
 }
 
-/* After publishing, so that receives are posted meanwhile. */
+/* Call it after publishing, so that receives are posted meanwhile. */
 static int send_large(const struct swp_plan *plan, const struct bulletins *bulletins,
                       const struct outbox *outbox, int *count) {
   const struct bulletin *bulletin = own_bulletin(plan, bulletins);
@@ -103,7 +103,7 @@ done:
   return error;
 }
 
-/* Without memory for a message that MPI sends it is taken nevertheless, as its sender waits. */
+/* A message that MPI sends is taken even without memory for it, as its sender waits. */
 static int take_message(struct swp_plan *plan, const struct bulletins *bulletins, int source,
                         struct notice notice, void *data, int *count) {
   int error = SWP_SUCCESS;

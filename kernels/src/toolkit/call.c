@@ -22,7 +22,7 @@ void *swp_side_place(const struct side *side, int64_t count, char *scratch) {
   return (void *)((uintptr_t)scratch - (uintptr_t)round_down(low));
 }
 
-/* By a message of the rank to itself, for what neither memcpy nor MPI_Pack can do. */
+/* A message of the rank to itself copies what neither memcpy nor MPI_Pack can. */
 static int copy_by_message(const struct swp_plan *plan, const void *from, int count, MPI_Datatype type,
                            void *to, int to_count, MPI_Datatype to_type) {
   int error = SWP_SUCCESS;

@@ -154,7 +154,6 @@ double swp_consensus_s(const struct census *c) {
   return c->pair->has_penalty ? c->pair->penalty_s + swp_barrier_s(c) : -1;
 }
 
-/* By dissemination. */
 double swp_barrier_s(const struct census *c) {
   double seconds = 0;
   for (int distance = 1; distance < c->procs; distance *= 2)

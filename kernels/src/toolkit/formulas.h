@@ -52,7 +52,7 @@ double swp_forward_by_memory_s(const struct census *census);
 /* The penalty of a synchronous send and a barrier. Negative: unknown. */
 double swp_consensus_s(const struct census *census);
 
-/* By dissemination. */
+/* The time of a barrier by dissemination. */
 double swp_barrier_s(const struct census *census);
 
 /* A fence, and before it a small one-sided operation on each receiver. */

@@ -4,7 +4,7 @@
 
 #include "kinds.h"
 
-/* With the costs of messages, and of bytes in memory. */
+/* Ranks, and the costs of their messages, and of bytes in memory. */
 struct group {
   const struct pair_model *pair, *on_node; /* on_node: within nodes of ppn ranks; NULL where there is one */
   int procs, ppn;

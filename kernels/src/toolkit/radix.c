@@ -45,7 +45,7 @@ double swp_radix_knomial_blocks_s(const struct group *g, double m, int radix) {
 
 /* ---- Hypercubes with more than two ranks in a row ---- */
 
-/* As many as act alone or in pairs: a power of the radix, times the values of one more digit. */
+/* How many ranks act, alone or in pairs: a power of the radix, times the values of one more digit. */
 static int multiplied(const struct group *g, int radix) {
   int power = 1;
   while (power <= g->procs / radix)

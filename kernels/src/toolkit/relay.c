@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* In front of the data of each parcel. */
+/* What is in front of the data of each parcel. */
 struct header {
   int32_t source, destination;
   int64_t bytes;

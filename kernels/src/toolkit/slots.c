@@ -58,8 +58,8 @@ static int64_t part_bytes(const struct slots *slots) {
   return bytes;
 }
 
-/* Without any message in slots it would be another method by this one's name. Collective, errors agreed;
-   `error` is an earlier one. */
+/* Refuses a plan without any message in slots: it would be another method by this one's name. Collective,
+   errors agreed; `error` is an earlier one. */
 static int check_any(const struct swp_plan *plan, const struct slots *slots, int error) {
   int mine = slots->channels[SLOTS_OUT].count > 0, any;
   TRY(swp_agree(plan->comm, error));

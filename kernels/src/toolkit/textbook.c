@@ -258,8 +258,8 @@ static double alltoall_linear(const struct group *g, double m) {
 
 /* ---- The node's memory ---- */
 
-/* As long as a small message for each step, and what the busiest rank copies to its board and from those of
-   all. */
+/* A step takes as long as a small message, and all steps what the busiest rank copies to its board and from
+   those of all. */
 double swp_textbook_shared_s(enum swp_operation operation, const struct group *g, double m) {
   const struct shape *shape = &swp_shapes[operation];
   const struct pair_model *pair = g->on_node != NULL ? g->on_node : g->pair;
@@ -277,8 +277,8 @@ double swp_textbook_shared_s(enum swp_operation operation, const struct group *g
 
 /* ---- The table ---- */
 
-/* Of methods by their names; `own` are those that no MPI library has, and `others` the algorithms that only
-   MPI libraries have, by theirs. */
+/* The formulas of methods; `own` are those of methods that no MPI library has, and `others` those of
+   algorithms that only MPI libraries have. */
 static const struct entry {
   enum swp_operation operation;
   const char *name;
@@ -385,7 +385,7 @@ static const char *const aliases[][2] = {
     {"pairwise_sendrecv_replace", "pairwise"},
 };
 
-/* Whose blocks differ in size, and take as long as their mean. */
+/* The operation with equal blocks: blocks that differ in size take as long as their mean. */
 static enum swp_operation even(enum swp_operation operation) {
   return operation == SWP_ALLGATHERV ? SWP_ALLGATHER : operation;
 }

@@ -16,12 +16,12 @@ formula *swp_textbook_algorithm(enum swp_operation operation, const char *name);
 /* The least time of the algorithms of an operation, as the library's choice is not known. */
 double swp_textbook_least_s(enum swp_operation operation, const struct group *group, double m);
 
-/* Those of methods with parameters other than a radix (radix.h). */
+/* The formulas of methods with parameters other than a radix (radix.h). */
 double swp_textbook_chain_s(const struct group *group, double m, double segment_bytes);
 formula swp_textbook_scatter_ring_s;
 
-/* That of boards in the node's memory: no algorithm of libraries, so not among those of which the least is
- * taken. */
+/* The formula of boards in the node's memory: no algorithm of libraries, so not among those of which the
+   least is taken. */
 double swp_textbook_shared_s(enum swp_operation operation, const struct group *group, double m);
 
 /* `estimate` of methods whose formula is in the table by their name. */

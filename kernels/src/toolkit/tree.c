@@ -106,8 +106,8 @@ static bool receives_in_type(const struct swp_plan *plan) {
   return call_of(plan)->recv.dense;
 }
 
-/* Of the blocks of the subtree, unless this rank needs no room: as a leaf it has only its own, and rank 0 as
-   root has all of them in order. */
+/* Room for the blocks of the subtree, unless this rank needs none: as a leaf it has only its own, and rank 0
+   as root has all of them in order. */
 static int64_t blocks_scratch_bytes(const struct swp_plan *plan, bool root_in_type, bool leaf_in_type) {
   struct tree tree;
   find_tree(plan, plan->features.root, &tree);

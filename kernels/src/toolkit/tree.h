@@ -35,7 +35,7 @@ void swp_tree_knomial(const struct swp_plan *plan, int root, int radix, struct t
  */
 void swp_tree_bine(const struct swp_plan *plan, int root, bool in_order, struct tree *tree);
 
-/* Along the tree that plan->spec.method->tree makes: procedures, and their scratch. An allreduce is a
+/* Procedures along the tree that plan->spec.method->tree makes, and their scratch. An allreduce is a
    reduction to rank 0 and a broadcast from there, and so is a barrier, of empty messages. */
 int swp_tree_bcast(struct swp_plan *plan, const void *send, void *recv);
 int swp_tree_gather(struct swp_plan *plan, const void *send, void *recv);

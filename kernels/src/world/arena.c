@@ -116,7 +116,8 @@ static int check_left(const struct segment *segment, bool begun) {
                   (long long)bytes, begun ? "" : "half of ", (long long)left);
 }
 
-/* Without room, touching memory of a file raises SIGBUS. In pieces, as a signal undoes what it interrupts. */
+/* Reserves room, without which touching memory of a file raises SIGBUS; in pieces, as a signal undoes what it
+   interrupts. */
 static bool reserve(int file, int64_t offset, int64_t bytes) {
   enum { PIECE_BYTES = 1 << 18 };
   const int64_t end = offset + bytes;
@@ -130,7 +131,7 @@ static bool reserve(int file, int64_t offset, int64_t bytes) {
   return true;
 }
 
-/* With room for the token. */
+/* Makes a file with room for the token. */
 static int make_file(const struct segment *segment, struct offer *offer) {
   struct timespec now;
   int file = -1;
@@ -308,7 +309,7 @@ static void drop_unused(struct arena *arena) {
   }
 }
 
-/* In a new segment, which becomes the arena's instead of those that were too small. */
+/* Takes a share of a new segment, which becomes the arena's instead of those that were too small. */
 static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct share *share) {
   struct segment *made = NULL;
   int error = make_segment(comm, bytes, &made);

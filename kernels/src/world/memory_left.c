@@ -65,7 +65,7 @@ static int64_t left_in_group(const struct version *version, const char *group) {
   return limit > used ? limit - used : 0;
 }
 
-/* In a group and those that it is in, of which a container may see only some. */
+/* The least that is left in a group and those that it is in, of which a container may see only some. */
 static int64_t left_along(const struct version *version, char *group) {
   int64_t left = left_in_group(version, group);
   for (char *slash; (slash = strrchr(group, '/')) != NULL;) {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* In bytes; what cannot be read does not limit it. Local; needs no MPI. */
+/* The bytes left; what cannot be read does not limit them. Local; needs no MPI. */
 int64_t swp_memory_left(void);
 
 /* What comes before /proc and /sys: "". Tests set it. */

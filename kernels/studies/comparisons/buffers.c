@@ -47,7 +47,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* On rank 0; elsewhere it is not significant. */
+/* The result counts on rank 0 alone. */
 static double median_s(const struct operation *operation, const struct buffers *b, bool writes, bool clears) {
   static double longest_s[CALLS];
   for (int i = 0; i < CALLS; i++) {

@@ -21,7 +21,7 @@ static bool table(char *text, size_t length) {
   return error == SWP_SUCCESS;
 }
 
-/* As a method of any operation. */
+/* Reads the text as a method of any operation. */
 static bool spec(char *text, size_t length) {
   (void)length;
   bool known = false;

@@ -11,7 +11,7 @@ struct parser {
   bool (*accepts)(char *text, size_t length);
 };
 
-/* Those of the library, and those of swpbench. The last has no name. */
+/* The parsers of the library, and those of swpbench. The last of each list has no name. */
 extern const struct parser library_parsers[], bench_parsers[];
 
 /* The path of a file with the text, until the next call. */
