@@ -1,6 +1,5 @@
 """The lines that start an application with a system's table, as far as this machine knows them."""
 
-import os
 import re
 import shlex
 import shutil
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.machine.mpi import build_root, installation_directory, preload_library, preload_variables
-from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
+from tuner.machine.systems import SIMULATED, VIRTUAL, named_kernels, unreal
 
 _LIBRARY = "lib/libswitchpoint_pmpi.so"
 _PROGRAM = re.compile(r"[\w.+-]+")
@@ -27,8 +26,8 @@ def preload(system: dict[str, Any], is_last: bool = True) -> Preload:
     is_last: whether it is the last measured of its name and environment. The installation of
     these is for the last one's MPI.
     """
-    if named := os.environ.get("SWITCHPOINT_KERNELS"):
-        places = {"": Path(named)}
+    if named := named_kernels():
+        places = {"": named}
         own, is_last = "", True
     else:
         places = {place.name: place for place in (build_root() / "install").glob("*")}

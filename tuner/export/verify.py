@@ -4,7 +4,6 @@ The file of an MPI library is read by exactly its version, as others misread it.
 prints nothing about its rules, so it is seen at work.
 """
 
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from tuner.export.mpi_library import FAMILIES, installation, launcher, made_for
 from tuner.export.witness import witness
 from tuner.files import open_file
 from tuner.machine.mpi import build_root
+from tuner.machine.systems import named_kernels, program_in
 
 _TIMEOUT_S = 60
 _HEAD_BYTES = 4096
@@ -30,21 +30,14 @@ def find_swpbench() -> Path:
 
     Raise VerifyError if there is none.
     """
-    named = os.environ.get("SWITCHPOINT_KERNELS")
-    root = Path(named) if named else build_root()
-    programs = [path for path in _below(root) if path.is_file() and os.access(path, os.X_OK)]
+    root = named_kernels() or build_root()
+    programs = [found for place in (root, *root.glob("install/*")) if (found := program_in(place))]
     if not programs:
         raise VerifyError(
             f"no built swpbench below {root}: build the kernels with `switchpoint run`, or set "
             "SWITCHPOINT_KERNELS to a build or installation"
         )
     return max(programs, key=lambda path: path.stat().st_mtime)
-
-
-def _below(root: Path) -> list[Path]:
-    """Return the paths of swpbench in an installation, a build, and campaigns' installations."""
-    patterns = ("bin/swpbench", "bench/swpbench", "install/*/bin/swpbench")
-    return [path for pattern in patterns for path in root.glob(pattern)]
 
 
 def verify_table(path: Path) -> str:

@@ -49,6 +49,18 @@ class BuiltKernels:
     swpbench: Path
 
 
+def named_kernels() -> Path | None:
+    """Return the build or installation that SWITCHPOINT_KERNELS names."""
+    named = os.environ.get("SWITCHPOINT_KERNELS")
+    return Path(named).absolute() if named else None
+
+
+def program_in(root: Path, name: str = "swpbench") -> Path | None:
+    """Return a program of a build or an installation."""
+    paths = [root / place / name for place in ("bench", "examples", "bin")]
+    return next((path for path in paths if path.is_file() and os.access(path, os.X_OK)), None)
+
+
 def kernels(system: str, environment: str) -> BuiltKernels:
     """Return the kernels that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
 
@@ -58,15 +70,14 @@ def kernels(system: str, environment: str) -> BuiltKernels:
     kind = system.partition(":")[0]
     known = {machines.SYSTEM: [system], virtual.SYSTEM: [system, LOCAL]}
     systems = known.get(kind, [LOCAL])  # also where results have another name
-    named = os.environ.get("SWITCHPOINT_KERNELS")
+    named = named_kernels()
     for mpi in [identify("smpicc", "smpirun")] if kind == machines.SYSTEM else find_mpis():
         if mpi is None or environment not in ("", mpi.name):
             continue
         built = [installation_directory(each, mpi.name) for each in systems]
-        for root in [Path(named).absolute()] if named else built:
-            for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
-                if os.access(program, os.X_OK):
-                    return BuiltKernels(mpi, root, program)
+        for root in [named] if named else built:
+            if program := program_in(root):
+                return BuiltKernels(mpi, root, program)
     raise KernelsError(
         f"no built swpbench{' for ' if environment else ''}{environment}; run `switchpoint run` "
         "to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"

@@ -15,17 +15,14 @@ import numpy as np
 
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, preload_library
-from tuner.machine.systems import LOCAL
+from tuner.machine.systems import LOCAL, named_kernels, program_in
 from tuner.stats import Floats, mean_interval
 
 FORMS = {"jacobi": ("rows", "columns-all", "columns-root"), "adams": ("pab", "pabm")}
 TOLERANCE = 1e-12
 """Relative tolerance of results; a reduction by another method adds in another order."""
 
-_PROGRAMS = {
-    name: (f"examples/swp_example_{name}", f"bin/swp_example_{name}") for name in FORMS
-} | {"swpbench": ("bench/swpbench", "bin/swpbench")}
-"""The paths of the programs in a build, and in an installation."""
+_PROGRAMS = {"swpbench": "swpbench"} | {name: f"swp_example_{name}" for name in FORMS}
 
 _TIMEOUT_S = 300
 
@@ -112,26 +109,18 @@ def find_build(environment: str) -> Build:
     Raises:
         ApplicationError: there is none with all programs.
     """
-    named = os.environ.get("SWITCHPOINT_KERNELS")
     for mpi in find_mpis():
         if environment in ("", mpi.name):
-            root = Path(named) if named else installation_directory(LOCAL, mpi.name)
-            library, programs = preload_library(root), _programs(root)
+            root = named_kernels() or installation_directory(LOCAL, mpi.name)
+            found = {name: program_in(root, file) for name, file in _PROGRAMS.items()}
+            programs = {name: path for name, path in found.items() if path}
+            library = preload_library(root)
             if library is not None and len(programs) == len(_PROGRAMS):
                 return Build(mpi, root, library, programs)
     raise ApplicationError(
         f"no built applications{' for ' if environment else ''}{environment}; run `switchpoint "
         "run` to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"
     )
-
-
-def _programs(root: Path) -> dict[str, Path]:
-    return {
-        name: path
-        for name, places in _PROGRAMS.items()
-        for path in [root / place for place in places]
-        if os.access(path, os.X_OK)
-    }
 
 
 def _measure(request: RunsRequest, build: Build, application: str, form: str) -> FormGain:

@@ -1,7 +1,6 @@
 """Launches of swpbench on a simulated machine, which are kept as one campaign."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from tuner.errors import SwitchpointError
 from tuner.machine.mpi import Mpi, available_cores, build_root, identify
 from tuner.machine.simulation.launch import TOOLCHAIN, launch
 from tuner.machine.simulation.machines import Machine
+from tuner.machine.systems import named_kernels, program_in
 from tuner.paths import CHECKOUT, new_campaign
 from tuner.rawfile import keeping
 
@@ -57,11 +57,9 @@ class Simulator:
 
         The variable may name an installation too. Raise StudyError.
         """
-        named = os.environ.get("SWITCHPOINT_KERNELS")
-        root = Path(named) if named else _build(self.mpi.version, self.log)
-        for program in (root / "bench" / "swpbench", root / "bin" / "swpbench"):
-            if os.access(program, os.X_OK):
-                return program.absolute()
+        root = named_kernels() or _build(self.mpi.version, self.log)
+        if program := program_in(root):
+            return program
         raise StudyError(f"{root}: no swpbench in this build")
 
     def require_room(self, procs: int) -> None:
