@@ -406,7 +406,7 @@ def test_predict_prints_what_overlap_hides(database: Path) -> None:
             ("--op", "overlap", "--pattern", "ft:rows=4,elements=8", "--computation", "inf"),
             "inf is not a comma-separated list of microseconds",
         ),
-        (("--op", "spmv", "--pattern", "random"), "--op spmv is not one of exchange"),
+        (("--op", "spmv", "--pattern", "random"), "'spmv' is not one of 'exchange'"),
         (("--op", "exchange", "--pattern", "orb"), "available patterns are random, hub, stencil"),
         (("--op", "exchange", "--pattern", "random:degree=x"), "degree=x is none of degree, seed"),
         (("--op", "exchange", "--pattern", "stencil:dim=4"), "dim is 1 to 3"),

@@ -16,6 +16,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.printing.lines import say_json
 from tuner.commands.show_overlap import computations, predict_overlap
+from tuner.domain.operations import COLLECTIVES, RULED_OPERATIONS
 from tuner.errors import SwitchpointError
 from tuner.units import share_text
 
@@ -54,7 +55,12 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 
 @click.command()
 @click.option(
-    "--op", "operation", required=True, help="exchange, discovery, overlap, or a collective."
+    "--op",
+    "operation",
+    metavar="OPERATION",
+    type=click.Choice([*RULED_OPERATIONS, "overlap"]),
+    required=True,
+    help="exchange, discovery, overlap, or a collective.",
 )
 @click.option(
     "--pattern",
@@ -112,13 +118,9 @@ def predict(
     from tuner.commands.printing import models as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting, predicting
-    from tuner.models.collectives import FORMULAS
     from tuner.store.store import Store
 
-    operations = (*predicting.OPERATIONS, "overlap")
-    if operation not in operations:
-        raise click.UsageError(f"--op {operation} is not one of {', '.join(operations)}")
-    if (operation in FORMULAS) == bool(pattern):
+    if (operation in COLLECTIVES) == bool(pattern):
         raise click.UsageError(
             "--pattern is required for exchange, discovery and overlap, and for nothing else"
         )

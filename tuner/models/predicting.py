@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tuner.domain.cases import COLD, STAGGERED
-from tuner.domain.operations import by_memory
+from tuner.domain.operations import RULED_OPERATIONS, by_memory
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.inputs.matrices.market import MatrixError, Pattern, read_pattern, stem
@@ -26,8 +26,6 @@ from tuner.models.validation import Validation, validate
 
 if TYPE_CHECKING:
     import pandas as pd
-
-OPERATIONS = ("exchange", "discovery", *collectives.FORMULAS)
 
 MOST_PROCS = 1 << 14
 """The most processes of a measured case that is predicted: raw files may name any number."""
@@ -131,7 +129,9 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
     """
     for _, rows in cells.groupby(_CASE):
         fields = rows.iloc[0].to_dict()
-        if fields["operation"] not in OPERATIONS or fields["sync"].endswith((COLD, STAGGERED)):
+        if fields["operation"] not in RULED_OPERATIONS or fields["sync"].endswith(
+            (COLD, STAGGERED)
+        ):
             continue
         case = PatternCase(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
         if fields["oversubscribed"]:
