@@ -86,6 +86,5 @@ def case_text(rule: Any) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
     layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
-    crowded = "oversubscribed" if rule.oversubscribed else ""
-    between = "inferred" if rule.inferred else ""
-    return ", ".join(filter(None, [rule.operation, layout, crowded, between, degree]))
+    marks = [name for name in ("oversubscribed", "inferred") if getattr(rule, name)]
+    return ", ".join(filter(None, [rule.operation, layout, *marks, degree]))

@@ -47,7 +47,7 @@ class OperationGain:
 class SystemVerdict:
     """The verdict on a system. doubts: what limits its worth, the worst first.
 
-    gains: of layouts with a core for each rank. crowded: of the others.
+    gains: of layouts with a core for each rank. oversubscribed: of the others.
     """
 
     level: str
@@ -56,7 +56,7 @@ class SystemVerdict:
     advice: NextStep
     settled: str = ""
     gains: list[OperationGain] = field(default_factory=list)
-    crowded: list[OperationGain] = field(default_factory=list)
+    oversubscribed: list[OperationGain] = field(default_factory=list)
 
 
 def judge(
@@ -95,7 +95,7 @@ def judge(
     if newer:
         doubts.append(f"replaced by {newer['mpi_library']}")
     level, words = _level(system, state, doubts)
-    crowded = [point for point in table.points if point.case.layout.oversubscribed]
+    oversubscribed = [point for point in table.points if point.case.layout.oversubscribed]
     return SystemVerdict(
         level=level,
         words=words,
@@ -103,7 +103,7 @@ def judge(
         advice=next(_advice(store, system, table, step, newer)),
         settled=f"settled: {settled.counts}",
         gains=_gains(alone),
-        crowded=_gains(crowded),
+        oversubscribed=_gains(oversubscribed),
     )
 
 

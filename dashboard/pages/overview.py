@@ -243,11 +243,11 @@ def _gained(verdict: SystemVerdict) -> Component:
     if not verdict.settled:
         return _answer(question, "", "Nothing without a table", [])
     details: list[Any] = _gain_texts(verdict.gains)
-    if verdict.crowded:
-        crowded = [html.Li(text) for text in _gain_texts(verdict.crowded)]
-        words = f"With more ranks than cores: {_mean_text(verdict.crowded)}"
-        folded = html.Details([html.Summary(words), html.Ul(crowded)])
-        details.append(folded if crowded else words)
+    if verdict.oversubscribed:
+        gains = [html.Li(text) for text in _gain_texts(verdict.oversubscribed)]
+        words = f"With more ranks than cores: {_mean_text(verdict.oversubscribed)}"
+        folded = html.Details([html.Summary(words), html.Ul(gains)])
+        details.append(folded if gains else words)
     if any(gain.faster for gain in verdict.gains):
         return _answer(question, GOOD, _mean_text(verdict.gains), details)
     return _answer(question, "", "Nothing yet: the defaults stay", details)
@@ -280,14 +280,15 @@ def _gain_text(gain: OperationGain) -> str:
 def _maps(points: Sequence[Point], label: str) -> list[Component]:
     """Return the decisions of a table as heat maps, those with too many ranks apart."""
     shown: list[Component] = []
-    for crowded in (False, True):
-        found = [point for point in points if point.case.layout.oversubscribed == crowded]
+    for oversubscribed in (False, True):
+        found = [point for point in points if point.case.layout.oversubscribed == oversubscribed]
         if not found:
             continue
-        title = "Decisions with more ranks than cores" if crowded else "Decisions of the table"
+        more = "more ranks than cores"
+        title = f"Decisions with {more}" if oversubscribed else "Decisions of the table"
         shown += [
             html.H3(title, className="h6"),
-            heat_maps(found, f"{label}{', more ranks than cores' if crowded else ''}"),
+            heat_maps(found, f"{label}, {more}" if oversubscribed else label),
         ]
     return shown
 

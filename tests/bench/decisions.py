@@ -46,7 +46,7 @@ DATA = CHECKOUT / "tests" / "data"
 EARLIER = {"tie": OPEN, "undecided": OPEN}
 
 WRONG, OFF = 0.02, 0.02
-SETTLED_WITH_CORES, SETTLED_CROWDED = 0.8, 0.6
+SETTLED_WITH_CORES, SETTLED_OVERSUBSCRIBED = 0.8, 0.6
 GAINS = {1.1: 0.03, 1.25: 0.52, 2.7: 0.97}
 """Gains, and the least share of them that six launches are to find."""
 
@@ -88,11 +88,11 @@ def measured(name: str, cells: list[Cell], before: list[list[Any]]) -> list[Figu
         Figure(f"{name}: open before", share_before, OF_SIZES),
         Figure(f"{name}: open", share, OF_SIZES, most=share_before),
     ]
-    for what, crowded, least in (
+    for what, over, least in (
         ("with cores", False, SETTLED_WITH_CORES),
-        ("crowded", True, SETTLED_CROWDED),
+        ("oversubscribed", True, SETTLED_OVERSUBSCRIBED),
     ):
-        here = [point.settled for point in points if point.case.layout.oversubscribed == crowded]
+        here = [point.settled for point in points if point.case.layout.oversubscribed == over]
         if here:
             share = float(np.mean(here))
             figures.append(Figure(f"{name}: settled, {what}", share, OF_SIZES, least=least))

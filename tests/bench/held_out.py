@@ -102,13 +102,13 @@ def main() -> int:
                 for sent, file in launch(options, built, (nodes, ppn), number):
                     if file.header is None:
                         continue
-                    crowded = file.header.oversubscribed
+                    layout = (nodes, ppn, file.header.oversubscribed)
                     features = {case.size_bytes: case.features for case in file.cases}
                     for (method, size), median_s in file.medians_s().items():
                         its = features[size]  # those of all methods
                         key = (
                             *(options.system, built.mpi.name, *sent),
-                            *(nodes, ppn, crowded, its.mmax, its.mavg, size),
+                            *(*layout, its.mmax, its.mavg, size),
                         )
                         none: list[float | None] = [None] * options.launches
                         found[key].setdefault(method, none)[number] = round(1e6 * median_s, 4)

@@ -100,8 +100,8 @@ def load() -> list[MeasuredSize]:
     found = []
     firsts: dict[tuple[Any, ...], int] = {}
     for row in json.loads(lzma.decompress(DATA.read_bytes())):
-        system, environment, operation, pattern, nodes, ppn, crowded, mmax, mavg, size, times = row
-        layout = Layout(nodes * ppn, nodes, ppn, crowded)
+        system, environment, operation, pattern, nodes, ppn, over, mmax, mavg, size, times = row
+        layout = Layout(nodes * ppn, nodes, ppn, over)
         case = Case(operation, pattern, layout, "window", size, size)
         medians_s = {
             name: 1e-6 * np.array(each, float) for name, each in times.items() if None not in each

@@ -79,7 +79,7 @@ def test_a_system_whose_ranks_all_arrive_apart_has_a_verdict(tmp_path: Path) -> 
 def test_layouts_with_more_ranks_than_cores_gain_apart(tmp_path: Path) -> None:
     write(tmp_path, replace(FEW, procs=(2, 8)))
     (verdict,) = judged(tmp_path)
-    assert [gain.sizes for gain in (*verdict.gains, *verdict.crowded)] == [2, 2]
+    assert [gain.sizes for gain in (*verdict.gains, *verdict.oversubscribed)] == [2, 2]
 
 
 def disturb(record: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def cases_of(wanted: Sequence[Said], site: Site) -> list[PlannedCase]:
         PlannedCase(
             *(site.system, environment, operation, "blocks", _scale(nodes, procs), procs, ppn),
             sorted(its),
-            oversubscribed=site.is_crowded(first[operation, nodes, ppn, procs].shape),
+            oversubscribed=site.is_oversubscribed(first[operation, nodes, ppn, procs].shape),
             arrival_s=_arrival_s(first[operation, nodes, ppn, procs]),
             weight=weights[operation, nodes, ppn, procs],
         )

@@ -41,12 +41,12 @@ class Site:
         Raise NodesError: the virtual nodes that the launcher is for are not up.
         """
         if (nodes := _nodes_of(app.launcher)) is not None:
-            crowded = app.procs > available_cores()
-            its = needed(app.mpi, app.build, oversubscribed=crowded, over_tcp=True)
+            over = app.procs > available_cores()
+            its = needed(app.mpi, app.build, oversubscribed=over, over_tcp=True)
             app = replace(app, preloads=its)
         return cls(app, kernels, system_at(app.launcher, name), nodes)
 
-    def is_crowded(self, shape: Shape) -> bool:
+    def is_oversubscribed(self, shape: Shape) -> bool:
         """Return whether a communicator alone, as it is measured, has more processes than cores."""
         cores = available_cores()
         if self.nodes:  # see checks/config/nodes.py

@@ -52,7 +52,7 @@ PROOF_S = 0.05
 REACH = math.log(1.5)
 """The logarithm of how much slower than the best a rival may seem."""
 
-LEAST_ROUNDS, MOST_ROUNDS, MOST_CROWDED = 5, 30, 40
+LEAST_ROUNDS, MOST_ROUNDS, MOST_OVERSUBSCRIBED = 5, 30, 40
 """Rounds of a launch; more are of use where ranks have no cores of their own."""
 
 SHORT_ROUNDS = 60
@@ -64,10 +64,10 @@ ERROR_WITHIN = 2.0
 BATCH_LAUNCHES = 3
 """Most launches of a case between two decisions, where a decision costs a batch of jobs."""
 
-STEP, STEP_CROWDED = 2, 4
+STEP, STEP_OVERSUBSCRIBED = 2, 4
 """Octaves between the first sizes; fewer are settled sooner where ranks have no own cores."""
 
-REFINED_ABOVE, REFINED_CROWDED = 1.25, 2.0
+REFINED_ABOVE, REFINED_OVERSUBSCRIBED = 1.25, 2.0
 """Ratio of two sizes up to which no size is added between them."""
 
 EXHAUSTIVE_LAUNCHES, EXHAUSTIVE_ROUNDS = 6, 40
@@ -171,7 +171,7 @@ def _coarse(case: PlannedCase) -> list[int]:
     """Return a few of octaves, with both ends; others are added where methods differ."""
     if any(high != 2 * low for low, high in pairwise(case.sizes)):
         return case.sizes
-    step = STEP_CROWDED if case.oversubscribed else STEP
+    step = STEP_OVERSUBSCRIBED if case.oversubscribed else STEP
     return sorted({*case.sizes[::step], case.sizes[-1]})
 
 
@@ -237,7 +237,7 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _W
 
     Ranks without cores of their own arrive apart anyway.
     """
-    if standing.crowded:
+    if standing.oversubscribed:
         return None
     tried = _tried(plan, number, staggered=True)
     arrival_s = plan.cases[number].arrival_s
@@ -336,7 +336,7 @@ def _rounds(size: int, rivals: Sequence[str], standing: CaseStanding, longest_s:
     ]
     if not known:
         return least
-    most = max(MOST_CROWDED if standing.crowded else MOST_ROUNDS, least)
+    most = max(MOST_OVERSUBSCRIBED if standing.oversubscribed else MOST_ROUNDS, least)
     ratios = [its.noise / its.between if its.between else 0.0 for its in known]
     return math.ceil(min(max(float(np.median(ratios)) / ERROR_WITHIN, least), most))
 
@@ -346,7 +346,7 @@ def _between(standing: CaseStanding) -> Iterator[int]:
     sizes = sorted(standing.trials)
     logs = {size: standing.at(size) for size in sizes}
     verdicts = {size: standing.trials[size].verdict() for size in sizes}
-    least = REFINED_CROWDED if standing.crowded else REFINED_ABOVE
+    least = REFINED_OVERSUBSCRIBED if standing.oversubscribed else REFINED_ABOVE
     for low, high in pairwise(sizes):
         before, after = verdicts[low].method, verdicts[high].method
         middle = round(math.sqrt(low * high) / 8) * 8

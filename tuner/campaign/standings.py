@@ -31,7 +31,7 @@ class CaseStanding:
     absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
     newcomers: set[str]
     trials: dict[int, Trial] = field(default_factory=dict)
-    crowded: bool = False
+    oversubscribed: bool = False
 
     def at(self, size: int) -> dict[str, float]:
         """Return the logarithm of the seconds of each method that may be applicable at a size."""
@@ -98,7 +98,7 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
         for number in numbers & standings.keys():
             if trial is not None:
                 standings[number].trials[its.size_bytes] = trial
-                standings[number].crowded = its.layout.oversubscribed
+                standings[number].oversubscribed = its.layout.oversubscribed
     return standings
 
 

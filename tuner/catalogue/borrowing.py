@@ -172,7 +172,7 @@ def _unfilled(point: Point) -> Point:
 
 
 def like(lender: Bundle, cores: int) -> list[Point]:
-    """Return the points of layouts that are crowded on nodes of so many cores as on the lender's.
+    """Return the points of layouts that so many cores on a node oversubscribe as the lender's do.
 
     Where nodes share their cores, as virtual ones do, all processes count.
     """

@@ -45,7 +45,7 @@ class Regime(NamedTuple):
     """What layouts share that compare well; those with and without a network do not compare."""
 
     several_nodes: bool
-    crowded: bool
+    oversubscribed: bool
     shared_nodes: bool
 
 
@@ -63,11 +63,11 @@ class Variances(NamedTuple):
 
     octave: float
     power_of_two: float
-    crowded: float
+    oversubscribed: float
     shared_nodes: float
 
 
-USUAL = Variances(octave=0.025, power_of_two=0.02, crowded=0.02, shared_nodes=0.02)
+USUAL = Variances(octave=0.025, power_of_two=0.02, oversubscribed=0.02, shared_nodes=0.02)
 """What systems have in common; with it the guard keeps its promise."""
 
 
@@ -92,7 +92,7 @@ class Spread(NamedTuple):
         return (
             math.hypot(*(math.log2(y / x) for x, y in zip(a, b, strict=True))),
             has_power_of_two(*a) != has_power_of_two(*b),
-            here.crowded != there.crowded,
+            here.oversubscribed != there.oversubscribed,
             here.shared_nodes != there.shared_nodes,
         )
 

@@ -115,7 +115,7 @@ def _larger(
     places = {
         (nodes, ppn): classes
         for ((nodes, _), (ppn, _)), classes in measured.items()
-        if not spread.regime(nodes, ppn).crowded
+        if not spread.regime(nodes, ppn).oversubscribed
     }
     if not places:
         return
@@ -124,7 +124,7 @@ def _larger(
     larger = [(2 * most, ppn), (4 * most, ppn)]
     if cores and all(ppn < cores for _, (ppn, _) in measured):
         larger.append((nodes, cores))
-    for place in (its for its in larger if not spread.regime(*its).crowded):
+    for place in (its for its in larger if not spread.regime(*its).oversubscribed):
         kind = {its for its in places if (its[0] > 1) == (place[0] > 1)} or places
         near = sorted(kind, key=lambda its: (spread.between(place, its), its))
         yield place, {its: places[its] for its in near}

@@ -24,9 +24,9 @@ def show_model(model: SystemModel, out: Console) -> None:
     out.print(f"{model.system}: {source if model.campaign else simulated}")
     for scope, pair in model.pairs.items():
         where = pair.layout
-        crowded = ", oversubscribed" if where.oversubscribed else ""
+        mark = ", oversubscribed" if where.oversubscribed else ""
         launches = f", launches: {where.launches}" if where.launches else ""
-        out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{crowded}{launches}")
+        out.print(f"{scope}: {where.nodes} x {where.ppn} ranks{mark}{launches}")
     shown = list(shown_parameters(model))
     for title, headings, rows in tables(shown):
         grid = Columns(title, "bytes", *headings)

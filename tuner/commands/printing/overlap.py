@@ -32,9 +32,9 @@ def show_overlap(
     """
     for case, rows in measured.groupby(CASE):
         pattern, procs, nodes, ppn, oversubscribed = case
-        crowded = ", oversubscribed" if oversubscribed else ""
+        mark = ", oversubscribed" if oversubscribed else ""
         out.print(
-            f"{system}: {pattern}, {procs} ranks on {nodes} x {ppn}{crowded}, "
+            f"{system}: {pattern}, {procs} ranks on {nodes} x {ppn}{mark}, "
             f"launches: {rows['launches'].max()}; medians in us, means over ranks"
         )
         table = Columns(*_COLUMNS, *_PREDICTED)

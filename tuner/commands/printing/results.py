@@ -108,9 +108,9 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print(note)
     grid = Columns("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
-    filled, crowded = have_filled(table), _are_crowded(table)
-    for rule, has_filled, is_crowded in zip(table.rules, filled, crowded, strict=True):
-        case = (rule.operation, _layout_text(rule, is_crowded), _degree_text(rule))
+    filled, oversubscribed = have_filled(table), _are_oversubscribed(table)
+    for rule, has_filled, is_over in zip(table.rules, filled, oversubscribed, strict=True):
+        case = (rule.operation, _layout_text(rule, is_over), _degree_text(rule))
         sizes = bytes_text(rule.bytes_low, rule.bytes_high)
         shown = ("", "", "") if case == before and out.is_terminal else case
         grid.add_row(
@@ -122,7 +122,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         )
         before = case
     out.print(grid)
-    if any(crowded):
+    if any(oversubscribed):
         out.print("(o) more ranks than cores")
     for mark, scheme, words in _SCHEMES:
         if any(scheme in rule.evidence.case.sync.split("-") for rule in table.rules):
@@ -181,20 +181,20 @@ def _degree_text(rule: Rule) -> str:
     return degree_text(*degrees).removeprefix("degree ") or "all"
 
 
-def _are_crowded(table: Table) -> list[bool]:
+def _are_oversubscribed(table: Table) -> list[bool]:
     """Return whether the layouts of each rule have more ranks than cores, measured or not."""
     regime = regimes(table.points, known_cores(table.provenance.name, table.provenance.cores))
     return [
-        regime(rule.nodes_low, rule.ppn_low).crowded
+        regime(rule.nodes_low, rule.ppn_low).oversubscribed
         if rule.inferred
         else rule.evidence.case.layout.oversubscribed
         for rule in table.rules
     ]
 
 
-def _layout_text(rule: Rule, is_crowded: bool) -> str:
+def _layout_text(rule: Rule, is_oversubscribed: bool) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
-    marks = " (o)" * is_crowded + " (i)" * rule.inferred
+    marks = " (o)" * is_oversubscribed + " (i)" * rule.inferred
     for mark, scheme, _ in _SCHEMES:
         marks += f" ({mark})" * (scheme in rule.evidence.case.sync.split("-"))
     return f"{nodes} x {ppn}{marks}"

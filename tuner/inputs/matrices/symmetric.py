@@ -51,11 +51,11 @@ def lower_triangle(degrees: Indices, locality: Locality, rng: np.random.Generato
     place = _around_centres(count, rng)
     areas = np.empty(count)
     areas[place] = locality.reach * degrees / count
-    crowded = int(np.count_nonzero(left * float(left[0]) > _CROWDED * max(left.sum(), 1)))
+    dense = int(np.count_nonzero(left * float(left[0]) > _CROWDED * max(left.sum(), 1)))
     tails = np.where(left > _DENSE * left.mean(), _DENSE_TAIL, locality.tail)
     pairs = [np.arange(count) * (count + 1)]  # codes: row x count + column
-    pairs.append(_choose(left, tails[:crowded], place, points[place], areas[place], rng))
-    rows = np.repeat(place[crowded:], left[crowded:])
+    pairs.append(_choose(left, tails[:dense], place, points[place], areas[place], rng))
+    rows = np.repeat(place[dense:], left[dense:])
     pairs.append(_meet(rows, points, areas, locality.tail, pairs[1], rng))
     codes = np.concatenate(pairs)
     codes.sort()
