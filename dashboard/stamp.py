@@ -30,7 +30,7 @@ def change_text(store: Store, query: Query, made: str) -> str:
         return ""
     before, after = (int(each.partition("-")[0]) for each in (made, now))
     if before == after:
-        return "It has as many launches, but other ones or another table."
+        return "The number of launches is the same, but the launches or the table differ."
     return f"It had {before} launches of what is shown, and has {after} now."
 
 

@@ -163,7 +163,7 @@ def test_a_damaged_order_is_one_line(results: Path, content: str) -> None:
     ("change", "message"),
     [
         ({"cases": [{**CASE, "sizes": []}]}, "a case has no sizes"),
-        ({"batches": [{"stage": "s", "tasks": [{**TASK, "case": 1}]}]}, "a launch is of no case"),
+        ({"batches": [{"stage": "s", "tasks": [{**TASK, "case": 1}]}]}, "a launch has no case"),
         ({"cases": [], "unraced": ["spmv"]}, "no cases"),
     ],
 )

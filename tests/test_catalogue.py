@@ -90,16 +90,16 @@ BROKEN = {
         b'{"format":"switchpoint-bundle","version":2,"sha256":""}\n'
     ),
     "larger than 32 MiB": gzip.compress(bytes(1 << 26)),
-    "its first line is no header": gzip.compress(b"{}\n"),
+    "the first line is not a bundle header": gzip.compress(b"{}\n"),
     "`switchpoint bundle` writes them": b"switchpoint-table 1\n",
     r"control characters: \x1b[2Jgcc": changed(lambda it: it.replace("gcc", r"\u001b[2Jgcc")),
-    "no table": changed(lambda it: it[:-9]),
-    "no table: ": changed(lambda it: "[" * 99999 + it),
-    "its system has no name": changed(lambda it: it.replace('"system": "a"', '"system": "../a"')),
-    "no table: its date is none: 9999": changed(
+    "not a table": changed(lambda it: it[:-9]),
+    "not a table: ": changed(lambda it: "[" * 99999 + it),
+    "the system has no name": changed(lambda it: it.replace('"system": "a"', '"system": "../a"')),
+    "not a table: not an ISO 8601 date: 9999": changed(
         lambda it: it.replace('"date": "2026-11-21T03:45:00Z"', '"date": "9999"')
     ),
-    "its shares of disturbed parts": changed(
+    "the shares of disturbed parts": changed(
         lambda it: it.replace('"refused": {}', '"refused": {"moon": 0.5}')
     ),
     "parts are unknown or out of range": changed(

@@ -67,7 +67,7 @@ def test_calls_that_are_not_judged_or_need_a_promise_may_gain() -> None:
 
 def test_without_details_the_twenty_longest_call_sites_are_read() -> None:
     its = parse(TEXT[:DETAILS])
-    assert "only the twenty call sites" in its.notes[1] and "no end" in its.notes[2]
+    assert "only the twenty call sites" in its.notes[1] and "truncated" in its.notes[2]
     first = its.calls[0]
     assert (first.shape, first.count) == (Shape("Bcast", 2, 1, 2, 64), 500)
     assert first.seconds == first.own_s == pytest.approx(0.4)
@@ -82,7 +82,7 @@ def test_reports_of_versions_that_do_not_count_calls_are_read(cov: str) -> None:
     calls = {each.shape.call: each for each in its.calls}
     assert calls["Bcast"].count == 500 and calls["Bcast"].seconds == pytest.approx(0.4)
     assert calls["Barrier"].count == 0 and calls["Barrier"].seconds == pytest.approx(0.001)
-    assert any("counts no calls but those with a size" in note for note in its.notes)
+    assert any("counts only calls with a size" in note for note in its.notes)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_reports_of_versions_that_do_not_count_calls_are_read(cov: str) -> None:
     [
         ("MPI Task Assignment", "Another", "where each process runs"),
         ("   1      0.999       0.54    54.05\n", "", "times of some processes"),
-        ("     0.75    0.375  30.03", "      nan    0.375  30.03", "line 82 is not one of mpiP"),
+        ("     0.75    0.375  30.03", "      nan    0.375  30.03", "line 82 is not of mpiP"),
         ("Bcast                1    0    400", "Bcast                1    -    400", "line 81"),
         ("Bcast                1    0    400", "Bcast                1", "line 81"),
         ("Bcast                1    0    400", "\x1b[31m             1    0    400", r"\x1b[31m"),

@@ -209,7 +209,7 @@ def test_a_bad_file_is_one_line_and_the_rest_arrives(theirs: Path, message: str)
         (",0,2,1,", ",0,2x2,1,", "nnodes '2x2' is not a number"),
         (",0,2,1,ALLREDUCE", ",0,0,1,ALLTOALL", "nnodes or tasks_per_node is 0"),
         (",0,2,1,", ",7,2,1,", "cannot be read: No such file or directory"),
-        ("ALLREDUCE", "REDUCE_SCATTER", "REDUCE_SCATTER is no operation here"),
+        ("ALLREDUCE", "REDUCE_SCATTER", "unknown operation REDUCE_SCATTER"),
         ("1.0.0,no", "1.0.0,yes", "buffers were on GPUs"),
         ("OMPI,4.1.4,1.0.0,no", "", "no mpi_lib: not PICO's metadata"),
     ],

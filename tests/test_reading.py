@@ -186,7 +186,7 @@ def test_without_a_good_header_nothing_is_used(raw: Path, first: str, message: s
     ("change", "message"),
     [
         ({"operation": "quilting"}, "operation quilting is not known here"),
-        ({"others": 1.5}, "others 1.5 is no share"),
+        ({"others": 1.5}, "others 1.5 is not a share"),
         ({"launch": -1}, "launch -1 is out of range"),
         ({"procs": 10**12}, "procs 1000000000000 is out of range"),
         ({"yield": None}, "not a valid record"),

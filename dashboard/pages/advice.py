@@ -85,7 +85,7 @@ def _of_profile(store: Store, system: str, content: str) -> list[Component]:
     try:
         its = recorded.parse(BytesIO(content.encode(errors="replace")))
     except ProfileError as error:
-        return [notice("This is no profile", html.P(str(error)), color="warning")]
+        return [notice("This is not a profile", html.P(str(error)), color="warning")]
     return _shown(document.advice(mix.mix(its, table_of(store, system))), "given")
 
 

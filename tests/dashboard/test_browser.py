@@ -322,7 +322,7 @@ def test_a_large_profile_is_dropped_on_the_page_and_a_larger_one_refused(visit: 
     page = visit.open("/advice")
     field = page.locator("#advice-pasted")
     field.evaluate(DROP.replace("TEXT", "'no profile '.repeat(2 ** 16)"))
-    expect(page.locator("#advice-given")).to_contain_text("This is no profile")
+    expect(page.locator("#advice-given")).to_contain_text("This is not a profile")
     with page.expect_event("dialog") as dialog:
         page.on("dialog", lambda shown: shown.dismiss())
         field.evaluate(DROP.replace("TEXT", "'x'.repeat(2 ** 22 + 1)"))

@@ -94,8 +94,8 @@ def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, databa
             "app: 1.00 s on 2 processes, 50 % of it in MPI",
         ),
         (REPORT.read_text(), "collectives are taken to be of all 2 processes"),
-        ("{}", "line 1 is not one of a profile"),
-        ("\ud800", "This is no profile"),
+        ("{}", "line 1 is not a line of a profile"),
+        ("\ud800", "This is not a profile"),
     ],
 )
 def test_a_pasted_profile_is_advised_on(

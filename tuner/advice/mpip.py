@@ -122,7 +122,7 @@ def _read(file: IO[bytes]) -> _Report:
             try:
                 _take_row(report, section, text)
             except ValueError as error:
-                raise ProfileError(f"line {number} is not one of mpiP: {one_line(text)}") from error
+                raise ProfileError(f"line {number} is not of mpiP: {one_line(text)}") from error
     return report
 
 
@@ -247,9 +247,9 @@ def _notes(report: _Report, procs: int) -> Iterator[str]:
             "together: mpiP's option -d?"
         )
         if not set(report.all_seconds) <= set(report.all_counts):
-            yield "the report counts no calls but those with a size"
+            yield "the report counts only calls with a size"
     if not report.ended:
-        yield "the report has no end: calls may be missing"
+        yield "the report is truncated: calls may be missing"
     for call, ranges in sorted(report.procs_of.items()):
         if call.lower() in DISPATCHED and not all(procs in each for each in ranges):
             yield f"some communicators of MPI_{call} have other numbers of processes"

@@ -222,7 +222,7 @@ def parse(file: IO[bytes]) -> Profile:
             if begun and why.endswith(at_its_end):  # of a process that was killed while it wrote
                 cut += 1
                 continue
-            raise ProfileError(f"line {number} is not one of a profile: {why}") from error
+            raise ProfileError(f"line {number} is not a line of a profile: {why}") from error
         processes[its.rank] = its
     if not processes:
         raise UnwrittenError

@@ -44,7 +44,7 @@ def make(
         return PlannedCampaign.make(call, session, budget, launches or MOST_LAUNCHES)
     if budget.share:
         raise OrderError(
-            "a budget in % needs a race, and nothing that was selected races: give minutes"
+            "a budget in % needs a race, but none of the selected checks races: use --minutes"
         )
     return FixedCampaign.make(
         replace(call, variables=call.variables | fixed), session, budget.seconds

@@ -217,7 +217,7 @@ class RacePlan:
         if not all(case.sizes for case in self.cases):
             raise ValueError("a case has no sizes")
         if not all(0 <= task.case < len(self.cases) for task in self.tasks):
-            raise ValueError("a launch is of no case")
+            raise ValueError("a launch has no case")
 
     @property
     def tasks(self) -> list[Task]:

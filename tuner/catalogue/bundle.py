@@ -141,7 +141,7 @@ def unpack(packed: bytes) -> Bundle:
     try:
         header = msgspec.json.decode(head, type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BundleError("not a bundle: its first line is no header of one") from error
+        raise BundleError("not a bundle: the first line is not a bundle header") from error
     if header.format != FORMAT:
         raise BundleError(f"not a bundle, but {one_line(header.format)!r}")
     if header.version != VERSION:
@@ -154,7 +154,7 @@ def unpack(packed: bytes) -> Bundle:
             raise BundleError(f"a text has control characters: {one_line(odd)}")
         return _bundle(msgspec.convert(found, _Content))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BundleError(f"no table: {one_line(str(error))}") from error
+        raise BundleError(f"not a table: {one_line(str(error))}") from error
 
 
 def _unzipped(packed: bytes) -> bytes:
@@ -189,17 +189,17 @@ def _texts(value: Any) -> Iterator[str]:
 def _bundle(content: _Content) -> Bundle:
     provenance = content.provenance
     if not re.fullmatch(NAME, provenance.system) or not 0 < provenance.cores <= _MOST_CORES:
-        raise BundleError("no table: its system has no name or no cores")
+        raise BundleError("not a table: the system has no name or no cores")
     counts = [provenance.launches, provenance.samples, provenance.required_executions]
     for soak in provenance.soaks:
         counts += [soak.executions, *chain.from_iterable(soak.places)]
     if not all(0 <= count < 2**63 for count in counts):
-        raise BundleError("no table: a number of launches or executions is out of its range")
+        raise BundleError("not a table: a number of launches or executions is out of its range")
     if not _is_dated(provenance.date):
-        raise BundleError(f"no table: its date is none: {one_line(provenance.date)}")
+        raise BundleError(f"not a table: not an ISO 8601 date: {one_line(provenance.date)}")
     shares = [provenance.disturbed, provenance.noisy, *provenance.refused.values()]
     if not provenance.refused.keys() <= CAUSES.keys() or not all(0 <= its <= 1 for its in shares):
-        raise BundleError("no table: its shares of disturbed parts are unknown or out of range")
+        raise BundleError("not a table: the shares of disturbed parts are unknown or out of range")
     points = [_point(number, row) for number, row in enumerate(content.points, 1)]
     places = [(point.case.layout.nodes, point.case.layout.ppn) for point in points]
     if math.prod(len(set(numbers)) for numbers in zip(*places, strict=True)) > _MOST_LAYOUTS:
@@ -208,7 +208,7 @@ def _bundle(content: _Content) -> Bundle:
         (place_of(point.case, point.mmax, point.mavg), point.case.bytes) for point in points
     )
     if max(where.values(), default=0) > 1:
-        raise BundleError("no table: it decides twice on a size")
+        raise BundleError("not a table: it decides twice on a size")
     if _inferred(points, provenance.cores) > _MOST_INFERRED:
         raise BundleError(f"leaves more than {_MOST_INFERRED} sizes of other layouts to infer")
     return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), content.model)

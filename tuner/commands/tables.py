@@ -170,7 +170,7 @@ def _borrowed(
 
     if FORMS[form].is_of_mpi:
         raise SwitchpointError(
-            f"files for MPI libraries cannot mark rules as borrowed, so --format {form} has none"
+            f"--format {form} cannot be borrowed: files for MPI libraries cannot mark rules so"
         )
     if system:
         with tuned(database) as store:

@@ -151,7 +151,7 @@ def _test(metadata: Path, row: dict[str, str]) -> _Test:
     if date is None:
         raise UnusableError(f"timestamp {one_line(timestamp)} is not YYYY_MM_DD___HH_MM_SS")
     if collective.lower() not in OPERATIONS:
-        raise UnusableError(f"{collective} is no operation here; not imported")
+        raise UnusableError(f"unknown operation {collective}; not imported")
     if row["gpu_awareness"] != "no":
         raise UnusableError("buffers were on GPUs; not imported")
     numbers = [_number(row, name) for name in ("test_id", "nnodes", "tasks_per_node")]

@@ -326,9 +326,9 @@ def _header(line: bytes, record: HeaderLine) -> Header:
     if len(header.load) != 3 or not all(0 <= load < 1e9 for load in header.load):
         raise UnusableError(f"load {header.load} is not three load averages")
     if not 0 <= header.crossing_s < 1e9:
-        raise UnusableError(f"crossing_s {header.crossing_s} is no time")
+        raise UnusableError(f"crossing_s {header.crossing_s} is not a time")
     if header.others is not None and not 0 <= header.others <= 1:
-        raise UnusableError(f"others {header.others} is no share")
+        raise UnusableError(f"others {header.others} is not a share")
     return header
 
 
