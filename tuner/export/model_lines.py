@@ -8,7 +8,7 @@ import math
 
 from tuner.models.costs import Costs, costs, fence_barriers
 from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NOT_SIGNIFICANT, Estimate, ModelError, NotIdentified
+from tuner.models.parameter import Estimate, ModelError, NotIdentified
 from tuner.models.system import SystemModel
 
 
@@ -48,7 +48,7 @@ def _pair_lines(pair: str, found: Costs) -> list[str]:
     penalty = found.pair.synchronous
     if isinstance(penalty, Estimate):
         lines.append(f"model synchronous pair={pair} {_fields(penalty_s=penalty.value)}")
-    elif penalty.reason == NOT_SIGNIFICANT:
+    elif penalty.is_zero:
         lines.append(f"model synchronous pair={pair} penalty_s=0")
     return lines
 

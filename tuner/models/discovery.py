@@ -19,7 +19,7 @@ from tuner.inputs.structure.stages import MessageStage
 from tuner.models.algorithms import COUNT_BYTES, steps, with_bit
 from tuner.models.delivery import RankNetwork
 from tuner.models.exchange import through_memory_s
-from tuner.models.parameter import NOT_SIGNIFICANT, Estimate, NotIdentified
+from tuner.models.parameter import Estimate, NotIdentified
 from tuner.stats import Floats
 
 _SMALL_BYTES = 8
@@ -142,7 +142,7 @@ def _consensus(census: Census, sent_s: float) -> float | NotIdentified:
     found = sent_s + float(census.barrier_s(census.begin_s).max())
     if isinstance(penalty, Estimate):
         return found + penalty.value
-    return penalty if penalty.reason != NOT_SIGNIFICANT else found
+    return found if penalty.is_zero else penalty
 
 
 def _dense(census: Census) -> float:

@@ -30,6 +30,11 @@ class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):
 
     reason: str
 
+    @property
+    def is_zero(self) -> bool:
+        """Return whether it is too small to be told from zero; stored models have the words."""
+        return self.reason == NOT_SIGNIFICANT
+
 
 Parameter = Estimate | NotIdentified
 

@@ -22,7 +22,7 @@ Probes = Sequence[Mapping[ProbeKey, NDArray[np.float32]]]
 """The samples of each launch."""
 
 _NOT_SIGNIFICANT_BEFORE = "not told from zero by these data"
-"""The words that stored models may have for NOT_SIGNIFICANT, by which formulas decide."""
+"""The words that stored models may have for NOT_SIGNIFICANT."""
 
 _TRIP = ("size_bytes", "messages", "delay_s")
 
