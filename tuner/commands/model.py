@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.options import (
+    chosen_systems,
     database_option,
     json_option,
     one_system,
@@ -36,7 +37,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
 
     require_store(database)
     with Store.open(database) as store:
-        names = [one_system(store, system)] if system else store.systems_with("probe")
+        names = chosen_systems(store, system, lambda its: its.systems_with("probe"))
         if not names:
             raise SwitchpointError(
                 f"{database} has no probes; measure some: `switchpoint run -- --tag=parameters`"
@@ -178,7 +179,7 @@ def show_models(system: str | None, database: Path, as_json: bool) -> None:
     from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
-        names = [one_system(store, system)] if system else fitting.known(store)
+        names = chosen_systems(store, system, fitting.known)
         models = [fitting.fitted(store, name) for name in names]
         shares = [showing.share_close(fitting.validated(store, model, None)) for model in models]
     if as_json:

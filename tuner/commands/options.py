@@ -230,6 +230,13 @@ def one_system(store: Store, part: str | None, option: str = " with --system") -
     raise SwitchpointError(f"{wanted}; choose one{option}: {', '.join(matches or systems)}")
 
 
+def chosen_systems(
+    store: Store, part: str | None, otherwise: Callable[[Store], list[str]] = systems_of
+) -> list[str]:
+    """Return the system that `part` identifies alone; without it, all or those of `otherwise`."""
+    return [one_system(store, part)] if part else otherwise(store)
+
+
 def require_defaults(context: click.Context, but: Sequence[str]) -> None:
     """Raise UsageError for a given option that is not in `but`: a resumed campaign fixes it."""
     for parameter in context.command.params:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.options import one_system, systems_of
+from tuner.commands.options import chosen_systems
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
@@ -25,7 +25,7 @@ def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
     from tuner.studies import breakdowns
 
     with Store.open(database, readonly=True) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
+        names = chosen_systems(store, system)
         measured = {name: breakdowns.last_measured(store, name) for name in names}
         measured = {name: rows for name, rows in measured.items() if not rows.empty}
         models = {

@@ -25,7 +25,7 @@ def soak(
     """
     from tuner.campaign import soaking
     from tuner.commands.finish import tune_systems
-    from tuner.commands.options import one_system, systems_of
+    from tuner.commands.options import chosen_systems
     from tuner.commands.printing.results import console
     from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
@@ -36,7 +36,7 @@ def soak(
     configs = {"local": CONFIGS["local"], VIRTUAL: CONFIGS["nodes"]}
     out = console()
     with Store.open(database_path(), readonly=True) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
+        names = chosen_systems(store, system)
         names = [name for name in names if store.campaigns_with_cells(name)]
         systems = store.systems().sort_values("last_date").set_index("system")
     of_reframe = systems["name"].astype(str)

@@ -14,6 +14,7 @@ from tuner.commands.model import show_models
 from tuner.commands.options import (
     FILE,
     FORM,
+    chosen_systems,
     database_option,
     duration,
     json_option,
@@ -21,7 +22,6 @@ from tuner.commands.options import (
     require_soak_option,
     require_store,
     system_option,
-    systems_of,
     tuned,
     whole_number,
 )
@@ -97,7 +97,7 @@ def tune(
 
     require_store(database)
     with Store.open(database) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
+        names = chosen_systems(store, system)
         # Only systems that have the campaigns, so that an error comes before any table is replaced.
         of_all = {name: {*store.campaigns(name)["campaign"]} for name in names}
         names = [name for name in names if of_all[name].issuperset(campaigns)] or names
@@ -248,7 +248,7 @@ def show(
     from tuner.studies.products import last_measured
 
     with tuned(database) as store:
-        names = [one_system(store, system)] if system else systems_of(store)
+        names = chosen_systems(store, system)
         systems = store.systems()
         systems = systems[systems["system"].isin(names)]
         campaigns = store.campaigns()
