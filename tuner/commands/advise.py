@@ -191,10 +191,8 @@ def _application(
 
     linked = None if environment else mpi_of(command[0], find_mpis())
     built = kernels(system, environment or (linked.name if linked else ""))
-    variables = {}
-    if built.mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
-        variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
-    return Application(built.mpi, built.root.absolute(), procs, command, launcher, variables), built
+    root, variables = built.root.absolute(), built.mpi.unlocking
+    return Application(built.mpi, root, procs, command, launcher, variables), built
 
 
 class _Advice:

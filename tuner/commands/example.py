@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import DispatchError, Job
-from tuner.machine.mpi import find_mpis, installation_directory, launch, preload_library
+from tuner.machine.mpi import installation_directory, launch, mpi_named, preload_library
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.systems import THIS_MACHINE, launch_on
 
@@ -30,7 +30,7 @@ def try_example(table: Path, job: RanJob, console: Console) -> None:
     """
     if job.system.partition(":")[0] not in THIS_MACHINE:
         return
-    mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
+    mpi = mpi_named(job.environment)
     installed = installation_directory(job.system, job.environment)
     example = installed / "bin" / "swp_example_halo"
     if mpi is None or not example.is_file():
@@ -57,15 +57,14 @@ def try_example(table: Path, job: RanJob, console: Console) -> None:
 
 def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
     """Print the shell command that makes the collectives of any program use the table."""
-    mpi = next((mpi for mpi in find_mpis() if mpi.name == job.environment), None)
+    mpi = mpi_named(job.environment)
     installed = installation_directory(job.system, job.environment)
     library = preload_library(installed)
     if mpi is None or library is None or job.system.partition(":")[0] != "local":
         return
     start = launch(mpi, job.procs, build=installed, preload=[library])
-    settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1", **start.env}
-    if mpi.family == "openmpi":  # version 4 lets its algorithms be set only then
-        settings["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
+    settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1"}
+    settings |= start.env | mpi.unlocking
     command = _shell(settings, [*start.argv_prefix, "./app"])
     console.print(
         f"to use the table for the collectives of any program ./app: {command}", soft_wrap=True

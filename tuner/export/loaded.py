@@ -20,7 +20,7 @@ from tuner.domain.operations import REDUCTIONS
 from tuner.export.exported import Exported, stated_in
 from tuner.export.mpi_library import openmpi_algorithms
 from tuner.export.witness import CARDS, MESSAGES, STACKS, Seen, SizedCall, Witness, WitnessError
-from tuner.machine.mpi import LaunchCommand
+from tuner.machine.mpi import DYNAMIC_RULES, LaunchCommand
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import Nodes, NodesError
 from tuner.stats import Floats
@@ -178,10 +178,7 @@ class _Check:
         if self._family == "intelmpi":
             return {f"I_MPI_ADJUST_{op.upper()}": name for op, name in algorithms.items()}
         named = {f"OMPI_MCA_coll_tuned_{op}_algorithm": name for op, name in algorithms.items()}
-        return named | {
-            "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
-            "OMPI_MCA_coll_han_priority": "0",
-        }
+        return named | DYNAMIC_RULES | {"OMPI_MCA_coll_han_priority": "0"}
 
     def _others(self, algorithms: dict[str, str]) -> dict[str, str]:
         """Return the settings for other algorithms, to know what stands around all that are set.

@@ -30,6 +30,7 @@ SUFFIXES = ("", ".mpich", ".openmpi")
 LABELS = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI", "simgrid": "SimGrid"}
 ANSWER_S = 20.0  # for which a program is asked for its version
 INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
+DYNAMIC_RULES = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # of Open MPI
 MPICH_THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
@@ -51,6 +52,11 @@ class Mpi:
     def major(self) -> int:
         """Return the major version."""
         return int(self.version.split(".")[0])
+
+    @property
+    def unlocking(self) -> dict[str, str]:
+        """Return variables without which its algorithms cannot be set, as in Open MPI 4."""
+        return DYNAMIC_RULES if self.family == "openmpi" else {}
 
     def __str__(self) -> str:
         return f"{LABELS[self.family]} {self.version} ({self.mpicc}, {self.mpiexec})"
@@ -86,6 +92,11 @@ def find_all_mpis() -> list[list[Mpi]]:
         if not any(Path(mpicc).samefile(other.mpicc) for other in alike):  # by another name
             alike.append(mpi)
     return list(found.values())
+
+
+def mpi_named(name: str) -> Mpi | None:
+    """Return the installation of that name, None if there is none."""
+    return next((mpi for mpi in find_mpis() if mpi.name == name), None)
 
 
 def why_first(mpi: Mpi) -> str:
