@@ -67,7 +67,6 @@ def show_next(
     from tuner.campaign.planning import look_s
     from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
-    from tuner.domain.operations import known_cores
     from tuner.machine.systems import LOCAL
     from tuner.selection.worth import worths
 
@@ -79,7 +78,7 @@ def show_next(
     most_nodes = most_node_hours / node_hours
     if table.provenance.name == LOCAL:
         most_nodes = min(most_nodes, 1)
-    cores = known_cores(table.provenance.name, table.provenance.cores)
+    cores = table.provenance.known_cores
     found = worths(table.points, cores, most_procs, most_nodes, beyond=True)[:_SHOWN]
     if as_json:
         say_json([its._asdict() | {"node_hours": its.nodes * node_hours} for its in found])

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuner.domain.cases import Case
+from tuner.domain.operations import known_cores
 
 FASTER, FASTER_TOGETHER, FASTER_HERE, DEFAULT, EQUAL, OPEN, UNSOAKED = STATUSES = (
     *("faster", "faster together", "faster in this allocation"),
@@ -174,6 +175,11 @@ class Provenance:
     soaks: list[Soaked] = field(default_factory=list)
     required_executions: int = 0
     borrowed_for: str = ""
+
+    @property
+    def known_cores(self) -> int | None:
+        """Return the cores of a node; None where they were not recorded."""
+        return known_cores(self.name, self.cores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,7 @@ def tune(
         soaks=soaked,
         required_executions=required_executions,
     )
-    cores = known_cores(provenance.name, provenance.cores)
-    table = Table(provenance, compile_rules(points, cores), points)
+    table = Table(provenance, compile_rules(points, provenance.known_cores), points)
     undecided = store.undecided(system)
     # Those of the only campaign, if nothing of it is left out, are made already.
     are_made = len(names) == 1 and len(candidates) == len(cells)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tuner.commands.printing.grids import Columns
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, known_cores
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
 from tuner.files import printable
@@ -183,7 +183,7 @@ def _degree_text(rule: Rule) -> str:
 
 def _are_oversubscribed(table: Table) -> list[bool]:
     """Return whether the layouts of each rule have more ranks than cores, measured or not."""
-    regime = regimes(table.points, known_cores(table.provenance.name, table.provenance.cores))
+    regime = regimes(table.points, table.provenance.known_cores)
     return [
         regime(rule.nodes_low, rule.ppn_low).oversubscribed
         if rule.inferred
