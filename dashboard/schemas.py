@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_origin, get_type_hi
 import msgspec
 
 from tuner.domain.cases import Case, CellKey
+from tuner.domain.flat import is_record
 from tuner.domain.records import CellSummary, Features
 from tuner.domain.tables import Point, Provenance, Rule
 from tuner.models.system import SystemModel
@@ -196,12 +197,8 @@ def _properties(kind: Any, found: dict[str, Schema]) -> dict[str, Schema]:
     """Return the members of a record; keys, which are named tuples, are flat in documents."""
     properties: dict[str, Schema] = {}
     for name, its in get_type_hints(kind).items():
-        if _is_key(kind) and _is_key(its):
+        if is_record(kind) and is_record(its):
             properties |= _properties(its, found)
         else:
             properties[name] = _schema(its, found)
     return properties
-
-
-def _is_key(kind: Any) -> bool:
-    return isinstance(kind, type) and hasattr(kind, "_fields")

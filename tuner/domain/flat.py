@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 R = TypeVar("R", bound=NamedTuple)
 
 
-def _is_record(kind: Any) -> bool:
+def is_record(kind: Any) -> bool:
+    """Return whether a type is one of records, whose fields are flat in documents."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
 
 
@@ -16,14 +17,14 @@ def columns(kind: type[NamedTuple]) -> tuple[str, ...]:
     """Return the names of a record's fields, those of nested records in their place."""
     found: list[str] = []
     for name, its in get_type_hints(kind).items():
-        found += columns(its) if _is_record(its) else [name]
+        found += columns(its) if is_record(its) else [name]
     return tuple(found)
 
 
 def values(record: NamedTuple) -> Iterator[Any]:
     """Yield the values of `columns`."""
     for value in record:
-        if _is_record(type(value)):
+        if is_record(type(value)):
             yield from values(value)
         else:
             yield value
@@ -43,7 +44,7 @@ def take(kind: type[R], row: Iterator[Any]) -> R:
 def _takers(kind: type[NamedTuple]) -> list[Callable[[Iterator[Any]], Any]]:
     """Return a function for each field that takes its value from a row."""
     return [
-        partial(take, its) if _is_record(its) else _truth if its is bool else next
+        partial(take, its) if is_record(its) else _truth if its is bool else next
         for its in get_type_hints(kind).values()
     ]
 

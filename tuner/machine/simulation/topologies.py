@@ -12,9 +12,9 @@ class Topology(ABC):
     sizes: tuple[int, ...]
 
     @property
-    @abstractmethod
     def nodes(self) -> int:
         """Return the number of nodes."""
+        return math.prod(self.sizes)
 
     @property
     @abstractmethod
@@ -45,11 +45,6 @@ class Torus(Topology):
     """A torus of any dimension; `sizes` are the nodes along each."""
 
     @property
-    def nodes(self) -> int:
-        """Return the product of the sizes."""
-        return math.prod(self.sizes)
-
-    @property
     def mean_links(self) -> float:
         """Return the mean, going the shorter way round in each dimension."""
         rings = (sum(min(i, size - i) for i in range(size)) / size for size in self.sizes)
@@ -77,11 +72,6 @@ class Dragonfly(Topology):
     Blades of a chassis are joined pairwise, as are those in the same place of a group's chassis;
     the blade of place g in the first chassis of a group leads to group g.
     """
-
-    @property
-    def nodes(self) -> int:
-        """Return the product of the sizes."""
-        return math.prod(self.sizes)
 
     @property
     def mean_links(self) -> float:
@@ -114,11 +104,6 @@ class FatTree(Topology):
 
     Every switch has as many links up as down: full bisection.
     """
-
-    @property
-    def nodes(self) -> int:
-        """Return the product of the sizes."""
-        return math.prod(self.sizes)
 
     @property
     def mean_links(self) -> float:
