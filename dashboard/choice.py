@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -240,6 +240,14 @@ def newest_operations(store: Store, system: str) -> tuple[str, list[str]]:
     """Return a system's newest campaign that measured methods, or "", and its operations."""
     campaign = next(iter(campaigns_of(store, system)), "")
     return campaign, operations_of(cases_of(store, system, campaign))
+
+
+def newest_queries(
+    kind: Callable[[str, str, str], Query], store: Store, system: str
+) -> list[Query]:
+    """Return a query of such a kind for every operation of the newest campaign."""
+    campaign, operations = newest_operations(store, system)
+    return [kind(system, campaign, operation) for operation in operations]
 
 
 def operations_of(rows: pd.DataFrame) -> list[str]:

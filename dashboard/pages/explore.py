@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dashboard.choice import (
     choose_case,
     layout_key,
     layout_text,
-    newest_operations,
+    newest_queries,
 )
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import Figure, message
@@ -26,7 +27,7 @@ from dashboard.figures.ecdf import HEIGHT_PX as ECDF_HEIGHT_PX
 from dashboard.figures.ecdf import Samples, ecdf, ecdf_by_launch
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, Query, choose, one_of, parameter
+from dashboard.query import INTEGER, choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.steadiness import Steadiness
 from dashboard.units import interval_text, ratio_text, time_text
@@ -385,12 +386,6 @@ class _ExplorePage(FilteredPage[ExploreChoice]):
         )
 
 
-def _reported(store: Store, system: str) -> list[Query]:
-    """Return every operation of the newest campaign."""
-    campaign, operations = newest_operations(store, system)
-    return [ExploreQuery(system, campaign, operation) for operation in operations]
-
-
 PAGE = _ExplorePage(
     path=PATH,
     title="Explore",
@@ -410,5 +405,5 @@ PAGE = _ExplorePage(
     body=_body,
     data={"curves": lambda store, choice: choice.cells, "ecdf": _samples},
     moved=("size", "launches"),
-    reported=_reported,
+    reported=partial(newest_queries, ExploreQuery),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dashboard.choice import (
     layout_key,
     layout_keys,
     layout_options,
-    newest_operations,
+    newest_queries,
 )
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.methods import short_name
@@ -25,7 +26,7 @@ from dashboard.figures.tiles import tiles
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Link, Plot
-from dashboard.query import Query, choose, one_of, parameter
+from dashboard.query import choose, one_of, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
@@ -199,12 +200,6 @@ class _MapPage(FilteredPage[MapChoice]):
         )
 
 
-def _reported(store: Store, system: str) -> list[Query]:
-    """Return every operation of the newest campaign."""
-    campaign, operations = newest_operations(store, system)
-    return [MapQuery(system, campaign, operation) for operation in operations]
-
-
 PAGE = _MapPage(
     path=PATH,
     title="Map",
@@ -218,5 +213,5 @@ PAGE = _MapPage(
     draw=_draw,
     body=_body,
     data={"tiles": lambda store, choice: choice.best[_NUMBERS]},
-    reported=_reported,
+    reported=partial(newest_queries, MapQuery),
 )

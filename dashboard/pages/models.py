@@ -10,7 +10,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import CaseChoice, CaseQuery, choose_case, newest_operations
+from dashboard.choice import CaseChoice, CaseQuery, choose_case, newest_queries
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.residuals import residuals
 from dashboard.pages.explore import size_title
@@ -171,9 +171,7 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 
 def _reported(store: Store, system: str) -> list[Query]:
     """Return every operation of the newest campaign, if the system has a model."""
-    campaign, operations = newest_operations(store, system)
-    fitted = operations if store.model(system) is not None else []
-    return [CaseQuery(system, campaign, operation) for operation in fitted]
+    return newest_queries(CaseQuery, store, system) if store.model(system) is not None else []
 
 
 PAGE = FilteredPage(
