@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from dashboard import soaked
-from dashboard.snapshot import kept, table_of
+from dashboard.snapshot import cached_table, kept
 from tuner.domain.cases import Case, Place
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import DEFAULT_METHODS
@@ -64,7 +64,7 @@ def in_table(store: Store, system: str, point: Point) -> dict[str, Point]:
 
     Return {} if the table is of one campaign, so that both are the same, or has none.
     """
-    table = table_of(store, system)
+    table = cached_table(store, system)
     if table is None or len(table.provenance.campaigns) < 2:
         return {}
     place = place_of(point.case, point.mmax, point.mavg), point.case.bytes
@@ -74,7 +74,7 @@ def in_table(store: Store, system: str, point: Point) -> dict[str, Point]:
 
 @kept(32)
 def _by_place(store: Store, system: str) -> _Points:
-    table = table_of(store, system)
+    table = cached_table(store, system)
     return _places(table.points if table else [])
 
 

@@ -1,7 +1,7 @@
 """A system's table in the forms of `switchpoint export`, byte for byte."""
 
 from dashboard.query import UnknownError
-from dashboard.snapshot import kept, table_of
+from dashboard.snapshot import cached_table, kept
 from tuner.export import forms
 from tuner.export.choices import VendorError
 from tuner.models.fitting import last_fitted
@@ -23,7 +23,7 @@ def _for_library(store: Store, system: str, form: str) -> str:
 
 
 def _text(store: Store, system: str, form: str) -> str:
-    table = table_of(store, system)
+    table = cached_table(store, system)
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:

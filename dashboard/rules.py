@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dashboard.snapshot import kept, table_of
+from dashboard.snapshot import cached_table, kept
 from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.flat import columns, flat
@@ -22,7 +22,7 @@ _INTERVALS = ("mmax", "mavg", "bytes")
 @kept(32)
 def of_table(store: Store, system: str) -> pd.DataFrame:
     """Return a system's rules, with speed-ups, and the verdict on each in words; cached."""
-    table = table_of(store, system)
+    table = cached_table(store, system)
     rows = []
     if table is not None:
         for rule, filled in zip(table.rules, have_filled(table), strict=True):

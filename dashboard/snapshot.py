@@ -61,6 +61,6 @@ def kept(
 
 
 @kept(32)
-def table_of(store: Store, system: str) -> Table | None:
+def cached_table(store: Store, system: str) -> Table | None:
     """Return the table of a system, None when it has none; cached, as most pages show it."""
     return store.table(system)

@@ -23,7 +23,7 @@ def split(search: str) -> tuple[str, str]:
     return (found["link"], found["stamp"]) if found else (search, "")
 
 
-def change_text(store: Store, query: Query, made: str) -> str:
+def difference(store: Store, query: Query, made: str) -> str:
     """Return how the store differs from a stamp, or "" if it does not."""
     now = _now(store, query)
     if made in ("", now):

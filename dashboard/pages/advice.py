@@ -14,7 +14,7 @@ from dashboard.elements import data_cell, row_head, table_row
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
 from dashboard.query import Query, parameter
-from dashboard.snapshot import table_of
+from dashboard.snapshot import cached_table
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, card, commands, data_table, notice, pasted_text, prose
 from tuner.advice import document, mix, recorded, saved
@@ -86,7 +86,7 @@ def _of_profile(store: Store, system: str, content: str) -> list[Component]:
         its = recorded.parse(BytesIO(content.encode(errors="replace")))
     except ProfileError as error:
         return [notice("This is not a profile", html.P(str(error)), color="warning")]
-    return _shown(document.advice(mix.mix(its, table_of(store, system))), "given")
+    return _shown(document.advice(mix.mix(its, cached_table(store, system))), "given")
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:

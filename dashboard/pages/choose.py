@@ -16,7 +16,7 @@ from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
-from dashboard.snapshot import table_of
+from dashboard.snapshot import cached_table
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
 from tuner.domain.cases import Place
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED, NO_DATA, NO_DATA_BYTES
@@ -96,7 +96,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
     ].to_dict("records")
     rule = here[0] if here else None
-    stored, standing = table_of(store, system), soaked.of_table(store, system)
+    stored, standing = cached_table(store, system), soaked.of_table(store, system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,

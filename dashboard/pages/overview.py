@@ -16,7 +16,7 @@ from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
-from dashboard.snapshot import kept, table_of
+from dashboard.snapshot import cached_table, kept
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
 from dashboard.verdict import CARE, GOOD, OperationGain, SystemVerdict, judge, mean_gain
@@ -110,7 +110,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
     systems = systems_of(store)
     (row,) = systems[systems["system"] == system].to_dict("records")
     measured = campaigns_of(store, system)
-    tuned = table_of(store, system)
+    tuned = cached_table(store, system)
     steadiness = Steadiness.of(store, system, measured[0], {}) if measured else None
     step = compared.newest_step(store, system) if measured else None
     loads = store.loads(system).items()

@@ -182,7 +182,7 @@ class FilteredPage(Generic[ChoiceT]):
             notice("Nothing to show yet", html.P(prose(missing))) if missing else None
         )
         drawn["hidden"] = bool(missing)
-        changed = stamp.change_text(store, choice.query, stamp.split(link)[1])
+        changed = stamp.difference(store, choice.query, stamp.split(link)[1])
         title = "The store has changed since this link was made"
         drawn["since"] = notice(title, html.P(changed)) if changed else None
         drawn["link"] = href(self.path, stamp.stamped(store, choice.query))

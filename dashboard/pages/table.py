@@ -19,7 +19,7 @@ from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
 from dashboard.query import WORD, Query, UnknownError, one_of, parameter
-from dashboard.snapshot import table_of
+from dashboard.snapshot import cached_table
 from dashboard.soaked import Standing
 from dashboard.web import OpenStore
 from dashboard.widgets import (
@@ -139,7 +139,7 @@ def _row(rule: Any, case: str, standing: Standing) -> Element:
 
 def _certainty(store: Store, query: TableQuery) -> str:
     """Return how sure the intervals of the listed rules are."""
-    table = table_of(store, query.system)
+    table = cached_table(store, query.system)
     rules_of = table.rules if table else []
     listed = [rule.evidence for rule in rules_of if query.operation in (ALL, rule.operation)]
     said = certainty(listed)
@@ -148,7 +148,7 @@ def _certainty(store: Store, query: TableQuery) -> str:
 
 def _settled(store: Store, query: TableQuery) -> str:
     """Return what is settled of the listed operations, and what is next, in a sentence."""
-    table = table_of(store, query.system)
+    table = cached_table(store, query.system)
     if table is None:
         return ""
     its = [point for point in table.points if query.operation in (ALL, point.case.operation)]

@@ -85,6 +85,6 @@ def test_rules_and_verdicts_are_of_one_table(
         system = systems_of(store)["system"].iloc[0]
         before = store.table(system)
         before = replace(before, rules=before.rules[:1])
-        monkeypatch.setattr(rules, "table_of", lambda store, system: before)
+        monkeypatch.setattr(rules, "cached_table", lambda store, system: before)
         (row,) = rules.of_table(store, system).to_dict("records")
     assert (row["system"], row["method"]) == (system, before.rules[0].method)

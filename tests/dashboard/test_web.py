@@ -19,7 +19,7 @@ from flask.testing import FlaskClient
 from dashboard import app as app_module
 from dashboard import pages, web
 from dashboard.app import create_app
-from dashboard.snapshot import table_of
+from dashboard.snapshot import cached_table
 from tests import probes
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write
@@ -472,10 +472,10 @@ def test_results_of_a_store_that_was_replaced_are_not_kept(tmp_path: Path, datab
     with Store.open(path, readonly=True, busy_timeout_s=0) as store:
         other.replace(path)
         with pytest.raises(StoreError, match="was replaced while it was read"):
-            table_of(store, "any")
+            cached_table(store, "any")
         path.unlink()
         with pytest.raises(StoreError, match="no store there"):
-            table_of(store, "any")
+            cached_table(store, "any")
 
 
 @pytest.mark.parametrize("path", FILTERED)

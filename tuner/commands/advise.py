@@ -104,7 +104,7 @@ def advise(
     end_s = time.monotonic() + budget.seconds
     if profile_file is not None:
         its = recorded.read(profile_file)
-        document = _say(mix(its, table_of(system_of(system, environment))), out)
+        document = _say(mix(its, table_if_any(system_of(system, environment))), out)
     else:
         words, name = _words(launcher), _described(system)[0]
         here = system_at(words, name)
@@ -153,7 +153,7 @@ def _described(part: str | None) -> tuple[str, str]:
     return str(row["name"]), str(row["environment"])
 
 
-def table_of(system: str | None) -> Table | None:
+def table_if_any(system: str | None) -> Table | None:
     """Return the table of a system; None where there is none."""
     from tuner.paths import database_path
 
@@ -247,7 +247,7 @@ class _Advice:
         unused = measuring.interrupted(self._site)
         system = system_of(self._asked, self._site.kernels.mpi.name, self._site.system)
         if system not in unused:
-            return system, table_of(system), []
+            return system, table_if_any(system), []
         self._say("continuing with what an interrupted start has measured")
         tables = tune_systems([system], self._out, tuning.required(self._required))
         return system, tables[0].table if tables else None, [system]

@@ -26,11 +26,11 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
     """Write a system's table with all evidence as a file for other machines, without host names."""
     from tuner import atomic
     from tuner.catalogue import bundle as bundles
-    from tuner.commands.tables import table_of
+    from tuner.commands.tables import required_table
     from tuner.models.fitting import last_fitted
 
     with tuned(database) as store:
-        table = table_of(store, one_system(store, system))
+        table = required_table(store, one_system(store, system))
         its = bundles.of_store(store, table, last_fitted(store, table.provenance.system))
     system = its.table.provenance.system
     path = output or Path(f"{system}{bundles.SUFFIX}")

@@ -141,7 +141,7 @@ def export(
         table, model = _borrowed(database, system, environment or "", form)
     else:
         with tuned(database) as store:
-            table = table_of(store, one_system(store, system))
+            table = required_table(store, one_system(store, system))
             model = last_fitted(store, table.provenance.system)
     if output is None:
         say(exporting.export(table, form, model), nl=False)
@@ -285,7 +285,7 @@ def _only(table: Table, operation: str | None) -> Table:
     return replace(table, rules=rules, points=points)
 
 
-def table_of(store: Store, system: str) -> Table:
+def required_table(store: Store, system: str) -> Table:
     """Return a system's table. Raise SwitchpointError without one."""
     table = store.table(system)
     if table is None:
