@@ -55,7 +55,7 @@ def this_machine(environment: str = "") -> Borrower:
 
 def of_store(store: Store, system: str) -> Borrower:
     """Return a system of the store. Raise StoreError."""
-    its = store.systems().set_index("system").loc[system].to_dict()
+    its = store.description(system)
     return Borrower(
         system,
         *_library(its["mpi_library"]),

@@ -149,7 +149,7 @@ def _described(part: str | None) -> tuple[str, str]:
     if part is None:
         return "", ""
     with Store.open(database_path(), readonly=True) as store:
-        row = store.systems().set_index("system").loc[one_system(store, part)]
+        row = store.description(one_system(store, part))
     return str(row["name"]), str(row["environment"])
 
 

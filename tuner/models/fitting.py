@@ -42,7 +42,7 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
             layouts[launch.layout] = {**layouts.get(launch.layout, {}), launch: samples}
     ordered = sorted(layouts, key=lambda its: (not its.oversubscribed, its), reverse=True)
     best_first = [layouts[layout] for layout in ordered]
-    its = store.systems().set_index("system").loc[system].to_dict()
+    its = store.description(system)
     model = replace(models.fit(best_first), cores=int(its["cores"]))
     with store.transaction():
         store.put_model(system, models.encode(model))

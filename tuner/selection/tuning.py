@@ -126,7 +126,7 @@ def compared_side(store: Store, system: str, campaign: str | None = None) -> Mea
         points = store.decisions(system, campaign)
     else:
         points = decide_again(store, system, campaign, soaked)
-    its = store.systems().set_index("system").loc[system].to_dict()
+    its = store.description(system)
     cores = known_cores(its["name"], int(its["cores"]))
     return comparison.measured(times, points, soaked, required_by(store, system), cores)
 
@@ -170,7 +170,7 @@ def required_by(store: Store, system: str) -> int:
     provenance = store.provenance(system)
     if provenance is not None:
         return provenance.required_executions
-    return required_on(str(store.systems().set_index("system").loc[system, "name"]))
+    return required_on(store.description(system)["name"])
 
 
 def tune_missing(store: Store) -> None:

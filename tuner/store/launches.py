@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuner.domain.records import Launch, System
 from tuner.files import one_line
@@ -101,6 +101,10 @@ class Launches(Database):
             [system],
         )
         return {str(row[0]) for row in rows}
+
+    def description(self, system: str) -> dict[Any, Any]:
+        """Return a system's row of `systems`. Raise KeyError without one."""
+        return self.systems().set_index("system").loc[system].to_dict()
 
     def systems_with(self, table: str) -> list[str]:
         """Return the systems that have rows in a table: `cell`, or that of a kind of records."""
