@@ -32,7 +32,7 @@ def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
 
 
 def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
-    """Return the same as JSON; `measured` and `deployable` are null until both are decided."""
+    """Return `compare` as JSON; `measured` and `deployable` are null until both are decided."""
     libraries = store.systems().set_index("system")["mpi_library"]
     first, second = (
         Subject.of("/".join(side), libraries[side[0]], _side(store, *side).of(operation))

@@ -57,7 +57,7 @@ def command(
 
 
 def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> list[str]:
-    """Return that of virtual nodes, that of the launches, or the likeliest, with a layout."""
+    """Return the launcher and its options for a layout."""
     environment, procs = system["environment"], ["-n", str(nodes * ppn)]
     kind = unreal(system["name"], system["cpu_model"])
     if kind == VIRTUAL:

@@ -37,7 +37,7 @@ class Steadiness:
 
     @classmethod
     def of(cls, store: Store, system: str, campaign: str, case: Mapping[str, Any]) -> Self:
-        """Return that of the campaign's cells with these columns; {} takes all. At least one."""
+        """Return the steadiness of the cells with these columns, at least one; {} takes all."""
         cells = _slowdowns(store, system, campaign, case.get("operation"))
         if "sync" not in case:  # ranks that arrive apart are late by intention
             apart = cells["sync"].str.endswith(STAGGERED)

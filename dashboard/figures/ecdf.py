@@ -52,7 +52,7 @@ def ecdf(samples_s: Samples) -> Figure:
 
 
 def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
-    """Return the same for each launch, as facets on the same axes of time."""
+    """Return the curves of each launch, as facets on the same axes of time."""
     launches = {launch: its for launch, of in launches.items() if (its := _some(of))}
     if not launches:
         return message(_NONE, HEIGHT_PX)

@@ -231,7 +231,7 @@ def _sums(of_ranks: Iterable[Mapping[int, T]]) -> dict[int, T]:
 
 
 def _least(seconds: Mapping[int, float], procs: int) -> float:
-    """Return those of the process that has the least: none where one is not in the report."""
+    """Return the seconds of the process that has the least: 0 where one is not in the report."""
     return min(seconds.values()) if len(seconds) >= procs else 0.0
 
 

@@ -419,7 +419,7 @@ def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
 
 
 def _recorded(variables: Mapping[str, str], system: str) -> str:
-    """Return the name in raw files of one of ReFrame's systems."""
+    """Return the name that raw files give to a system of ReFrame."""
     return variables.get("system_name") or system
 
 

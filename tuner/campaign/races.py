@@ -24,7 +24,7 @@ Race = dict[str, dict[tuple[str, int], float]]
 
 
 def no_model(case: PlannedCase, method: str, size: int) -> float | None:
-    """Return that no model predicts the time of a method."""
+    """Return None: no model predicts times."""
     return None
 
 

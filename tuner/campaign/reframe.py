@@ -180,7 +180,7 @@ def selects_environment(options: Sequence[str]) -> bool:
 
 
 def without_selection(options: Sequence[str]) -> list[str]:
-    """Return those of ReFrame's options that determine where and how it works.
+    """Return the options that determine where and how ReFrame works.
 
     Raise DispatchError when one lacks its value.
     """

@@ -17,5 +17,5 @@ SOAKS_SHARE = 0.22
 
 
 def of_sample_s(seconds: float) -> float:
-    """Return what a sample takes that counts so many seconds."""
+    """Return the seconds that a sample takes, of which so many count."""
     return OVERHEAD * seconds + SAMPLE_S

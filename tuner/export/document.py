@@ -52,7 +52,7 @@ def _text(table: Table, model: SystemModel | None) -> str:
 
 
 def portable(table: Table, model: SystemModel | None) -> str:
-    """Return the same without what to do next, which depends on this machine."""
+    """Return the document of a table without what to do next, which depends on this machine."""
     return _lines(_rules_document(table), model)
 
 

@@ -114,7 +114,7 @@ class _Check:
             self._loaded |= settings_of(path, text, family, self._procs)
 
     def verdicts(self) -> list[CheckedRule]:
-        """Return those on all rules. Raise WitnessError."""
+        """Return the verdict on each rule. Raise WitnessError."""
         for how in self._ways[:-1]:
             with suppress(WitnessError):
                 return self._seen_by(how)

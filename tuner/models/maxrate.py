@@ -42,7 +42,7 @@ class Rates:
         return rising if self.b_node is None else min(self.b_node, rising)
 
     def rising(self, processes: int) -> float:
-        """Return the same without saturation."""
+        """Return the bytes per second without saturation; may be infinite."""
         if self.b_max is None:
             return math.inf
         active = max(1, min(processes, self.most_processes))
@@ -243,7 +243,7 @@ class _Curve:
         return self._capped(solution.x)
 
     def replicates(self, theta: Floats) -> Floats:
-        """Return the same for all replicates, by Gauss-Newton steps with the loss as weights."""
+        """Return the theta of each replicate, by Gauss-Newton steps with the loss as weights."""
         time_s = self._part.replicates
         at = np.broadcast_to(theta, (len(time_s), len(theta))).copy()
         for _ in range(_STEPS):

@@ -67,7 +67,7 @@ class Points:
         return max(deviation * math.sqrt(math.pi / 2 / self.launches), of_one)
 
     def replaced(self, time_s: Floats, replicates: Floats) -> Points:
-        """Return the same points with values computed from their times."""
+        """Return points of the same keys, with values computed from their times."""
         return Points(self.keys, time_s, replicates, self.launches)
 
 

@@ -154,7 +154,7 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
 
 
 def predictable(case: PatternCase, specs: Sequence[str]) -> list[str]:
-    """Return those of the methods that have a formula, and can run on the case's layout."""
+    """Return the methods that have a formula and can run on the case's layout."""
     return [spec for spec in specs if _is_predictable(case, spec)]
 
 

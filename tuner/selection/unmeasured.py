@@ -60,7 +60,7 @@ class MeasuredLayouts(NamedTuple):
     def of(
         cls, points: Iterable[Point], cores: int | None, usual: Variances = USUAL
     ) -> MeasuredLayouts:
-        """Return those of a system's points; `cores` as for `regimes`."""
+        """Return the layouts of a system's points; `cores` as for `regimes`."""
         ordered = sorted(points, key=lambda point: point.case.place)
         regime = regimes(ordered, cores)
         of_operations: dict[str, Layouts] = defaultdict(dict)

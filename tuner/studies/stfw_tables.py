@@ -151,7 +151,7 @@ class Scaling:
 
     @property
     def stfw_until(self) -> int:
-        """Return the same of STFW."""
+        """Return the number of ranks beyond which STFW gains nothing."""
         return min(self.stfw_s, key=self.stfw_s.__getitem__)
 
 

@@ -95,7 +95,7 @@ def prediction_document(
     crossovers: Sequence[SwitchPoint],
     forms: Sequence[ClosedForm] | None = None,
 ) -> Any:
-    """Return the same as a document; a method without a prediction has the reason."""
+    """Return the prediction as a document; a method without a prediction has the reason."""
     document: dict[str, Any] = {
         "times_s": [
             {

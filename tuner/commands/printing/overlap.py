@@ -52,7 +52,7 @@ def show_overlap(
 def overlap_document(
     measured: dict[str, pd.DataFrame], models: dict[str, SystemModel | None]
 ) -> Any:
-    """Return the same as a document; `predicted` is null where there is no equation."""
+    """Return the overlap as a document; `predicted` is null where there is no equation."""
     document: list[Mapping[Any, Any]] = []
     for system, rows in measured.items():
         for row in rows.to_dict("records"):
@@ -76,7 +76,7 @@ def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
 
 
 def equations_document(rows: Sequence[tuple[str, Overlap]]) -> Any:
-    """Return the same as a document, in seconds."""
+    """Return the times of `show_equations` as a document, in seconds."""
     document = [
         {"method": method, **asdict(found), "source": source(method)} for method, found in rows
     ]
