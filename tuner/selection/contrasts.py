@@ -312,15 +312,25 @@ def _estimated(
     shared = pooling.sums(between, key_of) / launches
     jobs, of_job = _numbered([(its.key, its.allocation) for its in places])
     of_jobs, _, _ = pooling.weighted(values, precisions, of_job)
-    agreeing: dict[Key, set[str]] = defaultdict(set)
-    for (key, name), job_mean in zip(jobs, of_jobs.tolist(), strict=True):
-        if name and job_mean * mean[numbers[key]] > 0:
-            agreeing[key].add(name)
-    began = {its.name: its.began for its in sorted(allocations.values(), reverse=True)}
-    confirmed = np.array([_apart_in_time([began[name] for name in agreeing[key]]) for key in keys])
+    of_keys = dict(zip(keys, mean.tolist(), strict=True))
+    confirmed = _confirmed(of_keys, dict(zip(jobs, of_jobs.tolist(), strict=True)), allocations)
     columns = (mean, 1 / np.sqrt(weight), freedom, launches, total, noise, shared, confirmed)
     for key, *row in zip(keys, *(column.tolist() for column in columns), strict=True):
         yield key, Contrast(*row)
+
+
+def _confirmed(
+    of_keys: Mapping[Key, float],
+    of_jobs: Mapping[tuple[Key, str], float],
+    allocations: Mapping[int, Allocation],
+) -> Integers:
+    """Return in how many allocations, apart in time, the mean of each key has its sign."""
+    agreeing: dict[Key, set[str]] = defaultdict(set)
+    for (key, name), job_mean in of_jobs.items():
+        if name and job_mean * of_keys[key] > 0:
+            agreeing[key].add(name)
+    began = {its.name: its.began for its in sorted(allocations.values(), reverse=True)}
+    return np.array([_apart_in_time([began[name] for name in agreeing[key]]) for key in of_keys])
 
 
 def _apart_in_time(times: Collection[datetime]) -> int:
