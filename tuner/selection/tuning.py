@@ -1,9 +1,12 @@
 """The making of tables, and of the decisions on single campaigns; the store keeps both."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from tuner import __version__
 from tuner.domain.operations import known_cores
@@ -16,8 +19,11 @@ from tuner.selection import comparison, soaks
 from tuner.selection.comparison import ComparedTimes, MeasuredSide
 from tuner.selection.decisions import decide
 from tuner.selection.rules import compile_rules
-from tuner.selection.trust import Trust, shares
+from tuner.selection.trust import Shares, Trust, shares
 from tuner.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
 """Environment variable with the executions to pass before a method is chosen; 0 for none."""
@@ -63,24 +69,8 @@ def tune(
     candidates = soaks.candidates(cells, soaked)
     decided = decide(candidates, trust)
     points = soaks.withhold(decided, soaked, required_executions)
-    doubts = shares(cells, trust)
     used = measured.loc[names]
-    newest = used.sort_values("last_date").iloc[-1]
-    provenance = Provenance(
-        system=system,
-        **{field.name: description[field.name] for field in fields(System)},
-        campaigns=names,
-        launches=int(used["launches"].sum()),
-        samples=int(used["samples"].sum()),
-        commit=str(newest["commit"]),
-        date=str(newest["last_date"]),
-        version=__version__,
-        disturbed=sum(doubts.refused.values()),
-        refused=doubts.refused,
-        noisy=doubts.noisy,
-        soaks=soaked,
-        required_executions=required_executions,
-    )
+    provenance = _provenance(description, used, shares(cells, trust), soaked, required_executions)
     table = Table(provenance, compile_rules(points, provenance.known_cores), points)
     undecided = store.undecided(system)
     # Those of the only campaign, if nothing of it is left out, are made already.
@@ -98,6 +88,32 @@ def tune(
             if now.get(name) == before[name]:
                 store.put_decisions(system, name, of_campaign)
     return table
+
+
+def _provenance(
+    description: dict[Any, Any],
+    used: pd.DataFrame,
+    doubts: Shares,
+    soaked: list[Soaked],
+    required_executions: int,
+) -> Provenance:
+    """Return the origin of a table that is made of the campaigns `used`, rows of the store's."""
+    newest = used.sort_values("last_date").iloc[-1]
+    return Provenance(
+        **{field.name: description[field.name] for field in fields(System)},
+        system=str(newest["system"]),
+        campaigns=used.index.tolist(),
+        launches=int(used["launches"].sum()),
+        samples=int(used["samples"].sum()),
+        commit=str(newest["commit"]),
+        date=str(newest["last_date"]),
+        version=__version__,
+        disturbed=sum(doubts.refused.values()),
+        refused=doubts.refused,
+        noisy=doubts.noisy,
+        soaks=soaked,
+        required_executions=required_executions,
+    )
 
 
 def holds(store: Store, system: str, campaign: str, soaked: Sequence[Soaked]) -> bool:
