@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner.studies.regret.judging import LimitedFigure, RegretOutcome, RegretVerdict
+    from tuner.studies.regret.measuring import RegretRequest
     from tuner.studies.regret.problems import RegretProblem
 
 
@@ -89,11 +90,11 @@ def regret(
     from tuner.commands.printing.results import console
     from tuner.export import forms
     from tuner.machine.mpi import scratch_directory
-    from tuner.machine.systems import is_here
     from tuner.models.fitting import last_fitted
     from tuner.paths import results_directory
     from tuner.store.store import Store
-    from tuner.studies.regret import judging, launching, measuring
+    from tuner.studies.regret import judging
+    from tuner.studies.regret.measuring import RegretRequest
     from tuner.studies.regret.problems import problems
 
     with Store.open(database, readonly=True) as store:
@@ -106,7 +107,6 @@ def regret(
         raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
     out = console(stderr=as_json)
     provenance = table.provenance
-    outcomes: list[RegretOutcome] = []
     drawn = list(problems(table, count, seed, procs, patterns))
     if config is not None:
         scratch_directory().mkdir(parents=True, exist_ok=True)
@@ -114,21 +114,10 @@ def regret(
         path = Path(scratch) / "switchpoint.table"
         forms.write(table, "table", path, model)
         system = provenance.name.partition("+")[0]
-        request = measuring.RegretRequest(
+        request = RegretRequest(
             table, path, system, provenance.environment, launches, budget_s, other
         )
-        if config is not None:
-            measure, turns = launching.in_jobs(request, config.absolute(), out), [drawn]
-        elif is_here(system):
-            measure, turns = launching.here(request), [[problem] for problem in drawn]
-        else:
-            raise SwitchpointError(
-                f"{name} is not a system of this machine; give its configuration with --config"
-            )
-        for turn in turns:
-            found = list(measuring.outcomes(turn, request, measure, at_once=config is not None))
-            outcomes += found
-            _show_outcomes(turn, found, out)
+        outcomes = _measured(request, drawn, config, out)
     if not outcomes:
         raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
     verdict = judging.judge(outcomes)
@@ -165,6 +154,30 @@ def regret(
         out.print(study, soft_wrap=True)
     if not all(line.met for line in lines):
         raise SystemExit(1)
+
+
+def _measured(
+    request: RegretRequest, problems: list[RegretProblem], config: Path | None, out: Console
+) -> list[RegretOutcome]:
+    """Measure the problems, here or in jobs of a site, and print and return what is found."""
+    from tuner.machine.systems import is_here
+    from tuner.studies.regret import launching, measuring
+
+    if config is not None:
+        measure, turns = launching.in_jobs(request, config.absolute(), out), [problems]
+    elif is_here(request.system):
+        measure, turns = launching.here(request), [[problem] for problem in problems]
+    else:
+        raise SwitchpointError(
+            f"{request.table.provenance.system} is not a system of this machine; give its "
+            "configuration with --config"
+        )
+    outcomes: list[RegretOutcome] = []
+    for turn in turns:
+        found = list(measuring.outcomes(turn, request, measure, at_once=config is not None))
+        outcomes += found
+        _show_outcomes(turn, found, out)
+    return outcomes
 
 
 def _show_outcomes(
