@@ -43,6 +43,21 @@ identify_once = cache(identify)  # many jobs use few MPIs
 STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
+class OrderedMixin(rfm.RegressionMixin):
+    """The launches of a job in an order, on its layout; subclasses set `wanted`, the job."""
+
+    scale = variable(str, value="")
+
+    def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
+        """Return the layout of the order."""
+        return scales.ScaleLayout(self.wanted.nodes, self.wanted.ppn)
+
+    @property
+    def runs(self) -> int:
+        """Return the number of launches of the order."""
+        return len(self.wanted.launches)
+
+
 class LaunchesCheck(rfm.RunOnlyRegressionTest):
     """Launches of one operation with one pattern; every launch writes a raw file.
 

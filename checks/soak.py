@@ -2,14 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
 
-from checks import scales
-from checks.campaign import LaunchesCheck
+from checks.campaign import LaunchesCheck, OrderedMixin
 from checks.collective import MOST_CALLED
 from tuner.campaign import order
 from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
@@ -101,14 +99,13 @@ if WANTED := os.environ.get(order.SOAKS):
     wanted = order.SOAKINGS.load(Path(WANTED)).jobs
 
     @rfm.simple_test
-    class winners(SoakCheck):
+    class winners(OrderedMixin, SoakCheck):
         """Soaks that a table needs (tuner/campaign/soaking.py), of each method where it won."""
 
         descr = "stress test of winning methods"
         number = parameter(range(len(wanted)), loggable=True)
         kind = "winners"
         pattern = variable(str)
-        scale = variable(str)
 
         @run_after("init")
         def set_wanted(self):
@@ -124,15 +121,6 @@ if WANTED := os.environ.get(order.SOAKS):
         def raw_name(self) -> str:
             """Return a stem of this job alone: systems may share a partition and layout."""
             return f"{super().raw_name}-{self.number}"
-
-        def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
-            """Return the layout that was measured."""
-            return scales.ScaleLayout(self.wanted.nodes, self.wanted.ppn)
-
-        @property
-        def runs(self) -> int:
-            """Return one launch for each operation, and for each method that needs its own."""
-            return len(self.wanted.launches)
 
         @property
         def starts(self) -> list[list[int]]:

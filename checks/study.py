@@ -4,26 +4,23 @@ import os
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from checks import scales
-from checks.campaign import LaunchesCheck
+from checks.campaign import LaunchesCheck, OrderedMixin
 from tuner.campaign import order
 
 if STUDY := os.environ.get(order.STUDY):
     wanted = order.STUDIES.load(Path(STUDY))
 
     @rfm.simple_test
-    class studied(LaunchesCheck):
+    class studied(OrderedMixin, LaunchesCheck):
         """The launches of one operation with one pattern on one layout."""
 
         descr = "launches of a study"
         number = parameter(range(len(wanted.jobs)), loggable=True)
         pattern = variable(str, value="")
-        scale = variable(str, value="")
         tags = {"study"}
 
         @run_after("init")
@@ -36,15 +33,6 @@ if STUDY := os.environ.get(order.STUDY):
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.budget_s = wanted.budget_s
             self.env_vars |= {name: shlex.quote(value) for name, value in wanted.env.items()}
-
-        def layout(self, cores: int, extras: dict[str, Any]) -> scales.ScaleLayout:
-            """Return the layout of the order."""
-            return scales.ScaleLayout(self.wanted.nodes, self.wanted.ppn)
-
-        @property
-        def runs(self) -> int:
-            """Return the number of launches of the order."""
-            return len(self.wanted.launches)
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
             """Return the options of the order for one launch."""
