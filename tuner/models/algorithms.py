@@ -197,21 +197,11 @@ def bcast_chain(group: Group, m: float, segment_bytes: int = _SEGMENT_BYTES) -> 
     return (group.procs - 2 + segments) * group.message_s(min(m, segment_bytes))
 
 
-def bcast_pipeline(group: Group, m: float) -> float:
-    """Return the time of a chain of whole vectors, as Open MPI segments only what it is told to."""
-    return (group.procs - 1) * group.message_s(m)
-
-
 def bcast_chains(group: Group, m: float) -> float:
     """Return the time of chains of whole vectors that the root begins."""
     chains = min(_CHAINS, group.procs - 1)
     length = -(-(group.procs - 1) // chains)
     return group.burst_s(chains, m) + (length - 1) * group.message_s(m)
-
-
-def reduce_pipeline(group: Group, m: float) -> float:
-    """Return the time of a chain backwards, in which each rank combines two vectors."""
-    return bcast_pipeline(group, m) + (group.procs - 1) * m * group.reduce_s_per_byte
 
 
 def reduce_chains(group: Group, m: float) -> float:
@@ -334,12 +324,15 @@ def allgather_multiplying(group: Group, m: float, radix: int = _RADIX) -> float:
 
 
 def ring(group: Group, m: float) -> float:
-    """Return the time of P - 1 steps of a ring, or of pairs."""
+    """Return the time of P - 1 steps of a ring, of pairs, or of a chain of whole vectors.
+
+    Open MPI segments the vectors of its pipeline only if it is told to.
+    """
     return (group.procs - 1) * group.message_s(m)
 
 
 def ring_reduce_scatter(group: Group, m: float) -> float:
-    """Return the time of P - 1 steps of a ring, or of pairs, each of which combines."""
+    """Return the time of P - 1 such steps, each of which combines two vectors."""
     return ring(group, m) + (group.procs - 1) * m * group.reduce_s_per_byte
 
 

@@ -93,7 +93,7 @@ OTHERS: dict[str, dict[str, Formula]] = {
         "linear": algorithms.bcast_linear,
         "binary": algorithms.bcast_binary,
         "split_binary_tree": algorithms.bcast_split_binary,
-        "pipeline": algorithms.bcast_pipeline,
+        "pipeline": algorithms.ring,
         "chain": algorithms.bcast_chains,
         "scatter_allgather_ring": algorithms.bcast_scatter_ring,
     },
@@ -102,7 +102,7 @@ OTHERS: dict[str, dict[str, Formula]] = {
     "reduce": {
         "linear": algorithms.reduce_star,
         "binary": algorithms.reduce_binary,
-        "pipeline": algorithms.reduce_pipeline,
+        "pipeline": algorithms.ring_reduce_scatter,
         "chain": algorithms.reduce_chains,
     },
     "allreduce": {
