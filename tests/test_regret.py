@@ -209,6 +209,27 @@ def test_a_problem_that_nothing_measured_leaves_the_others(tmp_path: Path) -> No
     assert list(outcomes([slow], request, measure, at_once=True)) == []
 
 
+def test_a_method_that_is_off_leaves_the_others_to_be_judged(tmp_path: Path) -> None:
+    """Up to 99 processes PETSc would count (`pcx`) and deal.II exchange all (`pex`)."""
+    request = RegretRequest(Table(PROVENANCE, [], []), tmp_path / "a", "local:cpu", "mpich", 4, 1.0)
+    problem = RegretProblem("discovery", "random:degree=3,seed=1001", 1, 6, (8,), True)
+    chosen = Selected("nbx", f"discovery nbx, chosen by default: no rule of {request.path}")
+
+    def launch(off: str) -> BenchFile:
+        times_s = {"pex": 6.0, "pcx": 5.0, "nbx": 4.0}
+        cases = [
+            RawCase(method, 8, 8, Features(3, 3.0, 8, 8, "{}"), 1, 0, 0.0, 0.0)
+            for method in times_s
+            if method != off
+        ]
+        samples_s = np.array([times_s[case.method] for case in cases])
+        return BenchFile("", cases=cases, samples_s=samples_s, selected={8: chosen})
+
+    for off, others in (("", {"PETSc", "deal.II"}), ("pcx", {"deal.II"})):
+        (found,) = outcomes([problem], request, lambda its, off=off: [launch(off)] * len(its), True)
+        assert found.methods.keys() == {"table", "default", "best"} | others
+
+
 def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
     found = judge([outcome(1.0), outcome(1.5, seen=False)])
     missed = {line.what: line for line in lines(found) if not line.met}

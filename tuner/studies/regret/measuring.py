@@ -245,7 +245,10 @@ def rivals(rival: Table, problem: RegretProblem, size_bytes: int) -> dict[str, s
 def _choices(
     problem: RegretProblem, file: BenchFile, logs: Logs, size: int, rival: Table | None
 ) -> _Choices:
-    """Return the methods at a size; none where not all of them were measured."""
+    """Return the methods at a size; none where the table's or the default was not measured.
+
+    Other libraries have no choice where theirs was not, as it may be off at the site.
+    """
     measured = {method: float(np.nanmean(its)) for (method, of), its in logs.items() if of == size}
     measured.pop(AUTO, None)
     default = DEFAULT_METHODS[problem.operation]
@@ -254,7 +257,8 @@ def _choices(
         return _Choices({}, [])
     methods = {"table": selected.method, "default": default}
     if problem.operation == "discovery":
-        methods |= {name: rule(problem.procs) for name, rule in RULES.items()}
+        others = {name: rule(problem.procs) for name, rule in RULES.items()}
+        methods |= {name: method for name, method in others.items() if method in measured}
     if rival and problem.operation in COLLECTIVES:
         asked = rivals(rival, problem, size).items()
         methods |= {name: method if method in measured else default for name, method in asked}
