@@ -38,6 +38,7 @@ POINTS = [
     bcast("vendor", 1024, 8, status="open"),
     bcast("star", 8, 16, over=True),
 ]
+SAME = Borrower("this machine", "openmpi", "4.1.4", 8)
 SOAKED = Soaked("bcast", "binomial", 11000, "", [SoakedAt(1, 4, 8, 11000)])
 
 
@@ -184,7 +185,7 @@ def test_a_small_bundle_of_large_layouts_is_read_at_once() -> None:
 
 
 def test_settled_rules_are_borrowed_and_marked() -> None:
-    table = borrowed(lender(), Borrower("this machine", "openmpi", "4.1.4", 8))
+    table = borrowed(lender(), SAME)
     rules = [line for line in export(table, "table").splitlines() if line.startswith("rule")]
     assert [rule.split(" evidence=")[0] for rule in rules] == [
         "rule op=bcast nodes=1 ppn=4 bytes=0:90 method=binomial",
@@ -205,10 +206,40 @@ def test_settled_rules_are_borrowed_and_marked() -> None:
 def test_what_is_filled_is_not_borrowed() -> None:
     filled = bcast("binomial", 65536, 4, status="open")._replace(filled=True)
     lent = lender()._replace(table=replace(lender().table, points=[POINTS[0], filled]))
-    table = borrowed(lent, Borrower("this machine", "openmpi", "4.1.4", 8))
+    table = borrowed(lent, SAME)
     (rule,) = table.rules
     assert (rule.method, rule.covers(filled)) == ("binomial", False)
     assert [its.method for its in table.points] == ["binomial", "vendor"]
+
+
+def test_settled_choices_of_the_default_are_borrowed_beside_open_ones() -> None:
+    settled = [bcast("vendor", size, 4, status="default") for size in (64, 512, 4096)]
+    points = [bcast("vendor", 8, 4, status="open"), *settled, bcast("binomial", 65536, 4)]
+    lent = lender()._replace(table=replace(lender().table, points=points))
+    assert [
+        (rule.bytes_low, rule.bytes_high, rule.method) for rule in borrowed(lent, SAME).rules
+    ] == [(23, 16384, "vendor"), (16385, None, "binomial")]
+
+
+def test_settled_degrees_are_borrowed_beside_open_ones() -> None:
+    points = [
+        point("direct", 8, (mmax, mavg), "default" if (mmax, mavg) == (9, 8.0) else "open")
+        for mmax, mavg in ((2, 2.0), (9, 2.0), (9, 8.0))
+    ]
+    lent = lender()._replace(table=replace(lender().table, points=points))
+    (rule,) = borrowed(lent, SAME).rules
+    assert (rule.mmax_low, rule.mmax_high, rule.mavg_low, rule.mavg_high) == (5, None, 4.0, None)
+
+
+def test_settled_choices_are_inferred_beside_open_ones() -> None:
+    """The nearest layout is 3 nodes from 5 to 7, and else one of the open powers of two."""
+    points = [
+        on(point("vendor", 8, (0, 0.0), status, operation="bcast"), nodes, 1)
+        for nodes, status in ((2, "open"), (3, "default"), (16, "open"))
+    ]
+    lent = lender()._replace(table=replace(lender().table, points=points))
+    rules = borrowed(lent, SAME).rules
+    assert [(rule.nodes_low, rule.nodes_high) for rule in rules] == [(3, 3), (5, 7)]
 
 
 def test_what_failed_a_soak_of_the_borrower_is_not_borrowed(tmp_path: Path) -> None:
@@ -218,10 +249,9 @@ def test_what_failed_a_soak_of_the_borrower_is_not_borrowed(tmp_path: Path) -> N
         (system,) = store.systems()["system"]
         here = borrowing.of_store(store, system)
     assert here.failed == {("bcast", "star")}
-    alike = Borrower("this machine", "openmpi", "4.1.4", 8)
     lent, left = (
         {rule.method for rule in borrowed(lender(), its).rules}
-        for its in (alike, alike._replace(failed=here.failed))
+        for its in (SAME, SAME._replace(failed=here.failed))
     )
     assert lent - left == {"star"}
 
@@ -260,8 +290,7 @@ def test_the_same_system_library_and_version_count_before_cores_and_network() ->
 
 def test_a_lender_is_no_farther_for_a_network_that_the_borrower_does_not_know() -> None:
     known = lender(name="as many cores")._replace(model=as_model(machine("torus-4x4x2")))
-    here = Borrower("this machine", "openmpi", "4.1.4", 8)
-    assert nearest(here, [lender(cores=15, name="more cores"), known]) == known
+    assert nearest(SAME, [lender(cores=15, name="more cores"), known]) == known
 
 
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:
@@ -276,7 +305,7 @@ def test_unknown_libraries_are_not_taken_for_each_other() -> None:
 
 def test_what_a_simulated_machine_lends_is_not_soaked() -> None:
     lent = lender("SMPI", name="simulated-torus-mpich-1f00ba")
-    table = borrowed(lent, Borrower("this machine", "openmpi", "4.1.4", 8))
+    table = borrowed(lent, SAME)
     assert "not soaked" in export(table, "table")
 
 

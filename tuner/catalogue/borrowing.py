@@ -147,7 +147,7 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
     points = [_unfilled(point) for point in like(lender, borrower.cores)]
     rules = [
         rule
-        for rule in compile_rules(points, borrower.cores)
+        for rule in compile_rules(points, borrower.cores, apart=_method_and_settled)
         if rule.evidence.settled
         and (rule.operation, rule.method) not in borrower.failed
         and not (away.other_library and rule.method.startswith((ALGORITHM, APART)))
@@ -161,6 +161,11 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
         soaks=lender.table.provenance.soaks if soaked else [],
     )
     return Table(provenance, rules, points)
+
+
+def _method_and_settled(point: Point) -> object:
+    """Return what keeps points apart, so that no open one takes settled ones out of the table."""
+    return point.method, point.settled
 
 
 def _unfilled(point: Point) -> Point:

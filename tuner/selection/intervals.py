@@ -49,6 +49,9 @@ MeanClasses = list[tuple[Interval[float], list[Point]]]
 Classes = list[tuple[Interval[int], MeanClasses]]
 """All degree classes of one layout, each by increasing sizes."""
 
+KeptApart = Callable[[Point], object]
+"""Function of what points have in common that may merge."""
+
 Chooser = Callable[[list[Point]], list[Point]]
 """Function from the points of a degree class to those chosen at their sizes elsewhere."""
 
@@ -93,7 +96,14 @@ def _mean_classes(classes: dict[float, list[Point]]) -> MeanClasses:
     ]
 
 
-def degrees_of(classes: Classes, choices: Chooser | None = None) -> DegreeIntervals:
+def its_method(point: Point) -> object:
+    """Return what keeps the points of a system's own rules apart."""
+    return point.method
+
+
+def degrees_of(
+    classes: Classes, choices: Chooser | None = None, apart: KeptApart = its_method
+) -> DegreeIntervals:
     """Return the choices for every degree and size of a layout.
 
     They are the points, or else what `choices` returns for those of a degree class.
@@ -102,24 +112,26 @@ def degrees_of(classes: Classes, choices: Chooser | None = None) -> DegreeInterv
     def sizes(points: list[Point]) -> Sizes:
         intervals = whole_intervals([point.case.bytes for point in points])
         pieces = list(zip(intervals, choices(points) if choices else points, strict=True))
-        return merge(pieces, lambda a, b: _kept_apart(a) == _kept_apart(b))
+        return merge(pieces, lambda point: (apart(point), _waiting(point)))
 
-    return merge(
-        [(mmax, merge([(mavg, sizes(here)) for mavg, here in means])) for mmax, means in classes]
-    )
-
-
-def _kept_apart(point: Point) -> tuple[str, str | None]:
-    """Return the method and any that waits for a soak, so that readers see the sizes of both."""
-    return point.method, point.challenger if point.status == UNSOAKED else None
+    by_mean = [
+        (mmax, merge([(mavg, sizes(here)) for mavg, here in means], apart))
+        for mmax, means in classes
+    ]
+    return merge(by_mean, apart)
 
 
-def same(a: Any, b: Any) -> bool:
-    """Return whether two points, or all points of two lists of intervals, choose alike."""
+def _waiting(point: Point) -> str | None:
+    """Return any method that waits for a soak, so that readers see its sizes."""
+    return point.challenger if point.status == UNSOAKED else None
+
+
+def same(a: Any, b: Any, apart: KeptApart) -> bool:
+    """Return whether two points, or all points of two lists of intervals, may merge."""
     if isinstance(a, Point):
-        return bool(a.method == b.method)
+        return bool(apart(a) == apart(b))
     return [interval for interval, _ in a] == [interval for interval, _ in b] and all(
-        same(one, other) for (_, one), (_, other) in zip(a, b, strict=True)
+        same(one, other, apart) for (_, one), (_, other) in zip(a, b, strict=True)
     )
 
 
@@ -149,14 +161,12 @@ def _ends(point: Point) -> tuple[float, ...]:
     return (point.ratio,) if point.ratio is not None else ()
 
 
-def merge(
-    pieces: list[tuple[Interval[N], T]], alike: Callable[[T, T], bool] = same
-) -> list[tuple[Interval[N], T]]:
+def merge(pieces: list[tuple[Interval[N], T]], apart: KeptApart) -> list[tuple[Interval[N], T]]:
     """Merge neighbouring intervals with the same content."""
     merged = pieces[:1]
     for interval, content in pieces[1:]:
         before, last = merged[-1]
-        if alike(last, content):
+        if same(last, content, apart):
             merged[-1] = Interval(before.low, interval.high), join(last, content)
         else:
             merged.append((interval, content))

@@ -19,7 +19,14 @@ import numpy as np
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import OPEN, UNSOAKED, Point
-from tuner.selection.intervals import NEARLY, Classes, DegreeIntervals, classes_of, degrees_of
+from tuner.selection.intervals import (
+    NEARLY,
+    Classes,
+    DegreeIntervals,
+    KeptApart,
+    classes_of,
+    degrees_of,
+)
 from tuner.selection.kriging import (
     USUAL,
     Inference,
@@ -70,14 +77,16 @@ class MeasuredLayouts(NamedTuple):
         return cls(of_operations, spread_of(ordered, regime, usual))
 
 
-def unmeasured(measured: Layouts, spread: Spread) -> Iterator[tuple[Spans, DegreeIntervals]]:
+def unmeasured(
+    measured: Layouts, spread: Spread, apart: KeptApart
+) -> Iterator[tuple[Spans, DegreeIntervals]]:
     """Yield the layouts between the least and the most nodes and processes that were measured.
 
     One node and several are apart. Layouts in whose regime nothing was measured are left out.
     """
     for spans, here, near in asked(measured, spread):
         choices = partial(_choices_at, here, near, spread)
-        yield spans, degrees_of(near[next(iter(near))], choices)
+        yield spans, degrees_of(near[next(iter(near))], choices, apart)
 
 
 def asked(
