@@ -12,7 +12,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -84,38 +84,53 @@ def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
     """Return the bundle of a system's table, without the names of the hosts it was measured on."""
     its = table.provenance
     hosts = _hosts(store, its.system)
+
+    def hidden(point: Point) -> Point:
+        return point._replace(campaign=_called(hosts, point.campaign))
+
     provenance = replace(
         its,
         system=_called(hosts, its.system),
         name=_called(hosts, its.name),
+        environment=_called(hosts, its.environment),
+        campaigns=[_called(hosts, name) for name in its.campaigns],
         mpi_library=_without(hosts, its.mpi_library),
         compiler=_without(hosts, its.compiler),
         soaks=[replace(soak, failure=_without(hosts, soak.failure)) for soak in its.soaks],
     )
-    model = model and replace(model, system=provenance.system)
-    return Bundle(replace(table, provenance=provenance), model)
+    rules = [rule._replace(evidence=hidden(rule.evidence)) for rule in table.rules]
+    found = Table(provenance, rules, [hidden(point) for point in table.points])
+    if model:
+        campaign = _called(hosts, model.campaign)
+        model = replace(model, system=provenance.system, campaign=campaign)
+    return Bundle(found, model)
 
 
 def _hosts(store: Store, system: str) -> set[str]:
     """Return the names of the hosts on which a system was measured, also without their domains."""
     names = store.hosts(system)
-    return names | {name.partition(".")[0] for name in names}
+    return {name for name in names | {name.partition(".")[0] for name in names} if name}
 
 
-def _called(hosts: Iterable[str], system: str) -> str:
-    """Return the id or name of a system, with `host` where it is called after its host."""
-    called = {*hosts} | {re.sub(r"[^A-Za-z0-9.]+", "-", host) for host in hosts}
-    names = "|".join(map(re.escape, called))
-    return re.sub(rf"^({names})(?=[-:])", "host", system)
+def _called(hosts: set[str], called: str) -> str:
+    """Return an id or the name of something, with `host` for each host that it is called after."""
+    for host in _longest_first(hosts | {re.sub(r"[^A-Za-z0-9.]+", "-", host) for host in hosts}):
+        whole = rf"(?<![A-Za-z0-9]){re.escape(host)}(?![A-Za-z0-9])"
+        called = re.sub(whole, "host", called, flags=re.IGNORECASE)
+    return called
 
 
-def _without(hosts: Iterable[str], text: str) -> str:
+def _without(hosts: set[str], text: str) -> str:
     """Return a text with `host` for names of hosts, and for who built a library where."""
     text = re.sub(r"[^\s,]+@[^\s,]+", "host", text)
-    for host in sorted(hosts, key=len, reverse=True):
-        if host:
-            text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host", text)
+    for host in _longest_first(hosts):
+        text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host", text)
     return text
+
+
+def _longest_first(hosts: set[str]) -> list[str]:
+    """Return names in an order in which none is found in a longer one."""
+    return sorted(hosts, key=len, reverse=True)
 
 
 def pack(bundle: Bundle) -> bytes:
