@@ -15,7 +15,7 @@ from tests import synthetic, test_soaks
 from tests.decisions import PROVENANCE, on, point
 from tuner.catalogue import borrowing
 from tuner.catalogue.borrowing import Borrower, BorrowingError, _of_bundle, borrowed, nearest, order
-from tuner.catalogue.bundle import Bundle, BundleError, of_store, pack, unpack
+from tuner.catalogue.bundle import Bundle, BundleError, of_store, pack, read, unpack, write
 from tuner.cli import main
 from tuner.domain.tables import Point, Ratio, Soaked, SoakedAt, Table
 from tuner.export.forms import export
@@ -142,10 +142,7 @@ BROKEN = {
         )
     ),
     "point 1: a value is out of": crossed((2, 1 << 20)),
-    "has more than 64 layouts": crossed(*((2 + n, 2 + n) for n in range(9))),
-    "more than 64 layouts": pack(
-        Bundle(replace(lender().table, points=[bcast("star", 8, 2 + n) for n in range(65)]), None)
-    ),
+    "has more than 64 layouts": crossed(*((2, 2 + n) for n in range(65))),
 }
 
 
@@ -182,6 +179,23 @@ def test_a_small_bundle_of_large_layouts_is_read_at_once() -> None:
     """Nodes that share their cores would have rules for each of thousands of numbers of nodes."""
     its = unpack(crossed((2, 2), (4095, 2), (1 << 18, 4095)))
     assert len(its.table.rules) < 200
+
+
+def test_a_bundle_of_layouts_that_share_no_numbers_is_read() -> None:
+    """A campaign measures full nodes and, one at a time, what promises most between them."""
+    full = [(1, 64), *((1 << power, 128) for power in range(6))]
+    between = [(3, 128), (1, 91), (2, 76), (6, 128), (12, 100), (24, 45), (5, 19)]
+    assert len(unpack(crossed(*full, *between)).table.points) == len(full) + len(between)
+
+
+def test_what_nothing_could_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.bundle"
+    points = [bcast("star", 8, 2 + n) for n in range(65)]
+    with pytest.raises(BundleError, match=f"{path} was not written, .* more than 64 layouts"):
+        write(path, Bundle(replace(lender().table, rules=[], points=points), None))
+    assert list(tmp_path.iterdir()) == []
+    assert write(path, lender()) == path.stat().st_size
+    assert read(path) == lender()
 
 
 def test_settled_rules_are_borrowed_and_marked() -> None:

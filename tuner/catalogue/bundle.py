@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tuner import atomic
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
@@ -42,10 +43,10 @@ SUFFIX = ".bundle"
 _MOST_FILE_BYTES = 1 << 23
 _MOST_BYTES = 1 << 25  # of what is packed
 _MOST_LAYOUTS = 64
-"""Numbers of nodes times those of processes on each; what is inferred grows with this."""
+"""Measured layouts. What infers a size takes a time that grows with their square."""
 
 _MOST_INFERRED = 1 << 17
-"""Sizes at which other layouts have no point of their own; each takes up to a millisecond."""
+"""Sizes at which other layouts have no point of their own. From 14 layouts each takes 1 ms."""
 
 _MOST_PROCS = 2**31 - 1
 _MOST_NODES = 1 << 20
@@ -140,6 +141,17 @@ def pack(bundle: Bundle) -> bytes:
     return gzip.compress(msgspec.json.encode(header) + b"\n" + content, mtime=0)
 
 
+def write(path: Path, bundle: Bundle) -> int:
+    """Write a bundle's file, and return its bytes. Raise OSError, BundleError if `read` would."""
+    packed = pack(bundle)
+    try:
+        unpack(packed)
+    except BundleError as error:
+        raise BundleError(f"{path} was not written, as nothing could read it: {error}") from error
+    atomic.write(path, packed)
+    return len(packed)
+
+
 def read(path: Path) -> Bundle:
     """Return the bundle in a file. Raise BundleError, OSError when it cannot be read."""
     with open_file(path) as file:
@@ -216,8 +228,8 @@ def _bundle(content: _Content) -> Bundle:
     if not provenance.refused.keys() <= CAUSES.keys() or not all(0 <= its <= 1 for its in shares):
         raise BundleError("not a table: the shares of disturbed parts are unknown or out of range")
     points = [_point(number, row) for number, row in enumerate(content.points, 1)]
-    places = [(point.case.layout.nodes, point.case.layout.ppn) for point in points]
-    if math.prod(len(set(numbers)) for numbers in zip(*places, strict=True)) > _MOST_LAYOUTS:
+    layouts = {(point.case.layout.nodes, point.case.layout.ppn) for point in points}
+    if len(layouts) > _MOST_LAYOUTS:
         raise BundleError(f"has more than {_MOST_LAYOUTS} layouts")
     where = Counter(
         (place_of(point.case, point.mmax, point.mavg), point.case.bytes) for point in points
@@ -232,9 +244,14 @@ def _bundle(content: _Content) -> Bundle:
 def _inferred(points: Sequence[Point], cores: int) -> int:
     """Return a bound on the sizes of layouts that nobody measured at which rules are inferred."""
     of_operations, spread = MeasuredLayouts.of(points, cores)
-    layouts = sum(1 for measured in of_operations.values() for _ in asked(measured, spread))
-    of_layouts = Counter((point.case.operation, point.case.layout) for point in points)
-    return layouts * max(of_layouts.values(), default=0)
+    most: dict[str, int] = {}
+    for place, sizes in Counter(point.case.place for point in points).items():
+        most[place.operation] = max(most.get(place.operation, 0), sizes)
+    return sum(
+        most[operation]
+        for operation, measured in of_operations.items()
+        for _ in asked(measured, spread)
+    )
 
 
 def _is_dated(date: str) -> bool:

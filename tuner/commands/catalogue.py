@@ -24,7 +24,6 @@ from tuner.errors import SwitchpointError
 @database_option
 def bundle(system: str | None, output: Path | None, database: Path) -> None:
     """Write a system's table with all evidence as a file for other machines, without host names."""
-    from tuner import atomic
     from tuner.catalogue import bundle as bundles
     from tuner.commands.tables import required_table
     from tuner.models.fitting import last_fitted
@@ -34,9 +33,7 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
         its = bundles.of_store(store, table, last_fitted(store, table.provenance.system))
     system = its.table.provenance.system
     path = output or Path(f"{system}{bundles.SUFFIX}")
-    content = bundles.pack(its)
-    atomic.write(path, content)
-    kib = -(-len(content) // 1024)
+    kib = -(-bundles.write(path, its) // 1024)
     say(f"{path}: {system}, {len(table.points)} decisions, {kib} KiB")
 
 
