@@ -14,7 +14,15 @@ from click.testing import CliRunner
 from tests import synthetic, test_soaks
 from tests.decisions import PROVENANCE, on, point
 from tuner.catalogue import borrowing
-from tuner.catalogue.borrowing import Borrower, BorrowingError, _of_bundle, borrowed, nearest, order
+from tuner.catalogue.borrowing import (
+    Borrower,
+    BorrowingError,
+    _of_bundle,
+    borrowed,
+    by_distance,
+    of_nearest,
+    order,
+)
 from tuner.catalogue.bundle import Bundle, BundleError, of_store, pack, read, unpack, write
 from tuner.cli import main
 from tuner.domain.tables import Point, Ratio, Soaked, SoakedAt, Table
@@ -291,20 +299,26 @@ def test_the_same_system_library_and_version_count_before_cores_and_network() ->
         *(lender("Open MPI v5.0.1", name="other version"), lender(cores=64, name="large"), same),
         same._replace(model=here.model, table=lender(name="same network").table),
     ]
-    found = []
-    while shelf:
-        found.append(nearest(here, shelf))
-        shelf.remove(found[-1])
-    assert [its.table.provenance.system for its in found] == [
+    assert [its.table.provenance.system for its in by_distance(here, shelf)] == [
         *("b", "same network", "same", "large", "other version", "other library")
     ]
     with pytest.raises(BorrowingError, match="the catalogue has no table for b"):
-        nearest(here, shelf)
+        of_nearest(here, [])
+
+
+def test_a_system_with_nothing_to_lend_does_not_hide_a_farther_one() -> None:
+    opened = [its._replace(status="open") for its in POINTS]
+    near = lender()._replace(table=replace(lender().table, points=opened))
+    far = lender("Open MPI v5.0.1", name="far")
+    assert of_nearest(SAME, [far, near]).provenance.system == "far"
+    assert of_nearest(SAME, [far, lender()]).provenance.system == "a"
+    with pytest.raises(BorrowingError, match="no settled rule of a "):
+        of_nearest(SAME, [near, far._replace(table=replace(far.table, points=opened))])
 
 
 def test_a_lender_is_no_farther_for_a_network_that_the_borrower_does_not_know() -> None:
     known = lender(name="as many cores")._replace(model=as_model(machine("torus-4x4x2")))
-    assert nearest(SAME, [lender(cores=15, name="more cores"), known]) == known
+    assert by_distance(SAME, [lender(cores=15, name="more cores"), known])[0] == known
 
 
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:

@@ -82,7 +82,10 @@ def test_a_probe_gives_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     same = lender(name=known.model.system)  # a machine of the same make
     eight = [its for its in same.table.points if its.case.layout.ppn == 8]
     same = same._replace(table=replace(same.table, points=eight))
-    for bundle, layouts in ((lender(), {4, 8}), (same, {8})):  # 16: crowded there
+    crowded = [its for its in lender().table.points if its.case.layout.oversubscribed]
+    empty = same._replace(table=replace(same.table, points=crowded))
+    # On 16 it is crowded there, and not here.
+    for bundle, layouts in ((lender(), {4, 8}), (empty, {4, 8}), (same, {8})):
         kept = shelf.directory(tmp_path / "s.db") / f"{bundle.table.provenance.system}.bundle"
         kept.write_bytes(pack(bundle))
         assert {its.case.layout.ppn for its in first_look.known_by(raw).points} == layouts

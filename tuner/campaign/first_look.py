@@ -16,7 +16,6 @@ from tuner.catalogue import borrowing, shelf
 from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
-from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
 from tuner.models.predicting import PatternCase
 from tuner.models.system import SystemModel
@@ -41,6 +40,8 @@ class Known(NamedTuple):
 def known_by(probe: Path) -> Known:
     """Return what the raw file of a probe, and a like system in the catalogue, let know.
 
+    It is the nearest that has layouts crowded like the machine's.
+
     Raise FittingError, ModelError, StoreError, OSError.
     """
     with tempfile.TemporaryDirectory() as scratch:
@@ -50,11 +51,9 @@ def known_by(probe: Path) -> Known:
             systems = list(store.systems()["system"])
             model = fitting.fit(store, systems[0] if systems else probe.stem)
             here = borrowing.of_store(store, model.system)
-    try:
-        bundles = shelf.bundles(database_path())
-        return Known(model, borrowing.like(borrowing.nearest(here, bundles), here.cores))
-    except SwitchpointError:  # there is none, or none that can be read
-        return Known(model)
+    lenders = borrowing.by_distance(here, shelf.bundles(database_path()))
+    alike = (borrowing.like(lender, here.cores) for lender in lenders)
+    return Known(model, next(filter(None, alike), []))
 
 
 def choose(

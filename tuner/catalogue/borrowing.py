@@ -124,15 +124,25 @@ def _messages(model: SystemModel | None) -> dict[tuple[str, str], float]:
     return {key: its for key, its in found.items() if its > 0}
 
 
-def nearest(borrower: Borrower, bundles: Iterable[Bundle]) -> Bundle:
-    """Return the bundle of the nearest system. Raise BorrowingError without any."""
-    found = min(bundles, key=lambda its: distance(_of_bundle(its), borrower), default=None)
-    if found is None:
-        raise BorrowingError(
-            f"the catalogue has no table for {borrower}; add bundles with `switchpoint catalogue "
-            "add`, or measure with `switchpoint run`"
-        )
-    return found
+def by_distance(borrower: Borrower, bundles: Iterable[Bundle]) -> list[Bundle]:
+    """Return the bundles of other systems, the nearest first."""
+    return sorted(bundles, key=lambda its: distance(_of_bundle(its), borrower))
+
+
+def of_nearest(borrower: Borrower, bundles: Iterable[Bundle]) -> Table:
+    """Return what the nearest system lends that has anything to lend. Raise BorrowingError."""
+    empty = []
+    for lender in by_distance(borrower, bundles):
+        try:
+            return borrowed(lender, borrower)
+        except BorrowingError as error:
+            empty.append(error)
+    if empty:
+        raise empty[0]
+    raise BorrowingError(
+        f"the catalogue has no table for {borrower}; add bundles with `switchpoint catalogue "
+        "add`, or measure with `switchpoint run`"
+    )
 
 
 def borrowed(lender: Bundle, borrower: Borrower) -> Table:

@@ -177,7 +177,7 @@ def _borrowed(
             borrower = borrowing.of_store(store, one_system(store, system))
     else:
         borrower = borrowing.this_machine(environment)
-    table = borrowing.borrowed(borrowing.nearest(borrower, shelf.bundles(database)), borrower)
+    table = borrowing.of_nearest(borrower, shelf.bundles(database))
     say(f"{table.provenance.system}: {borrowed_note(table.provenance)}", err=True)
     return table, borrower.model
 
