@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Require
-from tests.decisions import PROVENANCE
+from tests.decisions import PROVENANCE, on, point
 from tests.vendor.conftest import installed
 from tests.vendor.tables import (
     ALGORITHMS,
@@ -25,12 +26,13 @@ from tests.vendor.tables import (
     table_of,
 )
 from tuner.domain.tables import Rule, Table
-from tuner.export.choices import VendorError, choices_of
+from tuner.export.choices import Counts, SizeRange, VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
 from tuner.export.forms import export
 from tuner.export.mpi_library import installation, library_of, made_for
 from tuner.export.verify import verify_table
 from tuner.machine.mpi import Mpi
+from tuner.selection.rules import compile_rules
 
 
 @pytest.mark.parametrize("form", ["openmpi", "mpich"])
@@ -177,6 +179,76 @@ def test_inferred_rules_are_ranges_of_process_counts(mpi: Mpi) -> None:
     assert trees["bcast"]["comm_size<=2"] == trees["bcast"]["comm_size<=5"]
 
 
+def of_many_nodes(operation: str, names: tuple[str, str]) -> list[Rule]:
+    """Return the rules of four layouts of up to 512 nodes, and of those between them."""
+    small, large = (f"vendor:algorithm={name}" for name in names)
+    points = [
+        on(point(method, size, (0, 0.0), operation=operation), nodes, ppn)
+        for nodes, ppn in product((2, 512), (64, 128))
+        for method, size in ((small, 8), (small, 1024), (large, 65536))
+    ]
+    return compile_rules(points, 128)
+
+
+@pytest.mark.parametrize(
+    ("form", "operation", "lines"),
+    [("openmpi", "bcast", 150), ("openmpi", "alltoall", 1000), ("mpich", "bcast", 5000)],
+)
+def test_a_file_for_many_nodes_is_small(
+    form: str, operation: str, lines: int, require: Require
+) -> None:
+    """An alltoall has an entry for each 3 % of process counts, as its sizes are those of all."""
+    rules = of_many_nodes(operation, ALGORITHMS[form][operation])
+    text = export(table_for(installed(form, require), rules), form)
+    assert text.count("\n") < lines
+    assert len(text) < 50 * lines
+
+
+def test_process_counts_of_many_nodes_get_the_choices_of_their_layouts() -> None:
+    rules = of_many_nodes("bcast", ("binomial", "ring"))
+    choices = choices_of(table("MPICH Version:4.0.2", rules)).counts["bcast"]
+    assert sum(len(its.whole) for its in choices) > 10000 > 100 * len(choices)
+    for its in choices:
+        assert [interval.algorithm for interval in its.intervals] == ["binomial", "ring"]
+        assert (its.whole[0], its.whole[-1]) == (its.procs, its.most)
+        assert its.inferred or its.whole == [its.procs]
+    assert all(before.most < after.procs for before, after in pairwise(choices))
+    assert {nodes * ppn for nodes, ppn in product((3, 100, 511), (65, 90, 127))} <= {
+        procs for its in choices for procs in its.whole
+    }
+
+
+def test_counts_between_layouts_join_where_the_next_has_fewer_processes_on_some_nodes() -> None:
+    def runs(*layouts: tuple[int, int, str]) -> list[tuple[int, int]]:
+        rules = [
+            inferred("bcast", name, (ppn, ppn))._replace(nodes_low=nodes, nodes_high=nodes)
+            for nodes, ppn, name in layouts
+        ]
+        choices = choices_of(table("MPICH Version:4.0.2", rules))
+        return [(its.procs, its.most) for its in choices.counts["bcast"]]
+
+    assert runs((3, 5, "ring"), (3, 6, "ring"), (3, 7, "ring")) == [(15, 21)]
+    assert runs((3, 5, "ring"), (3, 6, "chain"), (3, 7, "ring")) == [(15, 15), (18, 18), (21, 21)]
+    assert runs((1, 5, "ring"), (1, 7, "ring")) == [(5, 5), (7, 7)]  # 6 is of no such layout
+    assert runs((3, 2, "ring"), (3, 7, "ring")) == [(6, 6), (21, 21)]  # 7 and 8 are not
+    assert runs((3, 5, "ring"), (2, 8, "ring"), (3, 6, "ring")) == [(15, 15), (16, 16), (18, 18)]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_sizes_that_process_counts_scale_are_those_of_near_counts(scaled: bool) -> None:
+    intervals = [SizeRange(0, 99, "ring"), SizeRange(100, None, "chain")]
+    counts = Counts((2, 10), (10, 100), True, intervals, [])
+    spans = counts.apart(scaled)
+    assert [spans[0][0], spans[-1][1]] == [20, 1000]
+    assert all(low == high + 1 for (_, high), (low, _) in pairwise(spans))
+    if scaled:
+        assert len(spans) < 200
+        assert all(high - low <= low / 32 for low, high in spans)
+        assert spans[0] == (20, 20)
+        assert spans[-1] == (1000, 1000)
+    assert counts._replace(intervals=intervals[:1]).apart(scaled) == [(20, 1000)]
+
+
 def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: Require) -> None:
     mpich = installed("mpich", require)
     name = "recursive_doubling"
@@ -230,7 +302,7 @@ def test_what_no_launch_proved_is_not_exported() -> None:
     choices = choices_of(table("x", [proved, rule("bcast", "vendor:environment=ring", 100, None)]))
     (counts,) = choices.counts["bcast"]
     assert [interval.algorithm for interval in counts.intervals] == ["binomial", None]
-    assert choices.left_out == [
+    assert list(choices.left_out) == [
         "bcast, 4 processes: 100 to any B: vendor:environment=ring: no launch proved that the "
         "library obeys it"
     ]

@@ -3,7 +3,8 @@
 Libraries know the number of processes of a communicator, but not its layout, and can run only their
 own algorithms. For any other method the choice is left to the library, and the rule is reported.
 Between measured process counts it is left to it but for those of layouts that the table infers
-rules for.
+rules for, and for counts between these, which are of such layouts with fewer processes on some
+nodes.
 """
 
 import math
@@ -26,6 +27,9 @@ OWN_SIZES = ("gather", "scatter", "alltoallv")
 SIZE_MOST = 2**31 - 1
 """The largest number of bytes in a file for a library."""
 
+NEAR = 1 / 32
+"""The share by which process counts may differ if sizes that are scaled by them are the same."""
+
 
 class VendorError(SwitchpointError):
     """Error raised when a table cannot serve an MPI library; the message says why."""
@@ -45,13 +49,15 @@ class SizeRange(NamedTuple):
 class Counts(NamedTuple):
     """The choices for the process count of a layout, from 0 bytes up.
 
-    Inferred ones are for all process counts up to those of the last layout.
+    Inferred ones are for all process counts up to those of the last layout; `whole` are those of
+    them that have as many processes on each node.
     """
 
     layout: tuple[int, int]
     last: tuple[int, int]
     inferred: bool
     intervals: list[SizeRange]
+    whole: list[int]
 
     @property
     def procs(self) -> int:
@@ -69,10 +75,18 @@ class Counts(NamedTuple):
         return self.procs == self.most and self.procs.bit_count() == 1
 
     def apart(self, scaled: bool) -> list[tuple[int, int]]:
-        """Return the process counts as intervals, one for each if sizes are `scaled` by them."""
-        if scaled and len(self.intervals) > 1:
-            return [(procs, procs) for procs in range(self.procs, self.most + 1)]
-        return [(self.procs, self.most)]
+        """Return the process counts as intervals, within NEAR if sizes are `scaled` by them.
+
+        The last count is alone then.
+        """
+        if not scaled or len(self.intervals) == 1:
+            return [(self.procs, self.most)]
+        found, first = [], self.procs
+        while first < self.most:
+            last = min(first + int(NEAR * first), self.most - 1)
+            found.append((first, last))
+            first = last + 1
+        return [*found, (self.most, self.most)]
 
 
 @dataclass
@@ -83,14 +97,14 @@ class Choices:
     """
 
     counts: dict[str, list[Counts]] = field(default_factory=dict)
-    exported: list[Exported] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    exported: dict[Exported, None] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
 
     def leave_out(self, operation: str, counts: Counts, reason: str) -> None:
         """Record, once, that a measured case is not exported, and why; inferred ones follow it."""
         line = f"{operation}, {counts.procs} processes: {reason}"
-        if not counts.inferred and line not in self.left_out:
-            self.left_out.append(line)
+        if not counts.inferred:
+            self.left_out[line] = None
 
     def fitting(self, operation: str, counts: Counts, scale: int = 1) -> list[SizeRange]:
         """Return the intervals that begin at sizes which libraries' files can hold, times `scale`.
@@ -111,8 +125,7 @@ class Choices:
             return
         last = counts.last if counts.last != counts.layout else (0, 0)
         exported = Exported(operation, *counts.layout, low, high, algorithm, counts.inferred, *last)
-        if exported not in self.exported:
-            self.exported.append(exported)
+        self.exported[exported] = None
 
 
 def choices_of(table: Table, by_environment: bool = False) -> Choices:
@@ -165,7 +178,7 @@ def _counts(
             if first != layout:
                 choices.leave_out(
                     operation,
-                    Counts(layout, layout, inferred, []),
+                    Counts(layout, layout, inferred, [], []),
                     f"{layout[0]} x {layout[1]}: the library does not distinguish layouts, "
                     f"and gets the choices for {first[0]} x {first[1]}",
                 )
@@ -176,13 +189,33 @@ def _counts(
     runs: list[Counts] = []
     of_runs: list[_Spans] = []
     for procs, (spans, layout) in sorted(found.items()):
-        if of_runs and of_runs[-1] == spans and runs[-1].most == procs - 1:
+        its = Counts(layout, layout, spans[0], intervals[spans], [procs])
+        adjoins = bool(runs) and of_runs[-1] == spans and runs[-1].most == procs - 1
+        if adjoins or (runs and _joins(runs[-1], its)):
+            runs[-1].whole.append(procs)
             runs[-1] = runs[-1]._replace(last=layout)
+            of_runs[-1] = spans
         else:
-            runs.append(Counts(layout, layout, spans[0], intervals[spans]))
+            runs.append(its)
             of_runs.append(spans)
     for counts, spans in zip(runs, of_runs, strict=True):
         yield counts, by_spans[spans]
+
+
+def _joins(before: Counts, after: Counts) -> bool:
+    """Return whether inferred counts choose like the next, and so do all between them.
+
+    These must be of the next layout with fewer processes on some nodes. Powers of two stay apart,
+    as some algorithms are for these only.
+    """
+    nodes, ppn = after.layout
+    return (
+        before.inferred
+        and after.inferred
+        and before.intervals == after.intervals
+        and before.most + 1 >= ppn + nodes - 1
+        and min(before.most.bit_count(), after.procs.bit_count()) > 1
+    )
 
 
 def _why_none(table: Table, prefixes: tuple[str, ...]) -> str:

@@ -40,7 +40,7 @@ def _settings(table: Table) -> dict[str, Any]:
     for operation, of_operation in sorted(choices.counts.items()):
         for counts in of_operation:
             if value := _setting(choices, operation, counts):
-                for procs in range(counts.procs, counts.most + 1):
+                for procs in counts.whole:
                     jobs.setdefault(procs, {})[f"I_MPI_ADJUST_{operation.upper()}"] = value
     if not jobs:
         raise VendorError(
