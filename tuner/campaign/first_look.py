@@ -40,7 +40,7 @@ class Known(NamedTuple):
 def known_by(probe: Path) -> Known:
     """Return what the raw file of a probe, and a like system in the catalogue, let know.
 
-    It is the nearest that has layouts crowded like the machine's.
+    The system is the nearest that has layouts of the machine's regime.
 
     Raise FittingError, ModelError, StoreError, OSError.
     """
