@@ -252,6 +252,16 @@ def test_schemes_are_never_mixed(worse: dict[str, Any], better: dict[str, Any]) 
     assert {point.launches for point in decide(cells)} == {5}
 
 
+def test_a_scheme_that_was_hardly_measured_leaves_another_its_evidence() -> None:
+    truth = CONSTANT | {"neighbor": scaled(0.6)}
+    many = make_cells(truth, sync="barrier", launches=8)
+    few = make_cells(truth, (8,), sync="hca", launches=1, campaign="B", first_id=5000)
+    assert decide(many + few) == decide(many)
+    (better, *others) = decide(many + make_cells(truth, (8,), sync="hca", launches=2))
+    assert (better.case.sync, better.launches) == ("hca", 2)
+    assert {(point.case.sync, point.launches) for point in others} == {("barrier", 8)}
+
+
 def test_patterns_of_one_degree_class_are_decided_together() -> None:
     both = CONSTANT | {"neighbor": scaled(0.5)}
     cells = make_cells(both, pattern="random:degree=1,seed=1", degree=(1, 1))

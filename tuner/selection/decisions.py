@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from tuner.domain.cases import COLD, STAGGERED, Place
+from tuner.domain.cases import COLD, STAGGERED, Case, Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import AUTO, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import Cell
@@ -59,6 +59,9 @@ RIVALS = 4
 
 FORESEEN_LAUNCHES = 100
 """Most further launches that are estimated."""
+
+_Size = tuple[Place, int]  # degree class and bytes
+_Scheme = tuple[bool, bool, int, str]  # in the order of preference
 
 
 class Verdict(NamedTuple):
@@ -241,25 +244,20 @@ def decide_apart(cells: Iterable[Cell], trust: Trust | None = None) -> dict[Poin
     }
 
 
-def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Place, int], Trial]:
+def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[_Size, Trial]:
     """Return the trials of one system that have the default, by degree class and bytes."""
     trust = trust or Trust(cells)
-    layouts: dict[tuple[bool, Place], list[Cell]] = defaultdict(list)
+    comparable: dict[bool, list[Cell]] = defaultdict(list)
     for cell in cells:
         case = cell.key.case
         nameable = cell.key.method != AUTO and not cell.key.method.startswith(FOREIGN)
         if nameable and case.operation in RULED_OPERATIONS:
-            layouts[case.staggered, case.place].append(cell)
-    schemes = {key: _one_scheme(of_layout) for key, of_layout in layouts.items()}
-    used, staggered = (
-        [cell for (apart, _), its in schemes.items() if apart == wanted for cell in its]
-        for wanted in (False, True)
-    )
+            comparable[case.staggered].append(cell)
+    used, staggered = (_one_scheme(comparable[apart], trust) for apart in (False, True))
     contrasts, of_staggered = _by_size(used, trust), _by_size(staggered, trust)
-    measured: dict[tuple[Place, int], list[Cell]] = defaultdict(list)
+    measured: dict[_Size, list[Cell]] = defaultdict(list)
     for cell in used:
-        place = place_of(cell.key.case, cell.features.mmax, cell.features.mavg)
-        measured[place, cell.key.case.bytes].append(cell)
+        measured[_size_of(cell)].append(cell)
     found = {}
     for where, its in measured.items():
         default = DEFAULT_METHODS[where[0].operation]
@@ -269,28 +267,51 @@ def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[tuple[Plac
     return found
 
 
-def _by_size(cells: Sequence[Cell], trust: Trust) -> dict[tuple[Place, int], dict[str, Contrast]]:
+def _by_size(cells: Sequence[Cell], trust: Trust) -> dict[_Size, dict[str, Contrast]]:
     """Return the contrasts of methods, by degree class and bytes."""
-    found: dict[tuple[Place, int], dict[str, Contrast]] = defaultdict(dict)
+    found: dict[_Size, dict[str, Contrast]] = defaultdict(dict)
     for key, contrast in sorted(contrasts_of(cells, trust).items()):
         found[key.place, key.bytes][key.method] = contrast
     return found
 
 
-def _one_scheme(cells: list[Cell]) -> list[Cell]:
-    """Return the cells of the best scheme, as samples of different schemes are not comparable.
+def _size_of(cell: Cell) -> _Size:
+    """Return the degree class and the bytes of a cell."""
+    case = cell.key.case
+    return place_of(case, cell.features.mmax, cell.features.mavg), case.bytes
 
-    Schemes with enough cores come first, then those with warm caches, then with common starts.
+
+def _one_scheme(cells: Iterable[Cell], trust: Trust) -> list[Cell]:
+    """Return the cells of one scheme at each size, as samples of different ones do not compare.
+
+    Schemes with enough cores come first, then those with warm caches, then with common starts. One
+    in which no method was measured enough to count has no precedence.
     """
+    schemes: dict[_Size, dict[_Scheme, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells:
+        schemes[_size_of(cell)][_scheme_of(cell.key.case)].append(cell)
+    disputed: dict[_Scheme, list[Cell]] = defaultdict(list)
+    for of_size in schemes.values():
+        for scheme, its in of_size.items() if len(of_size) > 1 else ():
+            disputed[scheme] += its
+    counting = {
+        (scheme, size)
+        for scheme, its in disputed.items()
+        for size, contrasts in _by_size(its, trust).items()
+        if any(map(_counts, contrasts.values()))
+    }
+    found: list[Cell] = []
+    for size, of_size in schemes.items():
+        found += of_size[min(of_size, key=lambda its: ((its, size) not in counting, its))]
+    return found
+
+
+def _scheme_of(case: Case) -> _Scheme:
+    """Return the rank of the scheme of a case: the least is the best."""
     preferred = ["window", "hca"]
-
-    def scheme(cell: Cell) -> tuple[bool, bool, int, str]:
-        sync = cell.key.case.sync.removesuffix(STAGGERED).removesuffix(COLD)
-        rank = preferred.index(sync) if sync in preferred else len(preferred)
-        return cell.key.case.layout.oversubscribed, cell.key.case.cold, rank, sync
-
-    best = min(map(scheme, cells))
-    return [cell for cell in cells if scheme(cell) == best]
+    sync = case.sync.removesuffix(STAGGERED).removesuffix(COLD)
+    rank = preferred.index(sync) if sync in preferred else len(preferred)
+    return case.layout.oversubscribed, case.cold, rank, sync
 
 
 def decide_class(trials: Mapping[int, Trial]) -> list[Point]:
