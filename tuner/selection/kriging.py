@@ -104,12 +104,14 @@ def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
     them, as virtual ones do, all processes count.
     """
     layouts = {point.case.layout for point in points}
-    enough = (its.ppn for its in layouts if not its.oversubscribed)
-    cores = cores or max(enough, default=0)
-    shared = any(its.oversubscribed and its.ppn <= cores for its in layouts)
+    enough = [its for its in layouts if not its.oversubscribed]
+    most = cores or max((its.ppn for its in enough), default=0)
+    shared = any(its.oversubscribed and its.ppn <= most for its in layouts)
+    if shared and not cores:
+        most = max(its.procs for its in enough)
 
     def regime(nodes: float, ppn: float) -> Regime:
-        return Regime(nodes > 1, (nodes * ppn if shared else ppn) > cores, ppn > 1)
+        return Regime(nodes > 1, (nodes * ppn if shared else ppn) > most, ppn > 1)
 
     return regime
 
