@@ -19,6 +19,7 @@ from tuner.selection.comparison import Chosen
 from tuner.selection.decisions import decide, select
 from tuner.selection.kriging import Spread, Value, estimate, regimes, spread_of, value_of
 from tuner.selection.rules import compile_rules
+from tuner.selection.unmeasured import open_choices
 from tuner.selection.worth import worths
 
 Sizes = dict[int, str]
@@ -146,6 +147,39 @@ def test_a_size_that_one_side_did_not_measure_lies_on_its_curve() -> None:
     b = [raced(2, 16, 8, nap=0.5, neighbor=0.3), raced(2, 16, 512, nap=8.0, neighbor=0.3)]
     rules = compile_rules([*a, *b])
     assert [chosen(rules, 2, 8, size) for size in (8, 64, 512)] == ["nap", "neighbor", "neighbor"]
+
+
+SMALL, LARGE = (8, 512, 4096), (65536, 1 << 20)
+
+
+@pytest.mark.parametrize("other", [2, 5])
+def test_beyond_the_sizes_of_one_neighbour_the_other_decides(other: int) -> None:
+    """A layout says nothing of larger sizes than it measured, nor chooses a method there."""
+    whole = [raced(1, 8, size, nap=0.5 if size in SMALL else 1.5) for size in SMALL + LARGE]
+    rules = compile_rules(whole + [raced(1, other, size, nap=0.3) for size in SMALL], 16)
+    assert {chosen(rules, 1, 6, size) for size in SMALL} == {"nap"}
+    assert {chosen(rules, 1, 6, size) for size in LARGE} == {"direct"}
+    faster = [raced(1, 8, size, nap=0.5) for size in SMALL + LARGE]
+    rules = compile_rules(faster + [raced(1, other, size, nap=0.3) for size in SMALL], 16)
+    assert {chosen(rules, 1, 6, size) for size in SMALL + LARGE} == {"nap"}
+
+
+def test_a_method_is_not_chosen_beyond_the_sizes_at_which_it_exists() -> None:
+    both = [raced(1, 4, size, nap=0.5, neighbor=1.2) for size in SMALL]
+    alone = [raced(1, 4, size, neighbor=1.2) for size in LARGE]
+    rules = compile_rules(both + alone + [raced(1, 8, size, nap=0.4) for size in SMALL], 16)
+    assert {chosen(rules, 1, 6, size) for size in SMALL} == {"nap"}
+    assert {chosen(rules, 1, 6, size) for size in LARGE} == {"direct"}
+
+
+def test_an_open_size_is_not_filled_from_beyond_the_sizes_of_another_layout() -> None:
+    slow = raced(1, 8, 1 << 20, nap=1.5)
+    unsure = slow._replace(status="open", ratios=(Ratio("nap", 1.05, error=0.25),))
+    own = [raced(1, 8, size, nap=0.5) for size in SMALL] + [unsure]
+    other = [raced(1, 4, size, nap=0.3) for size in SMALL]
+    assert list(open_choices(own + other)) == []
+    filled = list(open_choices([*own, *other, raced(1, 4, 1 << 20, nap=0.3)]))
+    assert filled == [(unsure, "nap")]
 
 
 def test_a_method_that_a_neighbour_lacks_is_not_chosen_between() -> None:

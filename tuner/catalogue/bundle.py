@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuner import atomic
+from tuner.domain.cases import Layout
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
@@ -244,11 +245,14 @@ def _bundle(content: _Content) -> Bundle:
 def _inferred(points: Sequence[Point], cores: int) -> int:
     """Return a bound on the sizes of layouts that nobody measured at which rules are inferred."""
     of_operations, spread = MeasuredLayouts.of(points, cores)
-    most: dict[str, int] = {}
-    for place, sizes in Counter(point.case.place for point in points).items():
-        most[place.operation] = max(most.get(place.operation, 0), sizes)
+    sizes: dict[str, set[int]] = defaultdict(set)
+    classes: dict[str, dict[Layout, set[tuple[int, float]]]] = defaultdict(lambda: defaultdict(set))
+    for point in points:
+        sizes[point.case.operation].add(point.case.bytes)
+        classes[point.case.operation][point.case.layout].add((point.mmax, point.mavg))
+    # Each degree class of the nearest layout is asked at the sizes of all.
     return sum(
-        most[operation]
+        max(map(len, classes[operation].values())) * len(sizes[operation])
         for operation, measured in of_operations.items()
         for _ in asked(measured, spread)
     )

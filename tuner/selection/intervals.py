@@ -52,8 +52,8 @@ Classes = list[tuple[Interval[int], MeanClasses]]
 KeptApart = Callable[[Point], object]
 """Function of what points have in common that may merge."""
 
-Chooser = Callable[[list[Point]], list[Point]]
-"""Function from the points of a degree class to those chosen at their sizes elsewhere."""
+Chooser = Callable[[list[Point]], list[tuple[int, Point]]]
+"""Function from the points of a degree class to sizes, and those chosen there elsewhere."""
 
 
 def whole_intervals(values: Sequence[int]) -> list[Interval[int]]:
@@ -110,8 +110,9 @@ def degrees_of(
     """
 
     def sizes(points: list[Point]) -> Sizes:
-        intervals = whole_intervals([point.case.bytes for point in points])
-        pieces = list(zip(intervals, choices(points) if choices else points, strict=True))
+        chosen = choices(points) if choices else [(point.case.bytes, point) for point in points]
+        intervals = whole_intervals([size for size, _ in chosen])
+        pieces = [(interval, point) for interval, (_, point) in zip(intervals, chosen, strict=True)]
         return merge(pieces, lambda point: (apart(point), _waiting(point)))
 
     by_mean = [

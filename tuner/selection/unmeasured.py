@@ -131,7 +131,9 @@ def open_choices(points: Iterable[Point]) -> Iterator[tuple[Point, str]]:
             kind = [(n, p) for (n, _), (p, _) in measured if (n > 1) == (nodes > 1)]
             near = _near((nodes, ppn), kind, measured, spread)
             for of_class in chain.from_iterable(means for _, means in classes):
-                for point, estimates in estimated((nodes, ppn), alike(near, of_class[1]), spread):
+                here, beside = (nodes, ppn), alike(near, of_class[1])
+                own = [point.case.bytes for point in of_class[1]]
+                for _, point, estimates in estimated(here, beside, spread, own):
                     method = choice(point, estimates)
                     if point.status == OPEN and not point.filled and method != point.method:
                         yield point, method
@@ -201,12 +203,12 @@ def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
 
 def _choices_at(
     here: Middle, near: Mapping[NodesPpn, Classes], spread: Spread, points: list[Point]
-) -> list[Point]:
-    """Return the choices at the points of a degree class of the nearest layout."""
+) -> list[tuple[int, Point]]:
+    """Return the choices at all sizes of a degree class of the nearest layout, and these sizes."""
     of_class = alike(near, points)
     return [
-        _evidence(of_class, choice(point, estimates), point)
-        for point, estimates in estimated(here, of_class, spread)
+        (size, _evidence(_reaching(of_class, size), choice(point, estimates), point))
+        for size, point, estimates in estimated(here, of_class, spread, sizes_of(of_class))
     ]
 
 
@@ -226,44 +228,56 @@ def choice(point: Point, estimates: Mapping[str, Inference]) -> str:
     return min(gains, key=lambda name: gains[name], default=DEFAULT_METHODS[point.case.operation])
 
 
+def sizes_of(near: Mapping[NodesPpn, list[Point]]) -> list[int]:
+    """Return the sizes that some layout measured."""
+    return sorted({point.case.bytes for points in near.values() for point in points})
+
+
 def estimated(
-    here: Middle, near: Mapping[NodesPpn, list[Point]], spread: Spread
-) -> Iterator[tuple[Point, dict[str, Inference]]]:
-    """Yield the points of the nearest layout, with the estimates of the candidates.
+    here: Middle, near: Mapping[NodesPpn, list[Point]], spread: Spread, sizes: Iterable[int]
+) -> Iterator[tuple[int, Point, dict[str, Inference]]]:
+    """Yield the sizes with a point of the nearest layout, and the estimates of the candidates.
 
     These are the methods that some layout chose at the size, as no other was confirmed and soaked,
-    and that wait for no soak in the regime.
+    and that wait for no soak in the regime. Beyond the sizes that it measured, a layout says
+    nothing, and beyond those of the regime there are no candidates.
     """
-    points = next(iter(near.values()))
-    regime = spread.regime
-    own = [place for place in near if regime(*place) == regime(*here)]
-    beside = _beside(here, own) if own else set()
+    regime = spread.regime(*here)
+    of_regime = [place for place in near if spread.regime(*place) == regime]
     waiting = {
         point.challenger
-        for place in own
+        for place in of_regime
         for point in near[place]
         if point.status == UNSOAKED and not point.filled
     }
-    unfit = {DEFAULT_METHODS[points[0].case.operation], *waiting}
+    unfit = {DEFAULT_METHODS[next(iter(near.values()))[0].case.operation], *waiting}
     chosen = {point.method for its in near.values() for point in its} - unfit
     curves = {
         method: {place: curve for place in near if (curve := _curve(near[place], method))}
         for method in sorted(chosen)
         if "grid=" not in method  # which fits one number of processes
     }
-    for point in points:
-        size = point.case.bytes
-        chosen_here = {_nearest(of_place, size).method for of_place in near.values()}
-        yield (
-            point,
-            {
-                method: estimate(
-                    here, {place: _at(curve, size) for place, curve in of_places.items()}, spread
-                )
-                for method, of_places in curves.items()
-                if method in chosen_here and beside <= of_places.keys()
-            },
-        )
+    for size in sizes:
+        reaching = {place: _nearest(its, size) for place, its in _reaching(near, size).items()}
+        own = [place for place in of_regime if place in reaching]
+        beside = _beside(here, own) if own else set()
+        chosen_here = {point.method for point in reaching.values()}
+        estimates = {}
+        for method in sorted(chosen_here & curves.keys()) if own or not of_regime else ():
+            values = {place: _at(curve, size) for place, curve in curves[method].items()}
+            known = {place: value for place, value in values.items() if value is not None}
+            if known and beside <= known.keys():
+                estimates[method] = estimate(here, known, spread)
+        yield size, next(iter(reaching.values())), estimates
+
+
+def _reaching(near: Mapping[NodesPpn, list[Point]], size: int) -> dict[NodesPpn, list[Point]]:
+    """Return the layouts that have a size between their least and their largest."""
+    return {
+        place: points
+        for place, points in near.items()
+        if points[0].case.bytes <= size <= points[-1].case.bytes
+    }
 
 
 def _nearest(points: Sequence[Point], size: int) -> Point:
@@ -297,9 +311,11 @@ def _curve(points: Iterable[Point], method: str) -> Curve:
     return {math.log(max(size, 1)): value for size, value in values if value is not None}
 
 
-def _at(curve: Curve, size: int) -> Value:
-    """Return the value between two measured sizes, or beyond them that of the last."""
+def _at(curve: Curve, size: int) -> Value | None:
+    """Return the value at a size or between two; None beyond those that were measured."""
     at, sizes = math.log(max(size, 1)), list(curve)
+    if not sizes[0] <= at <= sizes[-1]:
+        return None
     columns = zip(*curve.values(), strict=True)
     return Value(*(float(np.interp(at, sizes, column)) for column in columns))
 

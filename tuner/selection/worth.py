@@ -22,7 +22,15 @@ from tuner.selection.kriging import (
     Spread,
     has_power_of_two,
 )
-from tuner.selection.unmeasured import Layouts, MeasuredLayouts, alike, asked, choice, estimated
+from tuner.selection.unmeasured import (
+    Layouts,
+    MeasuredLayouts,
+    alike,
+    asked,
+    choice,
+    estimated,
+    sizes_of,
+)
 
 
 class Worth(NamedTuple):
@@ -71,7 +79,8 @@ def worths(
                 continue
             only_powers = not is_beyond and _only_powers_of_two(middle, near, spread)
             for _, its in chain.from_iterable(means for _, means in near[next(iter(near))]):
-                for point, estimates in estimated(middle, alike(near, its), spread):
+                of_class = alike(near, its)
+                for _, point, estimates in estimated(middle, of_class, spread, sizes_of(of_class)):
                     chosen = default if is_beyond else choice(point, estimates)
                     if only_powers and chosen != default:
                         untried.add((nodes, ppn))
