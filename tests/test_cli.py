@@ -1,5 +1,6 @@
 """The command `switchpoint`, as users call it."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -445,11 +446,54 @@ def test_virtual_nodes_have_their_own_kernels_or_those_of_this_machine(
     monkeypatch.setattr(systems, "installation_directory", lambda system, _: tmp_path / system)
     for built in (systems.LOCAL, "virtual-nodes:tcp-1gbit"):
         with pytest.raises(systems.KernelsError, match="no built swpbench for mpich"):
-            systems.kernels(built, "mpich")
+            systems.kernels((built, "mpich"))
         (tmp_path / built / "bin").mkdir(parents=True)
         (tmp_path / built / "bin" / "swpbench").touch(mode=0o700)
-        assert systems.kernels("virtual-nodes:tcp-1gbit", "mpich").root == tmp_path / built
+        assert systems.kernels(("virtual-nodes:tcp-1gbit", "mpich")).root == tmp_path / built
         (tmp_path / built / "bin" / "swpbench").unlink()
+
+
+def test_a_site_has_its_own_kernels_with_the_mpi_that_they_are_linked_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpich = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
+    openmpi = Mpi("openmpi", "openmpi", "4.1.4", "mpicc", "mpiexec")
+    monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(systems, "find_mpis", lambda: [mpich, openmpi])
+    monkeypatch.setattr("tuner.machine.mpi.build_root", lambda: tmp_path)
+    monkeypatch.setattr(systems, "mpi_of", lambda *_: openmpi)
+    site, here = ("big:cpu", "gnu-openmpi"), (systems.LOCAL, "")
+    with pytest.raises(systems.KernelsError) as error:
+        systems.kernels(site, here)
+    place = tmp_path / "install" / "big-cpu-gnu-openmpi"
+    assert f"for gnu-openmpi in {place}, {tmp_path}/install/local-cpu-mpich, " in str(error.value)
+    assert "run `switchpoint run --config big.py` to build" in str(error.value)
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "swpbench").touch(mode=0o700)
+    found = systems.kernels(site, here)
+    assert (found.root, found.mpi) == (place, dataclasses.replace(openmpi, name="gnu-openmpi"))
+    with pytest.raises(systems.KernelsError, match="no built swpbench"):
+        systems.kernels(site, family="mpich")
+    with pytest.raises(systems.KernelsError, match=r"nope here; .*: mpich, openmpi"):
+        systems.kernels((systems.LOCAL, "nope"))
+    assert "environment nope here" in fail("advise", "-n2", "--environment=nope", "--", "true")
+
+
+def test_advice_is_by_the_kernels_of_the_only_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr("tuner.machine.mpi.build_root", lambda: tmp_path)
+    monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
+    campaign = synthetic.Campaign(system="big:cpu", environment="gnu")
+    synthetic.write(tmp_path, synthetic.of_bcast(campaign))
+    succeed("ingest")
+    place = tmp_path / "install" / "big-cpu-gnu"
+    for options in ((), ("--system=big",), ("--environment=gnu",)):
+        said = fail("advise", "-n2", *options, "--", "true")
+        assert f"no built swpbench for gnu in {place}" in said
+    assert str(place) not in fail("advise", "-n2", "--environment=mpich", "--", "true")
 
 
 def test_the_library_reads_what_is_exported(

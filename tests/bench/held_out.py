@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=1.5, help="seconds for an operation")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    built = kernels(options.system, options.mpi)
+    built = kernels((options.system, options.mpi))
     layouts = [tuple(map(int, each.split("x"))) for each in options.layouts.split()]
     found: dict[Key, dict[str, list[float | None]]] = defaultdict(dict)
     virtual = options.system.startswith(SYSTEM)

@@ -82,7 +82,7 @@ def launch(
 ) -> None:
     """Launch the winners of a case beside the default once, and add what was measured."""
     system, environment = table.provenance.name.partition("+")[0], table.provenance.environment
-    built, layout = kernels(system, environment), case.layout
+    built, layout = kernels((system, environment)), case.layout
     start = launch_on(system, built.mpi, layout.procs, layout.ppn, built.root, case.operation)
     default = DEFAULT_METHODS[case.operation]
     methods = sorted({default, *(winner.method for winner in its)})

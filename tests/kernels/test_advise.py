@@ -19,13 +19,13 @@ from tests.conftest import Require, by_day
 from tests.foreign.programs import mpi_libraries
 from tests.kills import started_for
 from tuner.advice import measuring, trial
-from tuner.advice.running import Application, mpi_of
+from tuner.advice.running import Application
 from tuner.advice.site import Site
 from tuner.advice.trial import BudgetError, PairedRuns, TableError
 from tuner.campaign.order import SoakJob, SoakLaunch
 from tuner.campaign.plans import PlannedCase, Racing
 from tuner.campaign.reframe import DispatchError
-from tuner.machine.mpi import find_mpis
+from tuner.machine.mpi import find_mpis, mpi_of
 from tuner.machine.systems import LOCAL, BuiltKernels
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak as soaks

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -190,15 +189,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
     guard.end_session(process.pid, has_ended)
     process.wait()
-
-
-def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:
-    """Return the first MPI whose library a program is linked with; None if that is unknown."""
-    ldd, path = shutil.which("ldd"), shutil.which(program)
-    if ldd is None or path is None:
-        return None
-    needed = subprocess.run([ldd, path], capture_output=True, text=True, errors="replace").stdout
-    families = {"libmpi.so.40": ["openmpi"], "libmpich.so": ["mpich"]}
-    families |= {"libmpi.so.12": ["intelmpi", "mpich"]}
-    found = next((its for name, its in families.items() if name in needed), [])
-    return next((mpi for family in found for mpi in mpis if mpi.family == family), None)

@@ -93,6 +93,7 @@ def advise(
     from tuner.advice.mix import mix
     from tuner.advice.site import Site, system_at
     from tuner.commands.printing.results import console
+    from tuner.machine.systems import LOCAL
 
     if (profile_file is None) == (not command):
         raise click.UsageError("give either a command after --, or --profile")
@@ -107,8 +108,8 @@ def advise(
         document = _say(mix(its, table_if_any(system_of(system, environment))), out)
     else:
         words, name = _words(launcher), _described(system)[0]
-        here = system_at(words, name)
-        app, kernels = _application(command, procs or 1, words, here, environment)
+        systems = [system_at(words, name), LOCAL]
+        app, kernels = _application(command, procs or 1, words, environment, systems, system)
         site = Site.of(app, kernels, name)
         advice = _Advice(site, system, required_executions, end_s, out)
         document = advice.give(sys.stderr if as_json else sys.stdout)
@@ -153,6 +154,21 @@ def _described(part: str | None) -> tuple[str, str]:
     return str(row["name"]), str(row["environment"])
 
 
+def _of_site(part: str | None, environment: str) -> list[tuple[str, str]]:
+    """Return ReFrame's name and the environment of the chosen or only system, if it is a site's."""
+    from tuner.machine.systems import is_here
+    from tuner.paths import database_path
+    from tuner.store.store import Store
+
+    found = [_described(part)]
+    if part is None and database_path().is_file():
+        with Store.open(database_path(), readonly=True) as store:
+            rows = store.systems()
+        found = list(zip(rows["name"].astype(str), rows["environment"].astype(str), strict=True))
+    found = [its for its in found if environment in ("", its[1])]
+    return found if len(found) == 1 and not is_here(found[0][0]) else []
+
+
 def table_if_any(system: str | None) -> Table | None:
     """Return the table of a system; None where there is none."""
     from tuner.paths import database_path
@@ -182,15 +198,25 @@ def _words(launcher: str) -> list[str]:
 
 
 def _application(
-    command: Sequence[str], procs: int, launcher: Sequence[str], system: str, environment: str
+    command: Sequence[str],
+    procs: int,
+    launcher: Sequence[str],
+    environment: str,
+    systems: Sequence[str],
+    asked: str | None,
 ) -> tuple[Application, BuiltKernels]:
-    """Return the application, and the kernels of its MPI on a system."""
-    from tuner.advice.running import Application, mpi_of
-    from tuner.machine.mpi import find_mpis
+    """Return the application, and the kernels of its MPI.
+
+    These are of the site whose results are asked or are all, or of the first system that has them.
+    """
+    from tuner.advice.running import Application
+    from tuner.machine.mpi import find_mpis, mpi_of
     from tuner.machine.systems import kernels
 
     linked = None if environment else mpi_of(command[0], find_mpis())
-    built = kernels(system, environment or (linked.name if linked else ""))
+    name, family = (linked.name, linked.family) if linked else (environment, "")
+    places = [*_of_site(asked, environment), *((system, name) for system in systems)]
+    built = kernels(*places, family=family)
     root, variables = built.root.absolute(), built.mpi.unlocking
     return Application(built.mpi, root, procs, command, launcher, variables), built
 

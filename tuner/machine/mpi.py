@@ -116,6 +116,18 @@ def identify(mpicc: str, mpiexec: str) -> Mpi | None:
     return Mpi(family, family, version, mpicc, mpiexec, device.group(1) if device else "")
 
 
+def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:
+    """Return the first MPI whose library a program is linked with; None if that is unknown."""
+    ldd, path = shutil.which("ldd"), shutil.which(program)
+    if ldd is None or path is None:
+        return None
+    needed = subprocess.run([ldd, path], capture_output=True, text=True, errors="replace").stdout
+    families = {"libmpi.so.40": ["openmpi"], "libmpich.so": ["mpich"]}
+    families |= {"libmpi.so.12": ["intelmpi", "mpich"]}
+    found = next((its for name, its in families.items() if name in needed), [])
+    return next((mpi for family in found for mpi in mpis if mpi.family == family), None)
+
+
 def build_root() -> Path:
     """Return the directory of all builds: the checkout's build/, else the cache."""
     if is_checkout() and os.access(CHECKOUT, os.W_OK):

@@ -1,16 +1,25 @@
 """The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, identify, installation_directory
+from tuner.machine.mpi import (
+    LaunchCommand,
+    Mpi,
+    find_mpis,
+    identify,
+    installation_directory,
+    mpi_of,
+)
 from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
 from tuner.machine.simulation import machines
+from tuner.paths import CHECKOUT
 
 LOCAL = "local:cpu"
 """This machine itself."""
@@ -61,27 +70,59 @@ def program_in(root: Path, name: str = "swpbench") -> Path | None:
     return next((path for path in paths if path.is_file() and os.access(path, os.X_OK)), None)
 
 
-def kernels(system: str, environment: str) -> BuiltKernels:
-    """Return the kernels that campaigns of a system use, or that SWITCHPOINT_KERNELS names.
+def configuration(site: str) -> Path:
+    """Return where `switchpoint site init` writes the configuration of a site, if it is there."""
+    path = CHECKOUT / "checks" / "config" / f"{site}.py"
+    return path if path.is_file() else Path(f"{site}.py")
 
-    Those of this machine serve its virtual nodes too. An empty `environment` stands for any. Raise
-    KernelsError.
+
+def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
+    """Return the kernels that campaigns use in the first place that has them.
+
+    A place is a system with an environment, "" for any; where SWITCHPOINT_KERNELS is set, all have
+    what it names. The kernels are those of an MPI that is found here, of that family if it is not
+    "". The environment of a site may have a name of its own: its MPI is then the one that its
+    kernels are linked with.
+
+    Raises:
+        KernelsError: no place has any.
+    """
+    named, searched = named_kernels(), dict[Path, None]()
+    mpis: dict[str, Mpi] = {}
+    for system, environment in places:
+        is_simulated = system.partition(":")[0] == machines.SYSTEM
+        found = filter(None, [identify("smpicc", "smpirun")]) if is_simulated else find_mpis()
+        mpis = {mpi.name: mpi for mpi in found}
+        names = [environment] if environment in mpis or not is_here(system) else []
+        for name in names if environment else mpis:
+            for root in [named] if named else _installations(system, name):
+                searched[root] = None
+                program = program_in(root)
+                mpi = program and (mpis.get(name) or mpi_of(str(program), [*mpis.values()]))
+                if program and mpi and family in ("", mpi.family):
+                    return BuiltKernels(replace(mpi, name=name), root, program)
+    system, environment = places[0]
+    if environment and not searched:
+        there = ", ".join(mpis) or "none"
+        raise KernelsError(f"no environment {environment} here; there are: {there}")
+    site = system.partition(":")[0]
+    options = "" if is_here(system) else f" --config {quote(str(configuration(site)))}"
+    raise KernelsError(
+        f"no built swpbench{' for ' * bool(environment)}{environment}"
+        f"{' in ' * bool(searched)}{', '.join(map(str, searched))}; run `switchpoint run{options}` "
+        "to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"
+    )
+
+
+def _installations(system: str, environment: str) -> list[Path]:
+    """Return where campaigns of a system install the kernels for an environment.
+
+    Those of this machine serve its virtual nodes too.
     """
     kind = system.partition(":")[0]
     known = {machines.SYSTEM: [system], virtual.SYSTEM: [system, LOCAL]}
-    systems = known.get(kind, [LOCAL])  # also where results have another name
-    named = named_kernels()
-    for mpi in [identify("smpicc", "smpirun")] if kind == machines.SYSTEM else find_mpis():
-        if mpi is None or environment not in ("", mpi.name):
-            continue
-        built = [installation_directory(each, mpi.name) for each in systems]
-        for root in [named] if named else built:
-            if program := program_in(root):
-                return BuiltKernels(mpi, root, program)
-    raise KernelsError(
-        f"no built swpbench{' for ' if environment else ''}{environment}; run `switchpoint run` "
-        "to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"
-    )
+    systems = known.get(kind, [LOCAL] if is_here(system) else [system])
+    return [installation_directory(each, environment) for each in systems]
 
 
 def launch_on(

@@ -13,8 +13,7 @@ from tuner.domain.operations import FOREIGN
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
-from tuner.machine.systems import SIMULATED, unreal
-from tuner.paths import CHECKOUT
+from tuner.machine.systems import SIMULATED, configuration, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
 
@@ -68,14 +67,12 @@ def measuring(
         return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
     if config is None and (kind or site == "local" or not of_partition):
         return [f"switchpoint run{options}"]
-    here = config or CHECKOUT / "checks" / "config" / f"{site}.py"
+    here = config or configuration(site)
+    line = f"switchpoint run --config {quote(str(here))}{options}"
     if config or here.is_file():
-        return [f"switchpoint run --config {quote(str(here))}{options}"]
-    file = quote(f"{site}.py")
-    return [
-        f"# {file}: the configuration of {site}, which `switchpoint site init` writes there",
-        f"switchpoint run --config {file}{options}",
-    ]
+        return [line]
+    what = f"the configuration of {site}, which `switchpoint site init` writes there"
+    return [f"# {quote(str(here))}: {what}", line]
 
 
 def measuring_more(table: Table, more_s: float = 0.0) -> list[str]:

@@ -92,7 +92,7 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
         CrossoverError, LaunchError: it fails.
         NodesError: the virtual nodes are not up, or too few.
     """
-    built = kernels(LOCAL, request.environment)
+    built = kernels((LOCAL, request.environment))
     kept = kept_partition(request.matrix, read_pattern(request.matrix), request.by, request.procs)
     times: dict[str, list[dict[str, float]]] = {"strided": [], str(kept.path): []}
     for number in range(request.launches):

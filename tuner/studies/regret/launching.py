@@ -16,7 +16,7 @@ from tuner.studies.regret.measuring import Measure, RegretRequest, WantedLaunch
 
 def here(request: RegretRequest) -> Measure:
     """Return what starts launches on a system of this machine. Raise KernelsError."""
-    built = kernels(request.system, request.environment)
+    built = kernels((request.system, request.environment))
 
     def measure(wanted: WantedLaunch) -> BenchFile:
         problem = wanted.problem
