@@ -108,6 +108,12 @@ HERE = point("neighbor", 64, status="faster in this allocation")
         ),
         (
             [point("direct", status="unsoaked")],
+            {"name": "hpc:long", "system": "hpc-long-mpich-1f00ba"},
+            "soak the faster methods that wait: `switchpoint soak --system hpc-long-mpich-1f00ba "
+            "--config hpc.py`",
+        ),
+        (
+            [point("direct", status="unsoaked")],
             {"name": "published"},
             "soak the faster methods that wait: `switchpoint run --environment mpich "
             "--anonymous-as published`",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import synthetic
-from tests.cli import fail, succeed
+from tests.cli import call, fail, succeed
 from tests.decisions import point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
@@ -148,7 +148,7 @@ def test_systems_are_soaked_that_this_machine_still_has(
     succeed("ingest")
     succeed("ingest", CHECKOUT / "tests" / "data" / "pico")
     asked: list[str] = []
-    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems))
+    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
     succeed("soak", "--require-soak", "1000")
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
         systems = store.systems()
@@ -167,7 +167,7 @@ def test_systems_that_cannot_be_soaked_from_here_are_tuned(
         synthetic.write(results, synthetic.Campaign(system=system, samples=20, sizes=(8, 64)))
     succeed("ingest")
     asked: list[str] = []
-    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems))
+    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
     said = succeed("soak")
     assert [name.startswith("local-cpu-mpich-") for name in asked] == [True]
     assert len(list(results.glob("*/switchpoint.table"))) == 3
@@ -175,6 +175,9 @@ def test_systems_that_cannot_be_soaked_from_here_are_tuned(
         name = system.replace(":", "-")
         assert re.search(rf"^not soaked: {name}-.* {re.escape(why)}$", said, re.MULTILINE)
         assert why in fail("soak", "--system", name)
+    monkeypatch.setattr(soaking, "soak", lambda *_: False)
+    result = call("soak")
+    assert (result.exit_code, result.stderr) == (1, "Error: nothing was soaked of what waits\n")
 
 
 def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:

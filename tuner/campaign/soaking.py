@@ -83,11 +83,11 @@ def partition_of(provenance: Provenance, ran: Iterable[Job | PlannedCase]) -> st
     return provenance.name if provenance.name in names or not names else names[-1]
 
 
-def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
+def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
     """Soak the methods that the systems' tables would choose, until all are done or time is up.
 
     When a method fails, the one that takes its place is soaked. Print why soaks cannot run; they
-    are left for later.
+    are left for later. Return whether anything was soaked.
 
     Raises:
         TuningError, StoreError: no table can be made.
@@ -97,6 +97,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
     for name in SOAKINGS.campaigns():  # that were killed
         keep_finished(name, SOAKINGS.load(SOAKINGS.path_of(name)).stage)
     before: list[tuple[str, Lack]] = []
+    has_soaked = False
     while site.required:
         wanted: dict[str, list[Lack]] = {}
         expected: dict[str, Expected] = {}
@@ -107,9 +108,10 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
                 wanted[name] = soaks.waiting(tables[name])
                 expected[name] = _expected(store.contents(name))
         lacking = [(name, lack) for name, lacks in wanted.items() for lack in lacks]
+        has_soaked |= bool(before) and lacking != before
         left_s = end_s - time.monotonic()
         if not lacking or lacking == before or (before and left_s < SESSION_S):
-            return
+            break
         most_s = max(left_s - SESSION_S, SESSION_S) / len(systems)
         chosen = {
             name: affordable(wanted[name], expected[name], most_s, at_least_one=not before)
@@ -117,7 +119,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
         }
         before = lacking
         if not any(chosen.values()):
-            return
+            break
         names = sorted({f"{its.operation} {its.method}" for of in chosen.values() for its in of})
         console.print(
             f"soaking winners, {site.required} executions each: {', '.join(names)}; "
@@ -136,7 +138,8 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> None:
                 _run(jobs, site, console)
         except DispatchError as error:
             console.print(f"not soaked: {error}", soft_wrap=True)
-            return
+            break
+    return has_soaked
 
 
 Expected = Callable[[Lack], float]

@@ -42,6 +42,7 @@ def soak(
     of_reframe = systems["name"].astype(str)
     installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
+    has_soaked = False
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
@@ -59,5 +60,7 @@ def soak(
             continue
         with namespaces.available() if kind == VIRTUAL else nullcontext():
             site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes)
-            soaking.soak([name], site, out)
-    tune_systems(names, out, required)
+            has_soaked = soaking.soak([name], site, out) or has_soaked
+    tuned = tune_systems(names, out, required)
+    if not has_soaked and any(soaks.waiting(its.table) for its in tuned):
+        raise SwitchpointError("nothing was soaked of what waits")

@@ -76,6 +76,13 @@ def configuration(site: str) -> Path:
     return path if path.is_file() else Path(f"{site}.py")
 
 
+def config_option(system: str) -> str:
+    """Return the option that names the configuration of a site's system, "" for this machine's."""
+    if is_here(system):
+        return ""
+    return f" --config {quote(str(configuration(system.partition(':')[0])))}"
+
+
 def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
     """Return the kernels that campaigns use in the first place that has them.
 
@@ -105,12 +112,11 @@ def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
     if environment and not searched:
         there = ", ".join(mpis) or "none"
         raise KernelsError(f"no environment {environment} here; there are: {there}")
-    site = system.partition(":")[0]
-    options = "" if is_here(system) else f" --config {quote(str(configuration(site)))}"
     raise KernelsError(
         f"no built swpbench{' for ' * bool(environment)}{environment}"
-        f"{' in ' * bool(searched)}{', '.join(map(str, searched))}; run `switchpoint run{options}` "
-        "to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"
+        f"{' in ' * bool(searched)}{', '.join(map(str, searched))}; run `switchpoint run"
+        f"{config_option(system)}` to build the kernels, or set SWITCHPOINT_KERNELS to a build or "
+        "installation"
     )
 
 

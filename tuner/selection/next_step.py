@@ -13,7 +13,7 @@ from tuner.domain.operations import FOREIGN
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
-from tuner.machine.systems import SIMULATED, configuration, unreal
+from tuner.machine.systems import SIMULATED, config_option, configuration, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
 
@@ -96,7 +96,8 @@ def next_step(table: Table) -> NextStep:
         return NextStep("Measure again while nothing else runs.", again)
     if UNSOAKED in statuses:
         # `soak` finds no partition for a name of its own; a run soaks at its end.
-        lines = [f"switchpoint soak {of_system}"] if ":" in its.name else again
+        line = f"switchpoint soak {of_system}{config_option(its.name)}"
+        lines = [*again[:-1], line] if ":" in its.name else again
         return NextStep("Soak the faster methods that wait.", lines)
     elsewhere = " in another allocation, an hour later" * (FASTER_HERE in statuses)
     if settled.open:

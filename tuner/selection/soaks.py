@@ -15,6 +15,7 @@ from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_m
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
+from tuner.machine.systems import config_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,13 +200,14 @@ def notes(table: Table) -> list[str]:
         if each.failure
     ]
     required = table.provenance.required_executions
+    command = f"switchpoint soak{config_option(table.provenance.name)}"
     if withheld := {(its.operation, its.method, its.nodes, its.ppn) for its in waiting(table)}:
         lines.append(
             f"faster, but in no rule until soaked {required} times: {_named(withheld)}; "
-            "run `switchpoint soak`"
+            f"run `{command}`"
         )
     if rarely := [where for where, count in executions(table).items() if count < ENOUGH]:
-        advice = "; run `switchpoint soak`" if are_possible(table.provenance.name) else ""
+        advice = f"; run `{command}`" if are_possible(table.provenance.name) else ""
         lines.append(f"not soaked: {_named(rarely)}{advice}")
     if required:
         lines.append(f"only methods that passed {required} executions in soaks are chosen")
