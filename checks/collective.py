@@ -4,10 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import CampaignCheck
-from tuner.domain.operations import APART, COLLECTIVES
-
-# The operations that applications call most; the others are measured only if named.
-MOST_CALLED = ("bcast", "allreduce", "allgather", "alltoall")
+from tuner.domain.operations import APART, COLLECTIVES, MOST_CALLED
 
 
 @rfm.simple_test

@@ -8,10 +8,9 @@ import reframe.utility.sanity as sn
 from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
 
 from checks.campaign import LaunchesCheck, OrderedMixin
-from checks.collective import MOST_CALLED
 from tuner.campaign import order
 from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
-from tuner.domain.operations import COLLECTIVES, sized
+from tuner.domain.operations import COLLECTIVES, MOST_CALLED, sized
 from tuner.rawfile import keeping
 
 

@@ -1,5 +1,6 @@
 """The command that measures a system in texts that name `switchpoint run`."""
 
+import re
 from typing import Any
 
 from dashboard.choice import systems_of
@@ -23,4 +24,7 @@ def with_own_commands(text: str, store: Store, system: str) -> str:
     if its["name"].startswith(FOREIGN) and f"{_RUN} -- " in text:
         return "PICO does not measure this."
     *_, line = measuring(its)
-    return text.replace(_RUN, f"`{line}")
+    of_reframe = re.sub(
+        rf"{_RUN} -- ([^`]*)", lambda found: f"`{next_step.with_options(line, found[1])}", text
+    )
+    return of_reframe.replace(f"{_RUN}`", f"`{line}`")

@@ -78,10 +78,13 @@ def test_an_open_size_is_measured_on_its_own_system_for_long_enough(
     cpu = "simulated" if name.startswith("simulated") else "Synthetic CPU"
     step = next_step(table(OPEN._replace(more_s=more_s), name=name, cpu_model=cpu))
     assert step.lines[-1].startswith(command)
-    assert step.lines[-1].partition(" --minutes")[2] == minutes.partition("--minutes")[2]
+    partition = " -- --system=hpc:long" if name == "hpc:long" else ""
+    assert step.lines[-1].removesuffix(partition).partition(" --minutes")[2] == minutes[9:]
+    assert step.lines[-1].endswith(minutes + partition)
     assert f"`{step.lines[-1]}`" in str(step)
 
 
+GATHER = OPEN._replace(case=OPEN.case._replace(operation="gather"))
 HERE = point("neighbor", 64, status="faster in this allocation")
 
 
@@ -128,6 +131,19 @@ HERE = point("neighbor", 64, status="faster in this allocation")
             {},
             "settle 1 open size (about 30 s more): "
             "`switchpoint run --environment mpich -- --setvar cache=cold`",
+        ),
+        (
+            [OPEN, GATHER],
+            {},
+            "settle 2 open sizes (about 60 s more): `switchpoint run --environment mpich -- "
+            r"--name '^exchange|collective.*kind=(gather)\b'`",
+        ),
+        (
+            [SETTLED, GATHER._replace(case=GATHER.case._replace(sync="window-cold"))],
+            {"name": "hpc:long"},
+            "settle 1 open size (about 30 s more): `switchpoint run --config hpc.py --environment "
+            "mpich -- --system=hpc:long --setvar cache=cold --name "
+            r"'collective.*kind=(gather)\b'`",
         ),
         ([OPEN], {"borrowed_for": "here"}, "measure the system itself: `switchpoint run`"),
     ],

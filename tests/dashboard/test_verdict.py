@@ -23,6 +23,7 @@ from tests.synthetic import Campaign, write, write_upgrade
 from tuner.campaign.reframe import CHECKS
 from tuner.domain.tables import Soaked, SoakedAt
 from tuner.rawfile.ingest import ingest
+from tuner.selection.next_step import with_options
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -106,12 +107,16 @@ def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
             [
                 "# 'blue waters.py': the configuration of blue waters, "
                 "which `switchpoint site init` writes there",
-                "switchpoint run --config 'blue waters.py' --environment mpich",
+                "switchpoint run --config 'blue waters.py' --environment mpich -- "
+                "'--system=blue waters:xe'",
             ],
         ),
         (
             "nodes:x",
-            [f"switchpoint run --config {CHECKS / 'config' / 'nodes.py'} --environment mpich"],
+            [
+                f"switchpoint run --config {CHECKS / 'config' / 'nodes.py'} --environment mpich "
+                "-- --system=nodes:x"
+            ],
         ),
     ],
 )
@@ -129,7 +134,8 @@ def test_a_system_is_measured_again_with_its_configuration(
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
         models = said(pages.models.PAGE.layout(store, ""))
         changes = said(pages.history.PAGE.layout(store, ""))
-    assert f"measure some: {lines[-1]} -- --tag=parameters" in " ".join(models.split())
+    parameters = with_options(lines[-1], "--tag=parameters")
+    assert f"measure some: {parameters}" in " ".join(models.split())
     assert f"only one campaign: {lines[-1]} adds another" in " ".join(changes.split())
 
 

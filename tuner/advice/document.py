@@ -9,6 +9,7 @@ import msgspec
 from tuner.advice.mix import Mix, Said, State
 from tuner.advice.profile import Shape
 from tuner.advice.proof import LEAST_PAIRS, Proof
+from tuner.selection.next_step import with_options
 from tuner.units import share_text, significant, size_text
 
 RECORDING = 0.01
@@ -210,7 +211,7 @@ def worth_measuring(its: Advice) -> Iterator[str]:
     if shapes:
         kinds = "|".join(sorted({shape.operation for shape in shapes}))
         name = shlex.quote(rf"collective.*kind=({kinds})\b")
-        yield f"to measure their operations: {its.run} -- --name {name}"
+        yield f"to measure their operations: {with_options(its.run, f'--name {name}')}"
 
 
 def _why_none(its: Advice) -> str:

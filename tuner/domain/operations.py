@@ -15,6 +15,9 @@ COLLECTIVES = (
 )
 """The operations of MPI that have no messages of their own, and no degree."""
 
+MOST_CALLED = ("bcast", "allreduce", "allgather", "alltoall")
+"""The collectives that applications call most; campaigns measure the others only if named."""
+
 NO_DATA = ("barrier",)
 """The collectives that move nothing."""
 

@@ -34,7 +34,7 @@ def export(of: Table, form: str, model: SystemModel | None = None) -> str:
     Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF.
     """
     if not of.rules:
-        *_, command = measuring_more(of)
+        *_, command = measuring_more(of, operations={point.case.operation for point in of.points})
         raise ExportError(
             f"the table of {of.provenance.system} has no rules, because the default was not "
             f"measured: measure it with `{command}`"

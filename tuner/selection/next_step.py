@@ -4,16 +4,17 @@ Everything that shows a table takes its next step from here, so that all give th
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 
 from tuner.domain.effort import RUN_MINUTES, SOAKS_SHARE
-from tuner.domain.operations import FOREIGN
+from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
-from tuner.machine.systems import SIMULATED, config_option, configuration, unreal
+from tuner.machine.systems import SIMULATED, config_option, configuration, is_here, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
 
@@ -39,11 +40,13 @@ def measuring(
     cpu_model: str = "",
     more_s: float = 0.0,
     config: Path | None = None,
+    selection: Sequence[str] = (),
 ) -> list[str]:
     """Return the lines for a shell that measure a system again, or take what PICO measured.
 
     name: ReFrame's. environment: by default the first that is found. more_s: the seconds to
-    measure, if known. config: ReFrame's configuration of a site, if known.
+    measure, if known. config: ReFrame's configuration of a site, if all of its partitions are to be
+    measured. selection: options of ReFrame.
     """
     kind = unreal(name, cpu_model)
     site, of_partition, partition = name.partition(":")
@@ -57,9 +60,13 @@ def measuring(
         options = f" --system nodes{options}"
     elif not of_partition:
         options += f" --anonymous-as {quote(name)}"
+    if config is None and not is_here(name):
+        selection = [f"--system={name}", *selection]
     minutes = more_s / 60 / (1 - SOAKS_SHARE)
     if minutes > RUN_MINUTES:
         options += f" --minutes {math.ceil(minutes)}"
+    if selection:
+        options += f" -- {join(selection)}"
     if kind == SIMULATED:
         return [f"SWITCHPOINT_SIMULATE={quote(partition)} switchpoint run{options}"]
     rate = partition.removeprefix("tcp-")
@@ -75,13 +82,30 @@ def measuring(
     return [f"# {quote(str(here))}: {what}", line]
 
 
-def measuring_more(table: Table, more_s: float = 0.0) -> list[str]:
-    """Return the lines for a shell that measure more of a table: see `measuring`."""
+def measuring_more(table: Table, more_s: float = 0.0, operations: Iterable[str] = ()) -> list[str]:
+    """Return the lines for a shell that measure more of a table: see `measuring`.
+
+    operations: those to measure, if known.
+    """
     its = table.provenance
-    lines = measuring(its.name, its.environment, its.cpu_model, more_s)
-    if any(point.case.cold for point in table.points):
-        lines[-1] += " -- --setvar cache=cold"
-    return lines
+    selection = ["--setvar", "cache=cold"] * any(point.case.cold for point in table.points)
+    selection += _naming({*operations})
+    return measuring(its.name, its.environment, its.cpu_model, more_s, selection=selection)
+
+
+def with_options(command: str, options: str) -> str:
+    """Return a command of `measuring` with further options of ReFrame."""
+    return f"{command} {options}" if " -- " in command else f"{command} -- {options}"
+
+
+def _naming(operations: set[str]) -> list[str]:
+    """Return ReFrame's options for the checks of operations that are not all in every campaign."""
+    if operations <= {"exchange", "discovery", *MOST_CALLED}:
+        return []
+    others = sorted(operations.difference(COLLECTIVES))
+    kinds = "|".join(sorted(operations.intersection(COLLECTIVES)))
+    checks = [*(f"^{name}" for name in others), *[rf"collective.*kind=({kinds})\b"] * bool(kinds)]
+    return ["--name", "|".join(checks)]
 
 
 def next_step(table: Table) -> NextStep:
@@ -89,10 +113,13 @@ def next_step(table: Table) -> NextStep:
     its, settled = table.provenance, settlement(table.points)
     if its.borrowed_for:
         return NextStep("Measure the system itself.", ["switchpoint run"])
-    again = measuring_more(table, settled.more_s)
+    every = {point.case.operation for point in table.points}
+    unsettled = {point.case.operation for point in table.points if not point.settled}
+    again = measuring_more(table, settled.more_s, unsettled or every)
     of_system = f"--system {quote(its.system)}"
     statuses = {point.status for point in table.points}
     if trust.state(its.disturbed, its.noisy) == trust.CONTAMINATED:
+        again = measuring_more(table, settled.more_s, every)
         return NextStep("Measure again while nothing else runs.", again)
     if UNSOAKED in statuses:
         # `soak` finds no partition for a name of its own; a run soaks at its end.
