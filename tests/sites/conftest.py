@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from tests.sites.answers import ANSWERS
 from tuner.cli import main
+from tuner.machine.mpi import search_path
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def answering(tmp_path, monkeypatch):
             script = answer if answer.startswith("case") else f"cat <<'END'\n{answer.rstrip()}\nEND"
             (bin / name).write_text(f"#!/bin/sh\n{script}\n")
             (bin / name).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{search_path()}")
 
     return put
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,11 +16,21 @@ from tests.conftest import TIMEOUT_S, by_day
 from tests.sites.conftest import init
 from tuner.campaign.examine import ConfigurationError, examine
 from tuner.cli import main
-from tuner.machine.mpi import CHECKOUT, available_cores, find_mpis
-from tuner.machine.sites import environments
+from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, find_mpis
+from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import reframe_name
 from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Processors
 from tuner.store.store import Store
+
+
+def contents(config: Path) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    exec(config.read_text(), made)
+    return made["site_configuration"]
+
+
+def one_partition() -> list[Partition]:
+    return [Partition("cpu", 2, Processors(4))]
 
 
 def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
@@ -173,18 +184,109 @@ def test_modules_of_mpi_libraries_are_found_the_last_version_of_each(
     monkeypatch.setenv("MODULEPATH", str(tmp_path / "modules"))
     assert environments.modules_system() == "tmod4"
     assert sorted(environments.mpi_modules()) == ["gcc/12/openmpi/5.0", "mpich/4.10"]
-    made = environments.of_modules(["gcc/12.2 mpich/4.10", "cray-mpich/9"])
+    made = environments.of_modules(["gcc/12.2 mpich/4.10", "cray-mpich/9"], "srun")
     assert [(each.name, each.cc) for each in made] == [
         ("gcc-12-2-mpich-4-10", "mpicc"),
         ("cray-mpich-9", "cc"),
     ]
 
 
+@pytest.fixture
+def lmod(tmp_path, monkeypatch):
+    """Put modules where Lmod lists them."""
+
+    def put(*modules: str) -> None:
+        command = tmp_path / "lmod"
+        listed = "\n".join(["/opt/modules/Core:", *modules])
+        command.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{listed}\nEND\n")
+        command.chmod(0o755)
+        monkeypatch.setenv("LMOD_CMD", str(command))
+
+    return put
+
+
+FAMILIES = {
+    "OpenMPI/4.1.5-GCC-12.3.0": "pmix",  # by EasyBuild
+    "MPICH/4.2.1-GCC-13.2.0": "pmi2",
+    "MVAPICH2/2.3.7-GCC-12.3.0": "pmi2",
+    "impi/2021.9.0-intel-compilers-2023.1.0": "pmi2",
+    "mpi/openmpi-x86_64": "pmix",  # by Red Hat
+    "mpi/mpich-aarch64": "pmi2",
+    "mpi/2021.11": "pmi2",  # by Intel
+    "mpi/latest": "pmi2",
+    "intel-oneapi-mpi/2021.11.0": "pmi2",  # by Spack
+    "openmpi4/4.1.6": "pmix",  # by OpenHPC
+    "gcc/12/openmpi/5.0": "pmix",
+    "hpcx-mt/2.17": "pmix",
+    "cray-mpich/8.1.28": "",  # whose own protocol is the site's default
+}
+
+
+@pytest.mark.parametrize("module", FAMILIES)
+def test_modules_of_mpi_libraries_have_the_usual_names(module, lmod, tmp_path, monkeypatch):
+    lmod("OpenBLAS/", module, "hdf5/1.14-mpich", "mpi4py/4.0", "MPICH-tools/1", "mpi/", "mpi/tools")
+    assert environments.mpi_modules() == [module]
+    monkeypatch.setattr(schedulers, "ask", lambda *_: "MpiDefault = none\npmi2 pmix")
+    config = tmp_path / "site.py"
+    monkeypatch.setitem(SCHEDULERS, "slurm", replace(SCHEDULERS["slurm"], ask=one_partition))
+    init("--scheduler", "slurm", "--output", str(config))
+    kind = FAMILIES[module]
+    (found,) = contents(config)["environments"]
+    assert found.get("env_vars") == ([["SLURM_MPI_TYPE", kind]] if kind else None)
+    assert found["modules"] == [module]
+
+
+def test_modules_of_other_names_are_asked_for(lmod, tmp_path):
+    lmod("hdf5/1.14-mpich", "wi4mpi/3")
+    said = init("--scheduler", "local", "--output", str(tmp_path / "site.py"))
+    expected = "warning: no module here is named after an MPI library; name modules with --modules"
+    assert expected in said
+
+
+@pytest.mark.parametrize(("scheduler", "launcher"), [("pbs", "mpiexec"), ("lsf-span", "mpirun")])
+def test_an_mpi_that_the_launcher_does_not_start_is_left_out(
+    scheduler, launcher, answering, tmp_path, monkeypatch
+):
+    answering(scheduler)
+    own, other = (
+        Mpi(name, "openmpi", version, mpicc, f"{mpicc}.exec")
+        for name, version, mpicc in (("openmpi", "4.1.4", "true"), ("openmpi5", "5.0.1", "false"))
+    )
+    program = tmp_path / f"{scheduler}-bin" / launcher
+    program.write_text(f"#!/bin/sh\necho '{launcher} (Open MPI) 4.1.4'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(environments, "find_mpis", lambda: [own, other])
+    config = tmp_path / "site.py"
+    said = init("--output", str(config))
+    assert f"warning: {launcher} is of another MPI, so it is left out: Open MPI 5.0.1 " in said
+    assert [each["name"] for each in contents(config)["environments"]] == ["openmpi"]
+    monkeypatch.setattr(environments, "find_mpis", lambda: [other])
+    assert "no MPI among" in init("--output", str(config), "--force", code=1)
+
+
+def test_the_doctor_examines_the_launcher_of_an_environment(answering, tmp_path, monkeypatch):
+    answering("pbs")
+    config = tmp_path / "site.py"
+    init("--name", "site", "--output", str(config))
+    monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
+
+    def lacking() -> list[str]:
+        parts = [part for part in examine(config) if part.used_for == "building"]
+        return [part.advice for part in parts if not part.found]
+
+    assert lacking() == []
+    program = tmp_path / "pbs-bin" / "mpiexec"
+    program.write_text("#!/bin/sh\necho 'mpiexec (Open MPI) 1.0'\n")
+    program.chmod(0o755)
+    (said,) = lacking()
+    assert said.endswith(" and mpiexec do not belong to one known MPI")
+
+
 def test_modules_without_a_module_command_are_an_error(monkeypatch):
     monkeypatch.delenv("MODULES_CMD", raising=False)
     monkeypatch.delenv("LMOD_CMD", raising=False)
     with pytest.raises(environments.ModulesError, match="login shell"):
-        environments.of_modules(["gcc/13"])
+        environments.of_modules(["gcc/13"], "srun")
     assert environments.mpi_modules() == []
 
 

@@ -150,10 +150,16 @@ class SlurmCampaign:
 
 
 @pytest.fixture
-def campaign(require, site_init, tmp_path) -> Callable[..., SlurmCampaign]:
+def campaign(require, site_init, tmp_path, monkeypatch) -> Callable[..., SlurmCampaign]:
     def make(name: str = "mpich", *options: str) -> SlurmCampaign:
         mpi = next((mpi for mpi in find_mpis() if mpi.name == name), None)
         require(name, mpi is not None, "this MPI is not installed")
+        # As modules do: mpirun is of this MPI.
+        mpirun = tmp_path / "bin" / "mpirun"
+        mpirun.parent.mkdir()
+        mpirun.write_text(f'#!/bin/sh\nexec {mpi.mpiexec} "$@"\n')
+        mpirun.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{mpirun.parent}:{os.environ['PATH']}")
         config = site_init(*options)
         for part in ("checks", "templates", "tuner"):
             shutil.copytree(CHECKOUT / part, tmp_path / "wheel" / part)
@@ -163,13 +169,8 @@ def campaign(require, site_init, tmp_path) -> Callable[..., SlurmCampaign]:
         bench = tmp_path / "swpbench"
         bench.write_text(HELD.format(place=tmp_path, swpbench=opt / "bin" / "swpbench"))
         bench.chmod(0o755)
-        # As modules do: mpirun is of this MPI.
-        mpirun = tmp_path / "bin" / "mpirun"
-        mpirun.parent.mkdir()
-        mpirun.write_text(f'#!/bin/sh\nexec {mpi.mpiexec} "$@"\n')
-        mpirun.chmod(0o755)
         env = os.environ | {
-            "PATH": f"{opt / 'bin'}:{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "PATH": f"{opt / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": str(tmp_path / "wheel"),
             "SWITCHPOINT_RESULTS": str(tmp_path / "results"),
             "XDG_CACHE_HOME": str(tmp_path / "cache"),

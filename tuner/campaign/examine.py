@@ -14,7 +14,8 @@ from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.errors import SwitchpointError
 from tuner.machine.doctor import Prerequisite
-from tuner.machine.mpi import identify, python_path
+from tuner.machine.mpi import identify, is_of, python_path
+from tuner.machine.sites.environments import OF_MPIS
 from tuner.machine.sites.schedulers import SCHEDULERS
 
 
@@ -49,7 +50,7 @@ def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> lis
         for partition in system.get("partitions", [])
         for part in _partition(system["name"], partition)
     ]
-    parts += [_environment(each) for each in content["environments"]]
+    parts += [_environment(each, _launchers(content, each)) for each in content["environments"]]
     say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
     return [*parts, _plan(config)]
 
@@ -121,20 +122,31 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
     ]
 
 
-def _environment(environment: dict[str, Any]) -> Prerequisite:
+def _launchers(content: dict[str, Any], environment: dict[str, Any]) -> list[str]:
+    """Return the launchers of an environment that must be of its MPI."""
+    if mpiexec := environment.get("extras", {}).get("mpiexec"):
+        return [mpiexec]
+    partitions = [its for system in content["systems"] for its in system.get("partitions", [])]
+    used = {
+        its.get("launcher") for its in partitions if environment["name"] in its.get("environs", [])
+    }
+    return sorted(used.intersection(OF_MPIS))
+
+
+def _environment(environment: dict[str, Any], launchers: list[str]) -> Prerequisite:
     """Return the part of the compiler wrapper; modules provide it only once they are loaded."""
     name, cc = environment["name"], environment.get("cc", "cc")
     if modules := environment.get("modules"):
         return Prerequisite(name, "building", f"{cc} of {' '.join(map(str, modules))}", True, "")
     path = shutil.which(cc) or ""
-    mpiexec = environment.get("extras", {}).get("mpiexec")
-    if path and mpiexec and (mpi := identify(path, mpiexec)) is None:
-        return Prerequisite(
-            name, "building", "", True, f"{cc} and {mpiexec} do not belong to one known MPI"
-        )
-    return Prerequisite(
-        name, "building", str(mpi) if path and mpiexec else path, True, f"no {cc} on PATH"
-    )
+    found = path
+    for launcher in launchers if path else []:
+        mpi = identify(path, launcher)
+        if mpi is None or not is_of(mpi, launcher):
+            advice = f"{cc} and {launcher} do not belong to one known MPI"
+            return Prerequisite(name, "building", "", True, advice)
+        found = str(mpi)
+    return Prerequisite(name, "building", found, True, f"no {cc} on PATH")
 
 
 def _plan(config: Path) -> Prerequisite:

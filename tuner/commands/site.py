@@ -16,11 +16,13 @@ from tuner.commands.printing.lines import say
 from tuner.files import printable
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import SiteConfiguration, SiteError, host_pattern, host_stem
-from tuner.machine.sites.environments import reframe_name
+from tuner.machine.sites.environments import Environment, reframe_name
 from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Scheduler
 from tuner.paths import is_checkout
 
 Answer = TypeVar("Answer", str, int)
+
+_MODULES = "name modules with --modules 'MODULE ...'"
 
 
 @click.group(cls=Commands)
@@ -91,10 +93,7 @@ def init(
     if max_nodes is None and not is_local:
         most = max(partition.nodes for partition in partitions)
         max_nodes = _asked("Maximum number of nodes of a job", most)
-    found = environments.of_modules(module_sets or environments.mpi_modules())
-    found = found or environments.of_path("" if is_local else scheduler.launcher)
-    if not found:
-        raise SiteError("no MPI among the modules or on PATH; name modules with --modules")
+    found = _environments(module_sets, "" if is_local else scheduler.launcher)
     made = SiteConfiguration(
         reframe_name(name or host_stem()),
         host_pattern(),
@@ -108,6 +107,22 @@ def init(
     path = output or _place() / f"{made.name}.py"
     made.write(path, replace=force)
     _show(made, path)
+
+
+def _environments(module_sets: tuple[str, ...], launcher: str) -> list[Environment]:
+    wanted = module_sets or environments.mpi_modules()
+    if found := environments.of_modules(wanted, launcher):
+        return found
+    if environments.modules_system() != "nomod":
+        say(f"warning: no module here is named after an MPI library; {_MODULES}", err=True)
+    found, others = environments.of_path(launcher)
+    for mpi in others:
+        say(
+            f"warning: {launcher} is of another MPI, so it is left out: {mpi}; {_MODULES}", err=True
+        )
+    if not found:
+        raise SiteError("no MPI among the modules or on PATH; name modules with --modules")
+    return found
 
 
 def _partitions(scheduler: Scheduler, wanted: tuple[str, ...]) -> list[Partition]:

@@ -128,6 +128,13 @@ def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:
     return next((mpi for family in found for mpi in mpis if mpi.family == family), None)
 
 
+def is_of(mpi: Mpi, launcher: str) -> bool:
+    """Return whether a launcher is of an MPI's family and version."""
+    text = _ask([launcher, "--version"])
+    version = rf"(?<![\d.]){re.escape(mpi.version)}(?!\d)"
+    return _launcher_family(text) == mpi.family and re.search(version, text) is not None
+
+
 def build_root() -> Path:
     """Return the directory of all builds: the checkout's build/, else the cache."""
     if is_checkout() and os.access(CHECKOUT, os.W_OK):

@@ -7,13 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import Mpi, find_mpis
+from tuner.machine.mpi import Mpi, find_mpis, is_of
 from tuner.machine.sites.schedulers import srun_type
 
-# Cray's modules have compiler wrappers without "mpi" in their names.
+# As sites, EasyBuild, Spack, OpenHPC, Red Hat, Intel and Cray name them, by their families.
 _MPI_MODULE = re.compile(
-    r"(?:^|/)(mpich|openmpi|cray-mpich|mvapich2?|intel-?mpi|impi|hpcx)(?:-mt)?(?:/|$)"
+    r"(?:^|/)(?:(?P<openmpi>openmpi\d?|hpcx)|(?P<mpich>mpich|mvapich2?)|(?P<cray>cray-mpich(?:-abi|-ucx)?)"
+    r"|(?P<intelmpi>intel-?mpi|intel-oneapi-mpi|impi|mpi(?=/(?:latest|20\d\d))))"
+    r"(?:-mt|-x86_64|-aarch64)?(?=/|$)",
+    re.IGNORECASE,
 )
+
+
+OF_MPIS = ("mpiexec", "mpirun")
+"""ReFrame's launchers that each MPI has of its own: a job gets the first on PATH."""
 
 
 class ModulesError(SwitchpointError):
@@ -38,8 +45,10 @@ def modules_system() -> str:
     return "tmod4" if os.environ.get("MODULES_CMD") else "nomod"
 
 
-def of_modules(sets: Iterable[str]) -> list[Environment]:
+def of_modules(sets: Iterable[str], launcher: str) -> list[Environment]:
     """Return an environment for each set of modules that are loaded together: "gcc/13 openmpi/5".
+
+    launcher: ReFrame's, which starts the ranks.
 
     Raises:
         ModulesError: this machine has no modules system.
@@ -49,7 +58,7 @@ def of_modules(sets: Iterable[str]) -> list[Environment]:
         raise ModulesError(
             f"no module command here to load {' '.join(named[0])}: run a login shell"
         )
-    return [_of_modules(modules) for modules in named]
+    return [_of_modules(modules, launcher) for modules in named]
 
 
 def mpi_modules() -> list[str]:
@@ -73,25 +82,37 @@ def mpi_modules() -> list[str]:
         module = re.sub(r"\(.*\)$", "", line.strip()).strip()
         match = _MPI_MODULE.search(module)
         if match and not module.endswith(("/", ":")):
-            library = module[: match.end()].rstrip("/")
-            latest[library] = max(latest.get(library, ""), module, key=_version)
+            library = module[: match.end()]
+            latest[library] = max(latest.get(library, module), module, key=_version)
     return list(latest.values())
 
 
-def of_path(launcher: str) -> list[Environment]:
-    """Return the MPIs on PATH, started by a launcher of ReFrame or, if it is "", by the checks."""
-    return [_of_path(mpi, launcher) for mpi in find_mpis()]
+def of_path(launcher: str) -> tuple[list[Environment], list[Mpi]]:
+    """Return the MPIs on PATH as environments, and those that the launcher does not start.
+
+    launcher: ReFrame's; "" where the checks start ranks, each MPI's by its own.
+    """
+    mpis = find_mpis()
+    started = [mpi for mpi in mpis if launcher not in OF_MPIS or is_of(mpi, launcher)]
+    return [_of_path(mpi, launcher) for mpi in started], [mpi for mpi in mpis if mpi not in started]
 
 
 def _of_path(mpi: Mpi, launcher: str) -> Environment:
-    kind = srun_type(mpi.family) if launcher == "srun" else ""
-    variables = {"SLURM_MPI_TYPE": kind} if kind else {}
+    variables = _variables(mpi.family, launcher)
     return Environment(mpi.name, mpi.mpicc, [], "" if launcher else mpi.mpiexec, variables)
 
 
-def _of_modules(modules: list[str]) -> Environment:
-    cc = "cc" if any("cray-mpich" in module for module in modules) else "mpicc"
-    return Environment(reframe_name("-".join(modules)), cc, modules)
+def _of_modules(modules: list[str], launcher: str) -> Environment:
+    matches = [match for module in modules if (match := _MPI_MODULE.search(module))]
+    family = str(matches[-1].lastgroup) if matches else ""
+    cc = "cc" if family == "cray" else "mpicc"  # its wrapper has no "mpi" in its name
+    name = reframe_name("-".join(modules))
+    return Environment(name, cc, modules, variables=_variables(family, launcher))
+
+
+def _variables(family: str, launcher: str) -> dict[str, str]:
+    kind = srun_type(family) if launcher == "srun" else ""
+    return {"SLURM_MPI_TYPE": kind} if kind else {}
 
 
 def reframe_name(text: str) -> str:
