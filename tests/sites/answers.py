@@ -23,10 +23,11 @@ PBS_NODE = {"resources_available": {"ncpus": 64, "mem": "250gb"}, "state": "free
 PBS_QUEUE = {"queue_type": "Execution", "enabled": "True", "started": "True"}
 ANSWERS = {
     "slurm": {
-        # %R|%a|%D|%s|%c|%X|%Y|%Z, a line for each kind of node
-        "sinfo": "cpu|up|60|1-infinite|128|2|64|1\ncpu|up|4|1-infinite|96|2|48|1\n"
-        "old|down|64|1-infinite|32|2|16|1\nsmt|up|8|1-16|256|2|64|2\n"
-        "cloud|up|0|1-infinite|0|0|0|0\n",
+        # %R|%a|%T|%D|%s|%c|%X|%Y|%Z, a line for each kind of node
+        "sinfo": "cpu|up|idle|50|1-infinite|128|2|64|1\ncpu|up|mixed|10|1-infinite|128|2|64|1\n"
+        "cpu|up|idle|4|1-infinite|96|2|48|1\n"
+        "old|down|idle|64|1-infinite|32|2|16|1\nsmt|up|idle~|8|1-16|256|2|64|2\n"
+        "cloud|up|idle|0|1-infinite|0|0|0|0\n",
         "scontrol": "AccountingStorageType   = accounting_storage/slurmdbd\n",
         "sbatch": "",
         "sacct": "",

@@ -35,7 +35,7 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
     assert "Unable to contact" in init("--scheduler", "slurm", code=1)
     assert "Unable to contact; --scheduler local" in init(code=1)
     for words in ("many", "8|1-4|64+|2|32|2", "8|1-4|64|2|32+|2"):
-        sinfo.write_text(f"#!/bin/sh\necho 'cpu|up|{words}'\n")
+        sinfo.write_text(f"#!/bin/sh\necho 'cpu|up|idle|{words}'\n")
         with pytest.raises(SchedulerError, match="cannot parse"):
             schedulers.SCHEDULERS["slurm"].partitions()
 
@@ -46,11 +46,21 @@ def test_a_scheduler_that_does_not_answer_is_named(answering, tmp_path):
 def test_a_partition_of_slurm_has_as_many_nodes_as_a_job_may(
     job_nodes, most, answering, monkeypatch
 ):
-    nodes = f"cpu|up|60|{job_nodes}|128|2|64|1\ncpu|up|4|{job_nodes}|96|2|48|1"
+    nodes = f"cpu|up|idle|60|{job_nodes}|128|2|64|1\ncpu|up|idle|4|{job_nodes}|96|2|48|1"
     monkeypatch.setitem(ANSWERS["slurm"], "sinfo", nodes)
     answering("slurm")
     (found,) = schedulers.SCHEDULERS["slurm"].partitions()
     assert found == Partition("cpu", most, Processors(128, 1, 2), kinds=2)
+
+
+def test_nodes_of_slurm_that_take_no_jobs_are_not_counted(answering, monkeypatch):
+    away = "down down* idle* drained draining fail failing maint mixed$ future planned idle-"
+    here = "idle mixed allocated completing reserved idle~ idle#"
+    lines = [f"cpu|up|{state}|1|1-infinite|64|2|32|1" for state in [*away.split(), *here.split()]]
+    monkeypatch.setitem(ANSWERS["slurm"], "sinfo", "\n".join(lines))
+    answering("slurm")
+    (found,) = schedulers.SCHEDULERS["slurm"].partitions()
+    assert found.nodes == len(here.split())
 
 
 @pytest.mark.parametrize(
@@ -64,7 +74,9 @@ def test_a_partition_of_slurm_has_as_many_nodes_as_a_job_may(
     ],
 )
 def test_slurm_may_count_cores_as_cpus(nodes, shape, kinds, answering, monkeypatch):
-    monkeypatch.setitem(ANSWERS["slurm"], "sinfo", "\n".join(f"cpu|up|{each}" for each in nodes))
+    monkeypatch.setitem(
+        ANSWERS["slurm"], "sinfo", "\n".join(f"cpu|up|idle|{each}" for each in nodes)
+    )
     answering("slurm")
     (found,) = schedulers.SCHEDULERS["slurm"].partitions()
     assert (found.shape, found.kinds) == (shape, kinds)

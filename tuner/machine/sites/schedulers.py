@@ -114,18 +114,18 @@ def srun_type(family: str) -> str:
 
 def _slurm_partitions() -> list[Partition]:
     lines = ask(
-        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%D|%s|%c|%X|%Y|%Z"
+        "sinfo", "--noheader", "--noconvert", "--exact", "--format=%R|%a|%T|%D|%s|%c|%X|%Y|%Z"
     ).splitlines()
     nodes: dict[str, Counter[Processors]] = {}
     most_nodes: dict[str, int | None] = {}
     for line in lines:
         try:
-            name, state, count, job_nodes, *processors = line.split("|")
+            name, state, of_nodes, count, job_nodes, *processors = line.split("|")
             cpus, sockets, cores, threads = map(int, processors)
             number = int(count)
         except ValueError as error:
             raise SchedulerError(f"sinfo: cannot parse the line: {line}") from error
-        if state == "up" and number:
+        if state == "up" and number and not re.search(_SLURM_AWAY, of_nodes):
             # Slurm may count cores as CPUs, whose threads it does not give to jobs.
             shape = Processors(cpus, threads if cpus > sockets * cores else 1, sockets)
             nodes.setdefault(name, Counter())[shape] += number
@@ -244,6 +244,7 @@ def ask(*command: str) -> str:
 
 # A job that starts again would find raw files of its first start: the campaign is resumed instead.
 _SLURM_ACCESS = ("--partition={partition}", "--exclusive", "--no-requeue")
+_SLURM_AWAY = r"^(down|drain|fail|maint|future|planned)|[*$-]$"  # the last: flags
 _LSF_ACCESS = ("-q {partition}", "-x", "-rn")
 _LSF_QUEUE = r"^QUEUE: (\S+)$(?:\n(?!QUEUE: |HOSTS:).*)*\nHOSTS:(.*)$"
 _LSF_ALL = {"all", "others"}
