@@ -319,7 +319,7 @@ def test_several_partitions_get_no_common_name(
     job = Job("exchange", "site:cpu", "mpich", "exchange", "random", "1_node", 2, 2, 1, "pass", "")
     jobs = [job, replace(job, system="site:gpu")]
     session = Session(jobs, [], results / "stage", results / "output")
-    monkeypatch.setattr(reframe, "dry_run", lambda call: session)
+    monkeypatch.setattr(reframe, "dry_run", lambda call, **_: session)
     call = Call(Path("/a/site.py"), [], {"system_name": "published"})
     with pytest.raises(OrderError, match=r"one partition, not site:cpu, site:gpu; select one"):
         make(call, Budget(600), 6, only_shown=True)

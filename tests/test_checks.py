@@ -164,6 +164,39 @@ def test_a_variable_that_no_check_has_is_an_error():
         reframe.dry_run(call_for("--name=discovery", lunches="6"))
 
 
+UNSET = """
+WARNING: test 'build_kernels': the following variables were not set: 'metods', 'methods'
+WARNING: test 'discovery': the following variables were not set: 'metods'
+"""
+
+
+@pytest.mark.parametrize(
+    ("assignment", "untaken"),
+    [
+        ("discovery.metods=pex", ["discovery.metods"]),
+        ("metods=pex", ["metods"]),
+        ("colective.methods=vendor", ["colective.methods"]),
+        ("discovery.methods=pex", []),
+        ("methods=pex", []),  # building has none
+        ("build_kernels.build_time_limit=1h", []),
+    ],
+)
+def test_a_variable_that_an_option_sets_must_be_of_a_check(assignment, untaken):
+    for option in (["-S", assignment], [f"--setvar={assignment}", "--name=x"]):
+        assert [*reframe._untaken(option, UNSET, {"discovery", "build_kernels"})] == untaken
+
+
+def test_a_mistyped_variable_is_an_error_where_that_is_wanted():
+    call = call_for("--name=discovery.*random", "--setvar=discovery.metods=pex")
+    with pytest.raises(DispatchError, match=r"--setvar=discovery.metods: no check that runs has"):
+        reframe.dry_run(call, strict=True)
+
+
+def test_a_variable_without_a_value_is_an_error():
+    with pytest.raises(DispatchError, match="invalid test variable assignment: 'methods'"):
+        reframe.dry_run(call_for("--name=discovery", "--setvar=methods"))
+
+
 def medians_us(raw_files: list[Path]) -> dict[tuple[str, str], float]:
     """Return medians of the default and the fastest method at each size, by operation and name.
 

@@ -33,7 +33,8 @@ def make(
     name = planned_campaign() if only_shown else new_campaign()
     call = replace(call, variables={"campaign": name, **call.variables})
     fixed = {"launches": str(launches or LAUNCHES)}
-    session = reframe.dry_run(replace(call, variables=call.variables | fixed)).clear()
+    wanted = replace(call, variables=call.variables | fixed)
+    session = reframe.dry_run(wanted, strict=True).clear()
     partitions = sorted({job.system for job in session.wanted})
     if "system_name" in call.variables and len(partitions) > 1:
         raise OrderError(

@@ -1,7 +1,7 @@
 """Calls of ReFrame, which list what a campaign would run and run it.
 
 ReFrame exits with success when no test matched, drops a check file that it cannot import, and only
-warns of a variable that a test lacks. So the plan is made first, by a dry run; anything
+warns of a variable that a test lacks, if at all. So the plan is made first, by a dry run; anything
 left out of it is an error; and the jobs that ran are compared with the plan.
 """
 
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -37,7 +37,8 @@ CHECKS = CHECKOUT / "checks"
 CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" / "nodes.py"}
 """The configurations of this machine: as it is, and as several virtual nodes."""
 
-WARNINGS = ("skipping test", "does not exist")
+WARNINGS = ("skipping test", "does not exist", "invalid test variable assignment")
+_UNSET = re.compile(r"WARNING: test '(\w+)': the following variables were not set: (.*)")
 
 # Options of ReFrame that choose what runs, each with a value unless it is among the last.
 SELECTING = ("-n", "--name"), ("-t", "--tag"), ("-E", "--filter-expr")
@@ -209,8 +210,23 @@ def _reason(output: str) -> str:
     return errors[0].strip() if errors else output.strip()
 
 
-def dry_run(call: Call, limit_s: float | None = None) -> Session:
+def _untaken(selection: Sequence[str], output: str, checks: set[str]) -> Iterator[str]:
+    """Yield the variables that an option sets and none of the checks has, by a dry run's output."""
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("-S", "--setvar", action="append", default=[])
+    unset = {check: set(re.findall("'(.*?)'", names)) for check, names in _UNSET.findall(output)}
+    for assignment in options.parse_known_args(selection)[0].setvar:
+        name = assignment.partition("=")[0]
+        check, is_of_one, variable = name.partition(".")
+        having = checks & {check} if is_of_one else checks
+        if all((variable or name) in unset.get(each, ()) for each in having):
+            yield name
+
+
+def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -> Session:
     """Return what ReFrame would run, found by its dry run.
+
+    strict: variables that options set must be those of checks that run.
 
     Raises:
         DispatchError: ReFrame failed, took longer than the limit or warned of something left out,
@@ -245,7 +261,12 @@ def dry_run(call: Call, limit_s: float | None = None) -> Session:
                 f"nothing to run: no check matches {' '.join(call.selection)}; --name takes a "
                 "regular expression for names such as 'collective %scale=1_node %kind=bcast'"
             )
-        session = _read(report, call.variables)
+        found = json.loads(report.read_text())
+    session = _read(found, call.variables)
+    checks = {case["display_name"].split()[0] for case in _cases(found)}
+    if strict and (untaken := next(_untaken(call.selection, output, checks), "")):
+        there = ", ".join(sorted(checks))
+        raise DispatchError(f"--setvar={untaken}: no check that runs has it; these run: {there}")
     if not session.wanted:
         reasons = {job.skipped_because for job in session.jobs}
         raise DispatchError(f"nothing to run: {'; '.join(sorted(reasons))}")
@@ -287,7 +308,7 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
             raise
     if not report.is_file():
         raise DispatchError(f"ReFrame ended without a report; its output is in {log}")
-    session = _read(report, call.variables)
+    session = _read(json.loads(report.read_text()), call.variables)
     missing = {job.key for job in planned.wanted} - {job.key for job in session.wanted}
     if missing:
         names = "; ".join(" ".join(key) for key in sorted(missing))
@@ -295,10 +316,13 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
     return session
 
 
-def _read(report: Path, variables: dict[str, str]) -> Session:
+def _cases(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(report["runs"][-1]["testcases"])
+
+
+def _read(report: dict[str, Any], variables: dict[str, str]) -> Session:
     """Read a report. Fixtures, which build the kernels, are not jobs, but they can fail as well."""
-    content = json.loads(report.read_text())
-    cases = content["runs"][-1]["testcases"]
+    cases = _cases(report)
     unbuilt = {_place(case): case["skipped_because"] for case in cases if case["fixture"]}
     for case, (name, value) in product(cases, variables.items()):
         if not case["fixture"] and str(case.get(name)) != value:
@@ -313,8 +337,8 @@ def _read(report: Path, variables: dict[str, str]) -> Session:
     return Session(
         jobs=[_job(case) for case in cases if not case["fixture"]],
         failures=[_failure(case) for case in cases if case["result"] == "fail"],
-        stage=Path(content["session_info"]["prefix_stage"]),
-        output=Path(content["session_info"]["prefix_output"]),
+        stage=Path(report["session_info"]["prefix_stage"]),
+        output=Path(report["session_info"]["prefix_output"]),
         build_s=sum(case["time_compile"] or 0.0 for case in cases if case["fixture"]),
     )
 
