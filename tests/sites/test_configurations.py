@@ -84,6 +84,15 @@ def test_partitions_that_are_not_there_are_an_error(answering, tmp_path):
     assert "cpu, smt" in said
 
 
+@pytest.mark.parametrize(("scheduler", "most"), [("local", 1), ("slurm", 60)])
+def test_a_job_cannot_have_more_nodes_than_there_are(scheduler, most, answering, tmp_path):
+    answering("slurm")
+    options = ["--scheduler", scheduler, "--output", str(tmp_path / "site.py"), "--max-nodes"]
+    said = init(*options, f"{most + 1}", code=1)
+    assert f"--max-nodes {most + 1}: {scheduler} gives a job {most} at most" in said
+    init(*options, f"{most}")
+
+
 def test_each_partition_is_written_once(answering, tmp_path, monkeypatch):
     answering("slurm")
     config = tmp_path / "site.py"

@@ -90,9 +90,11 @@ def init(
     is_local = scheduler.name == "local"
     if account is None:
         account = "" if is_local else _asked("Account to charge, if any", "")
+    most = max(partition.nodes for partition in partitions)
     if max_nodes is None and not is_local:
-        most = max(partition.nodes for partition in partitions)
         max_nodes = _asked("Maximum number of nodes of a job", most)
+    if max_nodes is not None and max_nodes > most:
+        raise SiteError(f"--max-nodes {max_nodes}: {scheduler.name} gives a job {most} at most")
     found = _environments(module_sets, "" if is_local else scheduler.launcher)
     made = SiteConfiguration(
         reframe_name(name or host_stem()),

@@ -314,7 +314,7 @@ SCHEDULERS = _by_name(
             (),
             "--bank={account}",
             caution="ReFrame asks Flux for one core per job: measure inside `flux alloc` with "
-            "--scheduler local instead",
+            "--scheduler local instead, which measures one node",
         ),
         Scheduler("local", "mpiexec", (), _this_machine, (), ""),
     ]
