@@ -11,9 +11,12 @@ from tests import synthetic
 from tests.cli import call
 from tests.profiles import content, parse, tally
 from tuner.advice import document, mix
+from tuner.commands.printing import results
 from tuner.commands.printing.advice import show_calls
 from tuner.commands.printing.grids import Columns
 from tuner.commands.printing.results import console, show_table
+from tuner.commands.study_simulated import show_rows
+from tuner.machine import doctor
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.reading import read
 from tuner.selection.tuning import tune
@@ -64,6 +67,33 @@ def test_what_follows_from_a_table_folds_between_words(
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("settled: ") for line in lines)
     assert any(line.startswith("bound: ") for line in lines)
+
+
+def test_columns_of_numbers_are_aligned_to_the_right() -> None:
+    grid = Columns("method", "bytes", right=["bytes"])
+    for row in (("direct", "8"), ("nap", "65536")):
+        grid.add_row(*row)
+    assert [line[8:] for line in printed(grid, 80)[2:]] == ["    8", "65536"]
+
+
+def test_commands_keep_names_whole_on_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "console", lambda stderr=False: Console(width=60, markup=False))
+    path = f"/opt/{'software/' * 3}bin/mpicc,"
+    found = [doctor.Prerequisite("openmpi", "measuring", f"4.1.4 ({path} {path})", True, "")]
+    monkeypatch.setattr(doctor, "examine", lambda say: found)
+    assert call("doctor").stdout.count(path) == 2
+    matrix, method = tmp_path / "a.mtx", "stfw:grid=2x2x2x2x2x2"
+    entries = [f"{row} {1 + row * 7 % 64} 1" for row in range(1, 65)]
+    head = ["%%MatrixMarket matrix coordinate real general", "64 64 64"]
+    matrix.write_text("\n".join([*head, *entries]))
+    said = call("matrix", "messages", matrix, "--parts=64", f"--methods={method}")
+    assert {method, method[10:]} <= {*said.stdout.split()}, said.output
+    assert max(map(len, said.stdout.splitlines())) <= 60
+    capsys.readouterr()
+    show_rows(["study", "first method", "second method"], [["a", method, f"{method}x2x2x2"]])
+    assert f"{method}x2x2x2" in capsys.readouterr().out.split()
 
 
 def test_control_characters_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:

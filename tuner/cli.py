@@ -76,6 +76,7 @@ def main() -> None:
 def doctor(config: Path | None, as_json: bool) -> None:
     """Check prerequisites."""
     from tuner.campaign.examine import examine
+    from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import activity, console
     from tuner.machine import doctor as examination
 
@@ -84,7 +85,11 @@ def doctor(config: Path | None, as_json: bool) -> None:
     if as_json:
         say_json([asdict(part) for part in parts])
     else:
-        examination.show(parts, console())
+        grid = Columns("part", "", "used for", "found, or how to get it")
+        for part in parts:
+            sign = "ok" if part.found else "missing" if part.required else "-"
+            grid.add_row(part.name, sign, part.used_for, part.found or part.advice)
+        console().print(grid)
     if missing := examination.missing(parts):
         raise SwitchpointError(f"missing: {', '.join(missing)}")
 

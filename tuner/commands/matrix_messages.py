@@ -1,11 +1,20 @@
 """`switchpoint matrix messages`: what methods send for a matrix, found without a run."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tuner.commands.options import json_option, whole_number, whole_numbers
 from tuner.commands.printing.lines import say_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tuner.inputs.structure.report import ReportRow
 
 
 @click.command()
@@ -44,4 +53,29 @@ def messages(
     if as_json:
         say_json([row.document() for row in rows])
     else:
-        reporting.show(rows, console())
+        _show(rows, console())
+
+
+def _show(rows: Sequence[ReportRow], out: Console) -> None:
+    """Print the table; bytes are of an execution, vavg, vmax and buffer of a process."""
+    from tuner.commands.printing.grids import Columns
+
+    counts = ("mmax", "bound", "mavg", "vavg", "vmax", "buffer", "off-node mmax", "off-node bytes")
+    table = Columns("parts", "method", "grid", *counts, right=("parts", *counts))
+    for row in rows:
+        its = row.statistics
+        bound = row.method.message_bound
+        table.add_row(
+            str(row.procs),
+            row.method.spec,
+            row.method.layout,
+            str(its.mmax),
+            "" if bound is None else str(bound),
+            f"{its.mavg:.1f}",
+            f"{its.vavg_bytes:.0f}",
+            str(its.vmax_bytes),
+            str(its.buffer_bytes),
+            str(its.off_node_mmax),
+            str(its.off_node_bytes),
+        )
+    out.print(table)

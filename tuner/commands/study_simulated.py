@@ -49,14 +49,10 @@ def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table of texts, with the first column aligned to the left."""
-    from rich import box
-    from rich.table import Table
-
+    from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if table.columns else "left")
+    table = Columns(*columns, right=columns[1:])
     for row in rows:
         table.add_row(*row)
     console().print(table)

@@ -10,9 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
 from tuner.machine.mpi import ANSWER_S, available_cores, find_mpis, search_path
 from tuner.paths import CHECKOUT, database_path, results_directory
 
@@ -94,15 +91,6 @@ def missing(parts: Iterable[Prerequisite]) -> list[str]:
     """Return the names of the required parts that are missing; any MPI serves."""
     names = (part.name for part in parts if part.required and not part.found)
     return list(dict.fromkeys("an MPI" if name in _MPI_ADVICE else name for name in names))
-
-
-def show(parts: list[Prerequisite], console: Console) -> None:
-    """Print the parts found, and how to get the others."""
-    table = Table("", "part", "used for", "found, or how to get it", box=None)
-    for part in parts:
-        sign = "ok" if part.found else "missing" if part.required else "-"
-        table.add_row(sign, part.name, part.used_for, part.found or part.advice)
-    console.print(table)
 
 
 def _examine_mpis() -> list[Prerequisite]:

@@ -1,18 +1,16 @@
 """What a table says of an application, printed."""
 
 from rich.console import Console
-from rich.table import Table as Grid
 
 from tuner.advice import document
 from tuner.advice.document import Advice
+from tuner.commands.printing.grids import Columns
 
 
 def show_calls(its: Advice, out: Console) -> None:
     """Print the calls of an application, and what follows from them."""
-    grid = Grid(box=None, pad_edge=False)
-    for head in document.COLUMNS:
-        numeric = head not in ("call", "processes", "types", "table")
-        grid.add_column(head, justify="right" if numeric else "left", overflow="fold")
+    numbers = {*document.COLUMNS}.difference(("call", "processes", "types", "table"))
+    grid = Columns(*document.COLUMNS, right=numbers)
     for row in document.rows(its):
         grid.add_row(*row)
     for line in document.summary(its):

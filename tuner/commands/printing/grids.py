@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -18,11 +18,13 @@ _GAP = 2  # spaces between columns
 class Columns(Table):
     """A table whose cells fold between words; where these do not fit, each row is a list."""
 
-    def __init__(self, *columns: str) -> None:
+    def __init__(self, *columns: str, right: Collection[str] = ()) -> None:
+        """Make an empty table; the columns with headings in `right` are aligned to the right."""
         super().__init__(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         self.collapse_padding = True
         for column in columns:
-            self.add_column(printable(column), overflow="fold")
+            justify: JustifyMethod = "right" if column in right else "left"
+            self.add_column(printable(column), justify=justify, overflow="fold")
 
     def add_row(self, *cells: str) -> None:  # type: ignore[override]  # texts alone
         """Add a row. Control characters become visible before widths are counted."""

@@ -1,4 +1,4 @@
-"""The table of `switchpoint matrix messages`: the messages of every method, without MPI."""
+"""The counts of `switchpoint matrix messages`: the messages of every method, without MPI."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -6,10 +6,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from tuner.inputs.matrices.market import Pattern, read_pattern
 from tuner.inputs.matrices.partition import ownership
@@ -77,28 +73,3 @@ def _count(request: ReportRequest, messages: Halo, each: Method) -> ReportRow:
 
 def _halo(request: ReportRequest, pattern: Pattern, procs: int) -> Halo:
     return halo(pattern, ownership(request.matrix, pattern, request.by, procs))
-
-
-def show(rows: Sequence[ReportRow], out: Console) -> None:
-    """Print the table; bytes are of an execution, vavg, vmax and buffer of a process."""
-    names = ("parts", "method", "grid", "mmax", "bound", "mavg", "vavg", "vmax", "buffer")
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in (*names, "off-node mmax", "off-node bytes"):
-        table.add_column(name, justify="left" if name in ("method", "grid") else "right")
-    for row in rows:
-        counts = row.statistics
-        bound = row.method.message_bound
-        table.add_row(
-            str(row.procs),
-            row.method.spec,
-            row.method.layout,
-            str(counts.mmax),
-            "" if bound is None else str(bound),
-            f"{counts.mavg:.1f}",
-            f"{counts.vavg_bytes:.0f}",
-            str(counts.vmax_bytes),
-            str(counts.buffer_bytes),
-            str(counts.off_node_mmax),
-            str(counts.off_node_bytes),
-        )
-    out.print(table)
