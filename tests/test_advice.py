@@ -290,6 +290,9 @@ def test_profiles_of_several_programs_are_added_and_named(tmp_path: Path) -> Non
 def test_a_directory_without_any_calls_is_one_line(tmp_path: Path) -> None:
     why = f"{tmp_path}: no process has written its calls: did the program call MPI_Init?"
     assert why in fail("advise", "--profile", tmp_path)
+    (tmp_path / "app.profile").touch()
+    said = fail("advise", "--profile", tmp_path)
+    assert f"{tmp_path}: has no files 1, 2, …; name a file" in said
     (tmp_path / "1").touch()
     assert why in fail("advise", "--profile", tmp_path)
 

@@ -20,7 +20,10 @@ def read(path: Path) -> Profile:
         ProfileError, OSError: it cannot be read, or no process has written its calls.
     """
     if path.is_dir():
-        names = sorted((each.name for each in path.iterdir() if each.name.isdecimal()), key=int)
+        there = [each.name for each in path.iterdir()]
+        names = sorted(filter(str.isdecimal, there), key=int)
+        if there and not names:
+            raise ProfileError(f"{path}: has no files 1, 2, …; name a file")
         return _in_turn(path, [path / name for name in names])
     return _read(path)
 
