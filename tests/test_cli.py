@@ -28,7 +28,7 @@ from tuner.commands.naming import RENAMED, SECTIONS
 from tuner.commands.show_plan import BUDGET
 from tuner.export.verify import find_swpbench
 from tuner.machine import systems
-from tuner.machine.mpi import Mpi, find_mpis
+from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
 
@@ -128,12 +128,13 @@ def test_version() -> None:
     ("arguments", "without"),
     [
         (["--version"], {"numpy", "pandas", "scipy"}),
-        (["ingest", ".", "--database", "a.db"], {"pandas", "scipy"}),
+        (["ingest", "--database", "a.db"], {"pandas", "scipy"}),
     ],
 )
 def test_commands_start_without_what_takes_long_to_load(
-    arguments: list[str], without: set[str], tmp_path: Path
+    arguments: list[str], without: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     code = "import sys, tuner.cli; tuner.cli.main(standalone_mode=False); print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, text=True
@@ -425,6 +426,22 @@ def test_without_kernels_the_place_without_them_is_named(
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     (tmp_path / "x.table").write_text("switchpoint-table 1\n")
     assert "no built swpbench below" in fail("check", "table", tmp_path / "x.table")
+
+
+def test_a_source_without_a_launch_is_an_error(results: Path, tmp_path: Path) -> None:
+    bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty"
+    bad.write_text("bad\n")
+    empty.mkdir()
+    for source in (bad, empty):
+        for options in ([], ["--json"]):
+            result = call("ingest", results, source, *options)
+            assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+                1,
+                f"Error: no launch in {source}",
+            )
+            assert result.stdout
+    succeed("ingest", results)  # which are present
+    succeed("ingest", CHECKOUT / "tests" / "data" / "pico")
 
 
 def test_the_library_is_that_of_a_campaign_not_of_the_newest_test(

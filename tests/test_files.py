@@ -95,9 +95,10 @@ def test_what_is_no_regular_file_is_reported_and_the_rest_ingested(
     beside = raw[0].parent / "special.jsonl"
     beside.symlink_to(specials[0])
     said = switchpoint("ingest", *specials, tmp_path / "raw", place=tmp_path)
-    assert said.returncode == 0
+    assert said.returncode == 1
     assert said.stderr.splitlines() == [
-        f"warning: {path}:1: cannot be read: {NOT_REGULAR}" for path in (*specials, beside)
+        *(f"warning: {path}:1: cannot be read: {NOT_REGULAR}" for path in (*specials, beside)),
+        f"Error: no launch in {', '.join(map(str, specials))}",
     ]
     assert "2 launches" in said.stdout
 

@@ -30,6 +30,7 @@ from tuner.commands.show_overlap import show_overlap
 from tuner.commands.show_plan import show_next, show_plan
 from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
+from tuner.files import shown
 
 if TYPE_CHECKING:
     from tuner.domain.tables import Table
@@ -54,20 +55,26 @@ def ingest(sources: tuple[Path, ...], database: Path, as_json: bool) -> None:
     from tuner.rawfile.ingest import ingest as bring_in
     from tuner.rawfile.keeping import of_results
 
-    made, problems = pico.translated(sources)
-    named = [*(source for source in sources if not pico.is_metadata(source)), *made]
-    report = bring_in(database, named if sources else of_results())
-    report.problems[:0] = problems
+    made = {source: pico.translated([source]) for source in sources}
+    raw = [source for source in made if not pico.is_metadata(source)]
+    of_pico = dict.fromkeys(path for paths, _ in made.values() for path in paths)
+    report = bring_in(database, [*raw, *of_pico] if sources else of_results())
+    report.problems[:0] = [each for _, problems in made.values() for each in problems]
+    used = {shown(source) for source in raw}.difference(report.unused)
+    used |= {shown(source) for source, (paths, _) in made.items() if paths}
+    report.unused = [name for source in made if (name := shown(source)) not in used]
     if as_json:
         say_json({**asdict(report), "database": str(database)})
-        return
-    for problem in report.problems:
-        say(f"warning: {problem}", err=True)
-    say(
-        f"{database}: {report.launches} launches with {report.samples} samples from "
-        f"{report.files} files, {report.unchanged} of them already present, "
-        f"{len(report.problems)} problems"
-    )
+    else:
+        for problem in report.problems:
+            say(f"warning: {problem}", err=True)
+        say(
+            f"{database}: {report.launches} launches with {report.samples} samples from "
+            f"{report.files} files, {report.unchanged} of them already present, "
+            f"{len(report.problems)} problems"
+        )
+    if report.unused:
+        raise SwitchpointError(f"no launch in {', '.join(report.unused)}")
 
 
 @click.command()

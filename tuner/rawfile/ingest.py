@@ -55,6 +55,7 @@ class Report:
     cells: int = 0
     samples: int = 0
     problems: list[Problem] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)  # sources without a launch, new or present
 
 
 class _State(NamedTuple):
@@ -91,7 +92,10 @@ def ingest(database: Path, sources: list[Path]) -> Report:
     paths = list(reading.raw_files(sources))
     report = Report(files=len(paths))
     with Store.open(database) as store:
-        new = _new_sources(paths, store, report)
+        new, useful = _new_sources(paths, store, report)
+        report.unused = [
+            shown(source) for source in sources if useful.isdisjoint(reading.raw_files([source]))
+        ]
         groups: dict[LaunchKey | None, list[_Source]] = defaultdict(list)
         for source in new:
             groups[source.key].append(source)
@@ -103,14 +107,22 @@ def ingest(database: Path, sources: list[Path]) -> Report:
     return report
 
 
-def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Source]:
-    """Return the files whose content the store does not have, each content once."""
+def _new_sources(
+    paths: list[Path], store: Store, report: Report
+) -> tuple[list[_Source], set[Path]]:
+    """Return the files whose content the store does not have, each content once.
+
+    Return the paths of all launches too, new or present.
+    """
     known = {launch.content: launch for launch in store.launches().values()}
     new: dict[str, _Source] = {}
+    useful: set[Path] = set()
     for source in map(_source, paths):
         if isinstance(source, Problem):
             report.problems.append(source)
             continue
+        if source.content in known or source.key:
+            useful.add(source.path)
         if source.content in known:
             launch = known[source.content]
             with store.decoding():
@@ -122,7 +134,7 @@ def _new_sources(paths: list[Path], store: Store, report: Report) -> list[_Sourc
             new[source.content] = source
             continue
         report.unchanged += 1
-    return list(new.values())
+    return list(new.values()), useful
 
 
 def _source(path: Path) -> _Source | Problem:
