@@ -428,6 +428,23 @@ def test_without_kernels_the_place_without_them_is_named(
     assert "no built swpbench below" in fail("check", "table", tmp_path / "x.table")
 
 
+def test_a_name_that_is_not_there_is_told_with_those_that_are(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    succeed("ingest")
+    said = fail("compare", "local-cpu-mpich", "nope")
+    assert "no campaign or system nope; campaigns: 20261121T034500Z; systems: local-cpu-" in said
+    names = ", ".join(mpi.name for mpi in find_mpis())
+    said = fail("run", "--dry-run", "--environment", "nope")
+    assert said == f"Error: no environment nope; there are: {names}"
+    table = results / "a.table"
+    table.touch()
+    said = fail("study", "applications", f"--table={table}", "--procs=2", "--environment=nope")
+    assert said == f"Error: no environment nope here; there are: {names}"
+    said = fail("study", "crossover", "a.mtx", "--procs=2", "--environment=nope")
+    assert said == f"Error: no environment nope here; there are: {names}"
+
+
 def test_a_source_without_a_launch_is_an_error(results: Path, tmp_path: Path) -> None:
     bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty"
     bad.write_text("bad\n")

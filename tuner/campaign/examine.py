@@ -55,6 +55,11 @@ def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> lis
     return [*parts, _plan(config)]
 
 
+def environments(config: Path) -> list[str]:
+    """Return the names of the environments of a configuration. Raise ConfigurationError."""
+    return [str(each["name"]) for each in _read(config)["environments"]]
+
+
 def _read(config: Path) -> dict[str, Any]:
     """Return the configuration that the file defines; ReFrame itself reads it when it plans."""
     content = _site_configuration(config)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tuner.commands.options import database_option, json_option, one_system
+from tuner.commands.options import database_option, json_option, one_system, systems_of
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
@@ -77,4 +77,10 @@ def _key(store: Store, name: str) -> _Key:
     if slash:
         known = ", ".join(measured["campaign"])
         raise SwitchpointError(f"{system} has no campaign {campaign}; available: {known}")
+    systems = systems_of(store)
+    if systems and not any(name in system for system in systems):
+        known = ", ".join(dict.fromkeys(measured["campaign"]))
+        raise SwitchpointError(
+            f"no campaign or system {name}; campaigns: {known}; systems: {', '.join(systems)}"
+        )
     return _Key(one_system(store, name, ""))

@@ -23,6 +23,7 @@ from tuner.commands.options import (
 from tuner.commands.printing.lines import say_json
 from tuner.commands.show_plan import BUDGET
 from tuner.domain.effort import RUN_MINUTES
+from tuner.errors import SwitchpointError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,6 +95,7 @@ def run(
     the end.
     """
     from tuner.campaign.campaigns import find, make
+    from tuner.campaign.examine import environments
     from tuner.campaign.plans import Budget
     from tuner.commands.finish import carry_out
     from tuner.commands.printing.campaign import show_campaign
@@ -107,6 +109,7 @@ def run(
     if config is not None and system is not None:
         raise click.UsageError("--config and --system both name a system: give one")
     earlier = find(resume) if resume else None
+    named = environment
     if earlier is not None:
         require_defaults(context, but=RESUMING)
         config = earlier.config
@@ -123,6 +126,8 @@ def run(
             _hold(held, earlier.order.campaign)
             campaign = earlier.resume()
         else:
+            if named not in (None, "all") and named not in (there := environments(config)):
+                raise SwitchpointError(f"no environment {named}; there are: {', '.join(there)}")
             campaign = make(call, budget or Budget(minutes * 60), launches, only_shown=dry_run)
         if dry_run and as_json:
             say_json(campaign.document())

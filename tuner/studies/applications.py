@@ -109,7 +109,11 @@ def find_build(environment: str) -> Build:
     Raises:
         ApplicationError: there is none with all programs.
     """
-    for mpi in find_mpis():
+    mpis = find_mpis()
+    if environment and environment not in (names := [mpi.name for mpi in mpis]):
+        there = ", ".join(names) or "none"
+        raise ApplicationError(f"no environment {environment} here; there are: {there}")
+    for mpi in mpis:
         if environment in ("", mpi.name):
             root = named_kernels() or installation_directory(LOCAL, mpi.name)
             found = {name: program_in(root, file) for name, file in _PROGRAMS.items()}
