@@ -68,6 +68,15 @@ def test_without_a_scheduler_it_is_this_machine(tmp_path, monkeypatch):
     assert "would run" in parts[-1]["found"]
 
 
+def test_a_place_where_no_job_runs_is_one_line(tmp_path, monkeypatch):
+    config = tmp_path / "here.py"
+    init("--scheduler", "local", "--output", str(config))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "sp ace"))
+    monkeypatch.setattr("tuner.machine.mpi.build_root", lambda: tmp_path / "sp ace")
+    with pytest.raises(SystemExit, match="cannot run jobs in a path with spaces"):
+        contents(config)
+
+
 def test_a_configuration_is_not_replaced_unasked(tmp_path):
     config = tmp_path / "here.py"
     config.write_text("mine")
