@@ -5,6 +5,7 @@ Each page has one dataclass of its parameters. External text becomes such an obj
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Self
@@ -24,11 +25,6 @@ _MOST_CARRIED = 16
 _LAYOUT = re.compile(LAYOUT)
 
 
-def one_of(*words: str) -> str:
-    """Return the pattern of a value that is one of a few words."""
-    return "|".join(map(re.escape, words))
-
-
 class MalformedError(ValueError):
     """Error raised for a malformed query; the response is 400."""
 
@@ -41,12 +37,15 @@ class UnmeasuredError(UnknownError):
     """Error raised where a store holds nothing of the kind that a page shows."""
 
 
-def parameter(key: str, pattern: str, label: str = "") -> Any:
+def parameter(key: str, pattern: str | Sequence[str], label: str = "") -> Any:
     """Return a field of a `Query` with its short name in the URL and the pattern of its values.
 
+    pattern: or the words of which a value is one.
     label: the label of its select on a page; empty for none.
     """
-    metadata = {"key": key, "pattern": re.compile(pattern), "label": label}
+    words = () if isinstance(pattern, str) else tuple(pattern)
+    compiled = re.compile("|".join(map(re.escape, words)) if words else str(pattern))
+    metadata = {"key": key, "pattern": compiled, "words": words, "label": label}
     return field(default="", metadata=metadata)
 
 
@@ -56,12 +55,16 @@ class Query:
 
     def __post_init__(self) -> None:
         """Raise MalformedError for values that do not match their patterns."""
-        for name, _, pattern in _parameters(type(self)):
+        for name, key, pattern in _parameters(type(self)):
             value = getattr(self, name)
             if not isinstance(value, str):
                 raise MalformedError(f"{name} must be text")
             if value and not pattern.fullmatch(value):
-                raise MalformedError(f"{name} is malformed")
+                raise MalformedError(f"{key} {self._expected(name)}")
+
+    def _expected(self, name: str) -> str:
+        (words,) = (each.metadata["words"] for each in fields(self) if each.name == name)
+        return f"must be one of {', '.join(words)}" if words else "is malformed"
 
     @classmethod
     def parse(cls, search: str) -> Self:

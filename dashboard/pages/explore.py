@@ -27,7 +27,7 @@ from dashboard.figures.ecdf import HEIGHT_PX as ECDF_HEIGHT_PX
 from dashboard.figures.ecdf import Samples, ecdf, ecdf_by_launch
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, choose, one_of, parameter
+from dashboard.query import INTEGER, choose, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.steadiness import Steadiness
 from dashboard.units import interval_text, ratio_text, time_text
@@ -74,10 +74,10 @@ _PRODUCT_COLUMNS = {"whole_s": "Whole", "communication_s": "Exchange", "local_s"
 class ExploreQuery(CaseQuery):
     """One case, the part whose times are shown, and the `--sizes` value whose samples are shown."""
 
-    part: str = parameter("t", one_of(WHOLE, *_PARTS), "Time of")
-    methods: str = parameter("m", one_of(BEST, ALL), "Methods drawn")
+    part: str = parameter("t", [WHOLE, *_PARTS], "Time of")
+    methods: str = parameter("m", [BEST, ALL], "Methods drawn")
     size: str = parameter("b", INTEGER, "Message size")
-    launches: str = parameter("f", one_of(TOGETHER, APART), "Launches")
+    launches: str = parameter("f", [TOGETHER, APART], "Launches")
 
 
 def cell_link(system: str, campaign: str, case: Case) -> str:

@@ -26,7 +26,7 @@ from dashboard.figures.tiles import tiles
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Link, Plot
-from dashboard.query import choose, one_of, parameter
+from dashboard.query import choose, parameter
 from dashboard.speedup import paired_speedups
 from dashboard.units import ratio_text
 from dashboard.web import OpenStore
@@ -47,7 +47,7 @@ _LAYOUTS = {"fits": "not oversubscribed", "all": "all, including oversubscribed"
 class MapQuery(PatternQuery):
     """A pattern, and the choice among its layouts."""
 
-    layouts: str = parameter("l", one_of(*_LAYOUTS), "Layouts")
+    layouts: str = parameter("l", [*_LAYOUTS], "Layouts")
 
 
 @dataclass(frozen=True)

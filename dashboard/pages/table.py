@@ -18,7 +18,7 @@ from dashboard.figures.ribbons import ribbons
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
-from dashboard.query import WORD, Query, UnknownError, one_of, parameter
+from dashboard.query import WORD, Query, UnknownError, parameter
 from dashboard.snapshot import cached_table
 from dashboard.soaked import Standing
 from dashboard.web import OpenStore
@@ -62,14 +62,14 @@ class TableQuery(Query):
 
     system: str = parameter("s", NAME, "System")
     operation: str = parameter("o", WORD, "Rules for")
-    form: str = parameter("f", one_of(*FORMS), "Form")
+    form: str = parameter("f", [*FORMS], "Form")
 
 
 @dataclass(frozen=True)
 class FormQuery(Query):
     """The form alone, as callers of the API name it."""
 
-    form: str = parameter("format", one_of(*FORMS))
+    form: str = parameter("format", [*FORMS])
 
 
 @dataclass(frozen=True)

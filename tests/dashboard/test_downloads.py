@@ -68,6 +68,8 @@ def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient)
     answer = client.get("/table/download?f=mpich")
     assert answer.status_code == 404
     assert "a method of Switchpoint is best everywhere" in unescape(answer.text)
+    command = "-- --name collective --setvar=collective.methods=vendor"
+    assert re.search(rf"switchpoint run \S.* {command}", unescape(answer.text))
 
 
 def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from dashboard.choice import CaseQuery
 from dashboard.pages.choose import ChooseQuery
+from dashboard.pages.table import FormQuery
 from dashboard.query import INTEGER, MalformedError, Query, UnknownError, choose, parameter
 from tuner.domain.records import NAME, PATTERN_SPEC
 
@@ -49,6 +50,11 @@ def test_urls_stay_short_and_readable() -> None:
 def test_malformed_queries_are_refused(search: str) -> None:
     with pytest.raises(MalformedError):
         SampleQuery.parse(search)
+
+
+def test_a_value_that_is_none_of_some_words_is_told_which_there_are() -> None:
+    with pytest.raises(MalformedError, match=r"^format must be one of table, header, json"):
+        FormQuery.parse("?format=nope")
 
 
 @pytest.mark.parametrize("value", [None, 3, ["8"], {"b": "8"}, True])

@@ -20,6 +20,7 @@ from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.export.exported import Exported
 from tuner.selection import match
+from tuner.selection.next_step import measuring_more, with_options
 
 OWN_SIZES = ("gather", "scatter", "alltoallv")
 """Operations whose size the library takes from arguments that differ between ranks, if from any."""
@@ -230,9 +231,10 @@ def _why_none(table: Table, prefixes: tuple[str, ...]) -> str:
     unsettled = sum(not rule.evidence.settled for rule in of_collectives)
     if unsettled:
         return f"{unsettled} of {len(of_collectives)} rules are open; measure for longer"
+    options = "--name collective --setvar=collective.methods=vendor"
     return (
         "the default or a method of Switchpoint is best everywhere; to compare only the library's "
-        "algorithms, measure with `--setvar=collective.methods=vendor`"
+        f"algorithms: `{with_options(measuring_more(table)[-1], options)}`"
     )
 
 
