@@ -113,6 +113,21 @@ with only_here(sys.argv[1]):
 """
 
 
+def test_what_a_campaign_is_named_cannot_be_the_path_of_another_order(results: Path) -> None:
+    """Whoever writes an order says what is executed; a name is of these results."""
+    path = results / "foreign" / f"{NAME}.order.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(ORDER))
+    (results / "logs").mkdir()
+    (results / "plans").mkdir()
+    for name in (f"../foreign/{NAME}", f"{path.parent}/{NAME}", ""):
+        with pytest.raises(OrderError, match=r"no campaign .* to resume"):
+            find(name)
+    path.rename(FIXED.path_of("mine"))
+    with pytest.raises(OrderError, match=f"mine.order.json: the order of campaign {NAME}"):
+        find("mine")
+
+
 def test_a_campaign_that_another_process_measures_is_not_planned_anew(results: Path) -> None:
     """As the dry run of a resumption, which deletes its stage."""
     path = FIXED.path_of(NAME)

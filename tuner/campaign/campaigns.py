@@ -3,7 +3,9 @@
 Both have the members with which a campaign is resumed, shown, run and soaked.
 """
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
@@ -11,6 +13,8 @@ from tuner.campaign.order import FIXED, PLANS, OrderError, partial
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import MOST_LAUNCHES, Budget
 from tuner.campaign.reframe import Call
+from tuner.domain.records import NAME
+from tuner.files import shown
 from tuner.paths import new_campaign, planned_campaign
 
 AnyCampaign = FixedCampaign | PlannedCampaign
@@ -53,10 +57,22 @@ def make(
 
 
 def find(name: str) -> AnyCampaign:
-    """Return the named campaign. Raise OrderError when there is none, or it is unreadable."""
-    if (path := PLANS.path_of(name)).is_file():
-        return PlannedCampaign.load(path)
-    if (path := FIXED.path_of(name)).is_file():
-        return FixedCampaign(FIXED.load(path))
+    """Return the named campaign, whose order says what is executed.
+
+    Raises:
+        OrderError: there is none with this name, which is no path, or it is unreadable.
+    """
+    if re.fullmatch(NAME, name):
+        if (path := PLANS.path_of(name)).is_file():
+            return _named(name, PlannedCampaign.load(path), path)
+        if (path := FIXED.path_of(name)).is_file():
+            return _named(name, FixedCampaign(FIXED.load(path)), path)
     known = ", ".join(partial()) or "none"
     raise OrderError(f"no campaign {name} to resume; partial campaigns: {known}")
+
+
+def _named(name: str, campaign: AnyCampaign, path: Path) -> AnyCampaign:
+    """Return a campaign whose order has its name. Raise OrderError for another's."""
+    if campaign.order.campaign != name:
+        raise OrderError(f"{shown(path)}: the order of campaign {campaign.order.campaign}")
+    return campaign
