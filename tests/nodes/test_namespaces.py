@@ -1,5 +1,6 @@
 """Virtual nodes come up, are nodes apart, and leave nothing behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from tests.processes import command_lines
 from tuner.machine.mpi import CHECKOUT
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
+from tuner.machine.nodes.traffic import traffic
 
 SOON_S = 120  # how long a test waits for what follows at once, on a busy machine too
 
@@ -186,3 +188,78 @@ def test_nonsense_is_refused(name, count, rate, reason):
 def test_a_node_that_is_not_there_is_reported(nodes):
     with pytest.raises(NodesError, match="no virtual node vnode9; the nodes are vnode0 to vnode3"):
         nodes.on_node("vnode9")
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch) -> Path:
+    """Return the path of the record of the set `mine`, in directories of the test alone.
+
+    No process can be killed in the test.
+    """
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    path = tmp_path / f"switchpoint-nodes-{os.geteuid()}" / "mine" / namespaces.RECORD
+    path.parent.mkdir(0o700, parents=True)
+    path.parent.parent.chmod(0o700)
+    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"killed {pid}"))
+    return path
+
+
+POSSIBLE = {"name": "mine", "count": 2, "rate": "1gbit", "pid": 2**31 - 1, "started": "7"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"pid": pid} for pid in (-1, 0, 1, 2**31, 10**400)),
+        *({"name": name} for name in ("../../evil", "other", "")),
+        *({"count": count} for count in (-1, 0, 65, 10**9)),
+        *({"rate": rate} for rate in ("", "0gbit", "1gbit; true")),
+        *({"started": started} for started in ("", "-1", "7 ", "\u0667")),
+    ],
+    ids=str,
+)
+def test_an_impossible_record_is_refused_and_kills_nobody(record: Path, wrong) -> None:
+    record.write_text(json.dumps(POSSIBLE | wrong))
+    (key,) = wrong
+    for command in (namespaces.find, namespaces.down, namespaces.meant):
+        with pytest.raises(NodesError, match=f"not a record of virtual nodes: impossible {key};"):
+            command("mine")
+    assert record.is_file()
+
+
+def test_a_record_of_nodes_that_ended_is_removed(record: Path, monkeypatch) -> None:
+    record.write_text(json.dumps(POSSIBLE))
+    assert not namespaces.down("mine")
+    assert not record.parent.exists()
+    record.parent.mkdir()
+    record.write_text(json.dumps(POSSIBLE))
+    starts = iter(["7", ""])
+    monkeypatch.setattr(namespaces, "_start_of", lambda pid: next(starts))
+
+    def ended(pid: int, number: int) -> None:
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", ended)
+    assert namespaces.down("mine")
+    assert not record.parent.exists()
+
+
+def test_nodes_whose_switch_has_ended_are_not_recorded(record: Path, monkeypatch) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    monkeypatch.setattr(namespaces, "_check", lambda count, rate: None)
+    monkeypatch.setattr(namespaces, "_start_switch", lambda *arguments: process)
+    monkeypatch.setattr(namespaces, "_await_ready", lambda *arguments: None)
+    with pytest.raises(NodesError, match="cannot be made: their switch has ended"):
+        namespaces.up("mine", 2, UNLIMITED)
+    assert not record.parent.exists()
+
+
+@pytest.mark.parametrize("said", ["", "{", "[]", "[1]", "[{}]", '[{"stats64": {"tx": 1}}]'])
+def test_counts_that_are_none_are_one_line(record: Path, said: str) -> None:
+    enter = record.with_name("enter")
+    enter.write_text(f"#!/bin/sh\necho '{said}'\n")
+    enter.chmod(0o755)
+    nodes = Nodes("mine", 1, UNLIMITED, 2, "7")
+    with pytest.raises(NodesError, match="vnode0 does not answer with the counts of eth0"):
+        traffic(nodes)

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -95,6 +95,7 @@ def find(name: str) -> Nodes | None:
     record = _place(name) / RECORD
     try:
         nodes = read_json(record, Nodes)
+        _require_possible(nodes, name)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -103,6 +104,19 @@ def find(name: str) -> Nodes | None:
             "if any, and delete it"
         ) from error
     return nodes if _start_of(nodes.pid) == nodes.started else None
+
+
+def _require_possible(nodes: Nodes, name: str) -> None:
+    """Raise ValueError if no set with this name can be so: its process is killed, its name run."""
+    possible = {
+        "name": nodes.name == name,
+        "count": 1 <= nodes.count <= MOST_NODES,
+        "rate": _is_rate(nodes.rate),
+        "pid": 1 < nodes.pid < 2**31,  # others are groups of processes, or all
+        "started": re.fullmatch("[0-9]{1,20}", nodes.started) is not None,
+    }
+    if wrong := [each for each, is_possible in possible.items() if not is_possible]:
+        raise ValueError(f"impossible {', '.join(wrong)}")
 
 
 def meant(name: str | None = None) -> Nodes:
@@ -146,7 +160,8 @@ def down(name: str) -> bool:
     with _lock():
         nodes = find(name)
         if nodes is not None:
-            os.kill(nodes.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(nodes.pid, signal.SIGKILL)
             _await_end(nodes)
         shutil.rmtree(_place(name), ignore_errors=True)
     return nodes is not None
@@ -189,11 +204,15 @@ def available() -> Iterator[Nodes]:
 def _check(count: int, rate: str) -> None:
     if not 1 <= count <= MOST_NODES:
         raise NodesError(f"{count} virtual nodes: 1 to {MOST_NODES} are possible")
-    if rate != UNLIMITED and not RATE.fullmatch(rate):
+    if not _is_rate(rate):
         raise NodesError(f'rate "{rate}": write 100mbit, 1gbit or {UNLIMITED}')
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=_search_path()) is None:
             raise NodesError(f"virtual nodes need {program}: install {package}")
+
+
+def _is_rate(rate: str) -> bool:
+    return rate == UNLIMITED or RATE.fullmatch(rate) is not None
 
 
 def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
@@ -218,7 +237,10 @@ def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
             os.close(output_end)
         with os.fdopen(output) as said:
             _await_ready(process, said)
-        nodes = Nodes(name, count, rate, process.pid, _start_of(process.pid))
+        started = _start_of(process.pid)
+        if not started:
+            raise NodesError("virtual nodes cannot be made: their switch has ended")
+        nodes = Nodes(name, count, rate, process.pid, started)
         (place / RECORD).write_text(json.dumps(asdict(nodes)))
     except BaseException:
         os.close(tether)

@@ -36,6 +36,9 @@ def _count(nodes: Nodes, host: str, device: str) -> NodeTraffic:
     )
     if answer.returncode != 0:
         raise NodesError(f"{host} does not answer: {answer.stderr.strip()}")
-    (link,) = json.loads(answer.stdout)
-    counts = link["stats64"]
-    return NodeTraffic(host, counts["tx"]["bytes"], counts["rx"]["bytes"])
+    try:
+        (link,) = json.loads(answer.stdout)
+        counts = link["stats64"]
+        return NodeTraffic(host, counts["tx"]["bytes"], counts["rx"]["bytes"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise NodesError(f"{host} does not answer with the counts of {device}") from error
