@@ -100,7 +100,7 @@ def create_app(
         page.register(app, open_store)
     web.guard_callbacks(server, app)
     web.answer_errors(server)
-    web.add_health(server, opener)  # which waits for no view
+    web.add_health(server, opener, is_open=not token)  # which waits for no view
     add_api(server, open_store)
     add_plain(server, open_store)
     web.add_headers(server, app.csp_hashes())

@@ -253,8 +253,11 @@ def answer_errors(server: Flask) -> None:
         return answer
 
 
-def add_health(server: Flask, open_store: OpenStore) -> None:
-    """Add `/healthz`: 200 `ok`, or 503 and the reason why the store cannot be read."""
+def add_health(server: Flask, open_store: OpenStore, is_open: bool) -> None:
+    """Add `/healthz`: 200 `ok`, or 503 if the store cannot be read.
+
+    is_open: the reason, which names files, may be told to everyone.
+    """
 
     @server.get(HEALTH_PATH)
     def healthz() -> Response:
@@ -263,7 +266,8 @@ def add_health(server: Flask, open_store: OpenStore) -> None:
             with open_store() as store:
                 store.systems()
         except StoreError as error:
-            status, text = HTTPStatus.SERVICE_UNAVAILABLE, str(error)
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            text = str(error) if is_open else "the store cannot be read"
         headers = {"Cache-Control": "no-store"}
         return Response(f"{text}\n", status, mimetype="text/plain", headers=headers)
 

@@ -396,6 +396,14 @@ def test_a_bind_error_is_one_line(results: Path, host: str) -> None:
     assert call("serve", "--port", "65536").exit_code == 2
 
 
+def test_an_empty_token_serves_nobody(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a script whose command for a token fails."""
+    succeed("ingest")
+    monkeypatch.setenv("SWITCHPOINT_TOKEN", "")
+    monkeypatch.setattr("dashboard.app.serve", lambda *arguments, **options: None)
+    assert "SWITCHPOINT_TOKEN is empty: give a token, or unset it" in fail("serve")
+
+
 def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

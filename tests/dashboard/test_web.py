@@ -172,6 +172,12 @@ def test_a_store_that_can_not_be_read_is_503_with_its_reason(tmp_path: Path, bre
         assert "Traceback" not in answer.text
 
 
+def test_who_has_no_token_is_not_told_where_the_store_is(tmp_path: Path) -> None:
+    client = create_app(tmp_path / "switchpoint.db", token="secret").server.test_client()
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.text) == (503, "the store cannot be read\n")
+
+
 def test_a_locked_store_is_503_and_served_when_it_is_free(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

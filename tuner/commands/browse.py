@@ -50,13 +50,15 @@ def serve(host: str, port: int, prefix: str, hosts: tuple[str, ...], database: P
     or as `Authorization: Bearer TOKEN`. Requests to other host names than this machine's are
     refused unless --allow-host names them.
     """
+    token = os.environ.get("SWITCHPOINT_TOKEN")
+    if token == "":
+        raise SwitchpointError("SWITCHPOINT_TOKEN is empty: give a token, or unset it")
     tuned(database).close()
 
     with _dashboard():
         from dashboard.app import serve as serve_dashboard
 
-    token = os.environ.get("SWITCHPOINT_TOKEN", "")
-    serve_dashboard(database, host=host, port=port, prefix=prefix, token=token, hosts=hosts)
+    serve_dashboard(database, host=host, port=port, prefix=prefix, token=token or "", hosts=hosts)
 
 
 def serve_somewhere(context: click.Context) -> None:
