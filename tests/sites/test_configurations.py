@@ -1,5 +1,6 @@
 """Configurations of sites: made, replaced, examined, and used from a checkout that is read-only."""
 
+import errno
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from tests.conftest import TIMEOUT_S, by_day
 from tests.sites.conftest import init
+from tuner import atomic
 from tuner.campaign.examine import ConfigurationError, examine
 from tuner.cli import main
 from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, find_mpis
@@ -84,6 +86,20 @@ def test_a_configuration_is_not_replaced_unasked(tmp_path):
     assert config.read_text() == "mine"
     init("--scheduler", "local", "--output", str(config), "--force")
     assert "site_configuration" in config.read_text()
+
+
+def test_a_configuration_that_cannot_be_written_whole_stays_as_it_is(tmp_path, monkeypatch):
+    config = tmp_path / "here.py"
+    config.write_text("mine")
+
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic, "_sync", full)
+    said = init("--scheduler", "local", "--output", str(config), "--force", code=1)
+    assert f"{config}: No space left on device" in said
+    assert config.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [config]
 
 
 def test_partitions_that_are_not_there_are_an_error(answering, tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import templates
+from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.machine.sites.environments import Environment, reframe_name
 from tuner.machine.sites.schedulers import Partition, Scheduler
@@ -44,13 +45,9 @@ class SiteConfiguration:
 
     def write(self, path: Path, replace: bool = False) -> None:
         """Write the configuration. Raise SiteError when there is one already."""
-        text = self.text()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("w" if replace else "x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError as error:
-            raise SiteError(f"{path}: already exists; --force replaces it") from error
+        if path.exists() and not replace:
+            raise SiteError(f"{path}: already exists; --force replaces it")
+        atomic.write(path, self.text())
 
     def _partition(self, partition: Partition) -> dict[str, Any]:
         options = [option.format(partition=partition.name) for option in self.scheduler.access]
