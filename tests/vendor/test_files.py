@@ -262,6 +262,15 @@ def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: R
     assert [(its.ppn, its.inferred) for its in stated_in(text)] == [(4, False), (16, True)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * 10**6, "\n#" * 10**6, " " * 10**6, f"rule: bcast on {'9' * 5000} x 1, 0 to any B: a"],
+)
+def test_hostile_files_state_no_rules(text: str) -> None:
+    """A search that took the square of their line ends would take hours."""
+    assert stated_in(text) == []
+
+
 @pytest.mark.parametrize("mpi", ["mpich4", "mpich5"], indirect=True)
 def test_mpich_gets_no_algorithm_for_calls_in_place(mpi: Mpi) -> None:
     name = "pairwise_sendrecv_replace"

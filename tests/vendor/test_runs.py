@@ -28,6 +28,7 @@ from tests.vendor.tables import (
     table_for,
     table_of,
 )
+from tuner.export import verify
 from tuner.export.forms import export
 from tuner.export.loaded import DID_NOT, RAN, settings_of
 from tuner.export.mpi_library import intel_version
@@ -184,6 +185,14 @@ def test_files_that_cannot_be_checked_together_are_refused(tmp_path: Path) -> No
         list(verify_rules(files))
     with pytest.raises(VerifyError, match="states no rules; export it again"):
         list(verify_rules(files[:1]))
+
+
+def test_files_that_never_end_or_are_too_long_are_refused(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("# Switchpoint's choices for MPICH 4.9.1\n" + " " * 100)
+    monkeypatch.setattr(verify, "_MOST_BYTES", 100)
+    with pytest.raises(VerifyError, match="over 0 MiB; no export is so long"):
+        list(verify_rules([file]))
 
 
 def test_other_process_counts_are_the_library_s(

@@ -38,8 +38,9 @@ class Exported(NamedTuple):
         return [first, last] if self.last_nodes else [first]
 
 
+_N = r"\d{1,18}"
 _LINE = re.compile(
-    r"^\W*rule: (\w+) on (\d+) x (\d+)(?: to (\d+) x (\d+))?, (\d+) to (\d+|any) B: "
+    rf"^[^\w\n]*rule: (\w+) on ({_N}) x ({_N})(?: to ({_N}) x ({_N}))?, ({_N}) to ({_N}|any) B: "
     r"([^\s,]+)(, inferred)?$",
     re.MULTILINE,
 )

@@ -19,6 +19,7 @@ from tuner.machine.systems import named_kernels, program_in
 
 _TIMEOUT_S = 60
 _HEAD_BYTES = 4096
+_MOST_BYTES = 1 << 24
 
 
 class VerifyError(SwitchpointError):
@@ -77,7 +78,7 @@ def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:
     if len(set(readers.values())) > 1:
         raise VerifyError(f"{' and '.join(map(str, readers))} are for different libraries")
     family, version = next(iter(readers.values()))
-    texts = {path: path.read_text(errors="replace") for path in readers}
+    texts = {path: _text(path) for path in readers}
     if silent := [path for path, text in texts.items() if not stated_in(text)]:
         raise VerifyError(f"{silent[0]}: states no rules; export it again")
     with witness(installation(family, version)) as program:
@@ -87,3 +88,11 @@ def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:
 def _head(path: Path) -> str:
     with open_file(path) as file:
         return file.read(_HEAD_BYTES).decode(errors="replace")
+
+
+def _text(path: Path) -> str:
+    with open_file(path) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise VerifyError(f"{path}: over {_MOST_BYTES >> 20} MiB; no export is so long")
+    return content.decode(errors="replace")
