@@ -12,7 +12,7 @@ import pytest
 
 from tests import synthetic
 from tuner.machine.mpi import CHECKOUT
-from tuner.paths import new_campaign, own_directory
+from tuner.paths import new_campaign, only_here, own_directory
 
 NO_LOCKS = """
 #define _GNU_SOURCE
@@ -96,3 +96,19 @@ def test_campaigns_of_one_second_have_names_of_their_own(
     for name in there:
         (tmp_path / "system" / name).mkdir(parents=True)
     assert new_campaign() not in there
+
+
+def test_a_lock_that_is_a_pipe_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening it would wait for a reader; here it has one, that a failure ends."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    pipe = tmp_path / "campaigns" / "mine"
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    refused = pytest.raises(OSError, match=r"not a regular file; delete it.*campaigns/mine")
+    with refused, only_here("mine"):
+        pass
+    os.close(reader)
+    pipe.unlink()
+    with only_here("mine") as is_free:
+        assert is_free

@@ -41,6 +41,19 @@ def _open_regular(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # no wait if it was replaced
 
 
+def open_lock(path: Path) -> FileIO:
+    """Open a regular file to lock it, and make it if need be. Raise OSError for anything else."""
+    file = FileIO(path, "r+", opener=_open_lock)
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "not a regular file; delete it", str(path))
+
+
+def _open_lock(path: str | Path, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT | os.O_NONBLOCK, 0o666)  # a FIFO waits for its readers
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content of a regular file. Raise OSError as `open_file` does."""
     with open_file(path) as file:

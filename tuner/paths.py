@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from tuner.files import open_lock
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 """The directory of all parts: the checkout, or the package that a wheel installs."""
 
@@ -77,7 +79,7 @@ def only_here(campaign: str) -> Iterator[bool]:
 
     It counts as free where files cannot be locked. Raise OSError when its file cannot be written.
     """
-    with _reservation(campaign).open("a") as file:
+    with open_lock(_reservation(campaign)) as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

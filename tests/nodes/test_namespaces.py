@@ -227,6 +227,15 @@ def test_an_impossible_record_is_refused_and_kills_nobody(record: Path, wrong) -
     assert record.is_file()
 
 
+def test_a_lock_that_is_a_pipe_is_one_line(record: Path) -> None:
+    pipe = record.parent.with_name("lock")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    with pytest.raises(OSError, match="not a regular file; delete it"):
+        namespaces.down("mine")
+    os.close(reader)
+
+
 def test_a_record_of_nodes_that_ended_is_removed(record: Path, monkeypatch) -> None:
     record.write_text(json.dumps(POSSIBLE))
     assert not namespaces.down("mine")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from tuner.errors import SwitchpointError
-from tuner.files import read_json
+from tuner.files import open_lock, read_json
 
 SCRIPTS = Path(__file__).resolve().parent
 PROGRAMS = {
@@ -346,6 +346,6 @@ def _own_directory() -> Path:
 @contextmanager
 def _lock() -> Iterator[None]:
     """Let only one process at a time make or end sets."""
-    with (_own_directory() / "lock").open("w") as lock:
+    with open_lock(_own_directory() / "lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
