@@ -413,3 +413,37 @@ def test_runs_that_may_stop_at_any_pair_are_seldom_wrong() -> None:
         looks = (Proof.of(runs[:count]).verdict for count in range(LEAST_PAIRS, 13))
         wrong += any(look in ("gain", "loss") for look in looks)
     assert wrong <= 1.5 * ERROR_LEVEL * 400
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"verdict": "gain", "pairs": [[0, 1]] * 3},
+        {"verdict": "open", "pairs": [[-1, 2]]},
+        {"verdict": "gain", "pairs": [[5e-324, 1e300]] * 3},
+        {"verdict": "unheard of", "pairs": [[1, 1]]},
+        {"pairs": [[1, 1]]},
+        {"seconds": -1},
+        {"seconds": 1e308},
+        {"processes": -1},
+        {"verdict": "none", "pairs": [[1, 1]], "recorded_s": -1},
+        {"gain": {"seconds": 1, "low": -1e308, "high": 1e308}},
+        *({"call": {"spread_s": seconds}} for seconds in (-1, 1e308)),
+        *({"call": {"bytes": size}} for size in (-5, 10**400)),
+        {"call": {"seconds": 1e308}},
+    ],
+    ids=str,
+)
+def test_kept_advice_that_cannot_be_is_left_out_or_shown(changed: dict, tmp_path: Path) -> None:
+    its = document.advice(mix.mix(parse(LINE), None))
+    path = saved.profile_path(tmp_path, "mine")
+    saved.save(path, its)
+    assert saved.newest(tmp_path) == {"mine": its}
+    kept = path.with_suffix(".json")
+    content = json.loads(kept.read_text())
+    content["calls"][0] |= changed.pop("call", {})
+    kept.write_text(json.dumps(content | changed))
+    for found in saved.newest(tmp_path).values():
+        assert changed == {"pairs": [[1, 1]]}
+        assert document.rows(found)
+        assert [*document.summary(found), *document.outcome(found)]

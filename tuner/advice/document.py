@@ -3,14 +3,19 @@
 import shlex
 from collections.abc import Iterator
 from statistics import median
+from typing import Annotated, Literal
 
 import msgspec
 
 from tuner.advice.mix import Mix, Said, State
-from tuner.advice.profile import Shape
-from tuner.advice.proof import LEAST_PAIRS, Proof
+from tuner.advice.profile import MOST_S, Natural, Seconds, Shape
+from tuner.advice.proof import LEAST_PAIRS, Proof, Verdict
+from tuner.domain.records import SHORTEST_S
 from tuner.selection.next_step import with_options
 from tuner.units import share_text, significant, size_text
+
+Difference = Annotated[float, msgspec.Meta(ge=-MOST_S, le=MOST_S)]
+RunSeconds = Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=MOST_S)]
 
 RECORDING = 0.01
 """Share of the run that recording may take."""
@@ -22,54 +27,54 @@ SHOWN = 10
 class Gain(msgspec.Struct, frozen=True):
     """Seconds that a table saves, with their interval."""
 
-    seconds: float
-    low: float
-    high: float
+    seconds: Difference
+    low: Difference
+    high: Difference
 
 
 class CallAdvice(msgspec.Struct, frozen=True):
     """The calls of one shape, and what a table says of them: see `Calls` and `Said`."""
 
     call: str
-    procs: int
-    nodes: int
-    ppn: int
-    bytes: int
+    procs: Natural
+    nodes: Natural
+    ppn: Natural
+    bytes: Natural
     types: list[str]
-    count: int
-    seconds: float
-    own_s: float
-    spread_s: float | None
+    count: Natural
+    seconds: Seconds
+    own_s: Difference
+    spread_s: Seconds | None
     state: State
     method: str
     evidence: str
     gain: Gain
-    may_add_s: float
+    may_add_s: Difference
 
 
 class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of an application; from `verdict` on, what runs with a table showed."""
 
     program: str
-    processes: int
-    reported: int
+    processes: Natural
+    reported: Natural
     finalized: bool
-    seconds: float
-    communication_s: float
-    bound_s: float
-    lost: int
+    seconds: Seconds
+    communication_s: Seconds
+    bound_s: Seconds
+    lost: Natural
     gain: Gain
     calls: list[CallAdvice]
     to_measure: list[Shape]
-    cut: int = 0
+    cut: Natural = 0
     notes: list[str] = []
-    verdict: str = ""  # that of the pairs, or "failed": with the table
+    verdict: Literal["", "failed"] | Verdict = ""  # that of the pairs; failed: with the table
     ended: str = ""  # why runs ended before they were resolved
     trial: str = ""  # what is compared: see `PairedRuns.identity`
-    earlier: int = 0  # of the pairs: those of an earlier start
+    earlier: Natural = 0  # of the pairs: those of an earlier start
     failed_before: str = ""  # why an earlier start ended with the verdict "failed"
-    recorded_s: float | None = None  # of the whole run that was recorded
-    pairs: list[tuple[float, float]] = []
+    recorded_s: Seconds | None = None  # of the whole run that was recorded
+    pairs: list[tuple[RunSeconds, RunSeconds]] = []
     ratio: float | None = None
     low: float | None = None  # None: too few pairs for an interval
     high: float | None = None
@@ -239,7 +244,7 @@ def outcome(its: Advice) -> Iterator[str]:
         yield f"the runs ended early: {its.ended}"
     if its.failed_before and its.verdict != "failed":
         yield f"caution: an earlier start failed: {its.failed_before}"
-    if its.pairs:
+    if its.pairs and its.verdict:
         yield _compared(its, Proof.of(its.pairs))
     elif its.ended:
         pass

@@ -19,7 +19,8 @@ NEAR_RATIO = 1.125
 """Ratio of sizes of different ranks from which on they are of different calls."""
 
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+MOST_S = 1e12
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)]
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 LongName = Annotated[str, msgspec.Meta(max_length=1024)]
 CallSample = tuple[Natural, Seconds, Seconds, int]

@@ -7,10 +7,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from tuner import stats
+
+Verdict = Literal["gain", "loss", "none", "open"]
 
 LEAST_PAIRS = 3
 ERROR_LEVEL = 0.05
@@ -45,7 +48,7 @@ class Proof:
         return cls(pairs, math.exp(mean), low, high)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """Return "gain", "loss", "none" for no difference that matters, or "open"."""
         if self.high < 1:
             return "gain"
