@@ -1,6 +1,7 @@
 """Results of PICO, real and made, on their way to tables."""
 
 import json
+import os
 import re
 import shutil
 import tarfile
@@ -113,6 +114,13 @@ def test_an_archive_is_read_as_its_directory(results: Path, theirs: Path) -> Non
     again, found = pico.translated([theirs])
     assert (again, found) == (of_directory, [])
     assert [path.read_bytes() for path in again] == before
+
+
+def test_a_directory_whose_name_is_not_utf8_is_read(results: Path, theirs: Path) -> None:
+    for name in ("local", "local_metadata.csv"):
+        (theirs / name).rename(theirs / os.fsdecode(name.replace("l", "\xff", 1).encode("latin-1")))
+    assert problems(theirs) == []
+    assert "pico-xffocal-openmpi" in succeed("show")
 
 
 def test_runs_choose_among_the_librarys_algorithms_alone(

@@ -296,7 +296,7 @@ def _header(test: _Test, hosts: list[str]) -> dict[str, Any]:
         "record": "header",
         "schema": reading.SCHEMA,
         "program": f"PICO, libbine {test.row.get('libbine_version') or UNKNOWN}",
-        "system": f"pico:{test.run.parent.name}",
+        "system": f"pico:{shown(Path(test.run.parent.name))}",
         "environment": environment,
         "campaign": test.run.name,
         "launch": test.number,
