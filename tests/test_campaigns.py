@@ -104,6 +104,26 @@ def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     assert "other.order.json: not an order of a campaign" in fail("run", "--resume", "other")
 
 
+@pytest.mark.parametrize(
+    "report", ['{"runs":[{"testca', '{"runs":[]}', "{}", "[]", "7", "[" * 9999]
+)
+def test_a_damaged_report_of_reframe_is_one_line(
+    report: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after its disk was full."""
+    script = """printf %s "$0" > "$1"; echo 'ERROR: no space'"""
+    monkeypatch.setattr(
+        Call, "command", lambda call, action, path: ["sh", "-c", script, report, str(path)]
+    )
+    call, log = Call(Path("/a/local.py"), [], {}), tmp_path / "log"
+    with pytest.raises(DispatchError, match=r"report\.json: not a report .*; it said: no space"):
+        reframe.dry_run(call)
+    planned = Session([], [], tmp_path, tmp_path)
+    refused = rf"log\.json: not a report of ReFrame .*; its output is in {log}"
+    with pytest.raises(DispatchError, match=refused):
+        reframe.run(call, planned, log, lambda: None)
+
+
 HOLDING = """
 import sys
 from tuner.paths import only_here

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -261,9 +262,9 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
                 f"nothing to run: no check matches {' '.join(call.selection)}; --name takes a "
                 "regular expression for names such as 'collective %scale=1_node %kind=bcast'"
             )
-        found = json.loads(report.read_text())
-    session = _read(found, call.variables)
-    checks = {case["display_name"].split()[0] for case in _cases(found)}
+        with _reading(report, f"it said: {_reason(output)}") as found:
+            session = _read(found, call.variables)
+            checks = {case["display_name"].split()[0] for case in _cases(found)}
     if strict and (untaken := next(_untaken(call.selection, output, checks), "")):
         there = ", ".join(sorted(checks))
         raise DispatchError(f"--setvar={untaken}: no check that runs has it; these run: {there}")
@@ -308,12 +309,23 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
             raise
     if not report.is_file():
         raise DispatchError(f"ReFrame ended without a report; its output is in {log}")
-    session = _read(json.loads(report.read_text()), call.variables)
+    with _reading(report, f"its output is in {log}") as found:
+        session = _read(found, call.variables)
     missing = {job.key for job in planned.wanted} - {job.key for job in session.wanted}
     if missing:
         names = "; ".join(" ".join(key) for key in sorted(missing))
         raise DispatchError(f"planned but not run: {names}; ReFrame's output is in {log}")
     return session
+
+
+@contextmanager
+def _reading(report: Path, said: str) -> Iterator[dict[str, Any]]:
+    """Yield a report. Raise DispatchError if it proves to be none. said: what else ReFrame said."""
+    try:
+        yield json.loads(report.read_text())
+    except (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise DispatchError(f"{report}: not a report of ReFrame ({why}); {said}") from error
 
 
 def _cases(report: dict[str, Any]) -> list[dict[str, Any]]:
