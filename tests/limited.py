@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign.ending import descendants, end_with_parent, exits_on
+from tuner.campaign.ending import descendants, end_with_parent
+from tuner.signals import exits_on
 
 _PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 60.0  # for the last output of an interrupted command

@@ -125,6 +125,15 @@ def test_the_next_write_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert names[-1] == path.name
 
 
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_terminated_leaves_nothing(tmp_path: Path, ending: signal.Signals) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    assert writer(path, ending.name).wait() == 128 + ending
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_what_others_are_writing_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     elsewhere = tmp_path / ".file.another-host.00.partial"  # whose locks may not be seen here

@@ -4,12 +4,15 @@ import errno
 import fcntl
 import os
 import secrets
+import signal
 import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
+
+from tuner.signals import exits_on
 
 _LEFT_S = 86400.0
 """Where files cannot be locked, one that was not written for so long has no writer any more."""
@@ -24,7 +27,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The directory is made. A link stays, and its target is replaced; an existing path that is no
     file, such as /dev/stdout, is written directly. The file is on the disk afterwards, and what
-    killed processes left beside it is deleted. Raise OSError with the name of `path`.
+    killed processes left beside it is deleted; who is terminated leaves nothing. Raise OSError with
+    the name of `path`.
     """
     try:
         if path.exists() and not path.is_file():
@@ -33,15 +37,16 @@ def replacing(path: Path) -> Iterator[Path]:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         _delete_left(target)
-        aside, lock = _make(target)
-        try:
-            yield aside
-            _sync(aside)
-            aside.replace(target)
-            _sync(target.parent)
-        finally:
-            aside.unlink(missing_ok=True)
-            os.close(lock)
+        with exits_on(signal.SIGTERM, signal.SIGHUP):
+            aside, lock = _make(target)
+            try:
+                yield aside
+                _sync(aside)
+                aside.replace(target)
+                _sync(target.parent)
+            finally:
+                aside.unlink(missing_ok=True)
+                os.close(lock)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
@@ -72,6 +77,7 @@ def _make(target: Path) -> tuple[Path, int]:
             if path.exists():
                 return path, number
         except BaseException:
+            path.unlink(missing_ok=True)
             os.close(number)
             raise
         os.close(number)  # before it was locked, it was taken for one that was left

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from tuner.campaign import guard
-from tuner.campaign.ending import end_with_parent, exits_on, held
+from tuner.campaign.ending import end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, preload_library, profiler
+from tuner.signals import exits_on, held
 
 UNFINALIZED = "exiting improperly"
 """What Open MPI's launcher says, over one line or two, where it ends with 1 because a program exits

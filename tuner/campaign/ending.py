@@ -1,4 +1,4 @@
-"""The end of programs that a command has started: with it, and by the signals that it gets."""
+"""The end of programs that a command has started: with it, and of all that is below them."""
 
 import ctypes
 import os
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 
@@ -17,34 +16,6 @@ def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
-
-
-@contextmanager
-def held(*signals: signal.Signals) -> Iterator[set[int]]:
-    """Hold signals back within the block; yield the mask from before, for new processes too."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield {*before}
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def exits_on(*signals: signal.Signals) -> Iterator[None]:
-    """Make signals raise SystemExit, unless they are ignored, as under nohup."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.getsignal(number) for number in signals}
-    heeded = [number for number, handler in before.items() if handler != signal.SIG_IGN]
-    try:
-        for number in heeded:
-            signal.signal(number, leave)
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, before[number])
 
 
 @contextmanager

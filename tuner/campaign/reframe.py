@@ -26,13 +26,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tuner.campaign.ending import end_with_parent, exits_on
+from tuner.campaign.ending import end_with_parent
 from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.mpi import python_path
 from tuner.machine.sites.jobs import pending
 from tuner.paths import CHECKOUT, results_directory
+from tuner.signals import exits_on
 
 CHECKS = CHECKOUT / "checks"
 CONFIGS = {"local": CHECKS / "config" / "local.py", "nodes": CHECKS / "config" / "nodes.py"}
