@@ -101,9 +101,13 @@ def test_control_characters_are_printed_as_text(capsys: pytest.CaptureFixture[st
     grid.add_row("d\x07e", "f\u202eg")
     out = console()
     out.print("h\x9bi")
+    out.print(Path("j\x1b[31mk"), soft_wrap=True)
+    out.print("l\u061cm")
     out.print(grid)
     text = capsys.readouterr().out
-    assert {r"h\x9bi", r"a\x1b[31mb", r"d\x07e", r"f\u202eg"} <= {*text.split()}
+    assert {r"h\x9bi", r"j\x1b[31mk", r"l\u061cm", r"a\x1b[31mb", r"d\x07e", r"f\u202eg"} <= {
+        *text.split()
+    }
 
 
 def test_texts_of_a_header_are_bounded_lines(

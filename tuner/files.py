@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
-CONTROL = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
+CONTROL = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that a terminal obeys, and those that change the direction of writing: for `[]`."""
 
 _CONTROL = re.compile(rf"(?!\n)[{CONTROL}]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -34,7 +35,11 @@ _SCHEMES = [
 
 
 class _Console(Console):
-    """A console on which the control characters of texts are visible: they come from files."""
+    """A console on which the control characters of texts and paths are visible."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        texts = (str(each) if isinstance(each, Path) else each for each in objects)
+        super().print(*texts, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
