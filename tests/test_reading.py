@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import synthetic
+from tests.cli import fail
 from tuner.rawfile import keeping, reading
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
@@ -50,6 +52,44 @@ def test_a_whole_file_is_read_as_written(raw: Path) -> None:
 def test_an_unknown_key_is_ignored(raw: Path) -> None:
     lines = [record | {"new_in_schema": [1, 2]} for record in records(raw)]
     assert reading.read(rewrite(raw, lines)).problems == []
+
+
+def test_a_line_that_is_too_long_is_passed_over_in_little_memory(
+    raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines after it are read; what reads the first and the last one stops as well."""
+    monkeypatch.setattr(reading, "MOST_LINE_BYTES", 1 << 20)
+    lines = raw.read_bytes().splitlines(keepends=True)
+    whole = reading.read(raw)
+    long = b"x" * (1 << 25) + b"\n"
+
+    def write(*parts: bytes) -> None:
+        with raw.open("wb") as written:
+            written.writelines(parts)
+
+    tracemalloc.start()
+    write(*lines[:2], long, *lines[2:])
+    file = reading.read(raw)
+    assert [(its.line, its.message) for its in file.problems] == [(3, "a line of over 1 MiB")]
+    assert file.cases == whole.cases
+    write(*lines[:-1], long)
+    assert reading.read_ends(raw) == (whole.header, False)
+    write(long)
+    assert reading.read_ends(raw) == (None, False)
+    assert keeping.header_line(raw) == b"x" * ((1 << 20) + 1)
+    report = ingest(raw.parent / "switchpoint.db", [raw])
+    assert [its.message for its in report.problems] == ["a line of over 1 MiB"]
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+
+
+def test_want_of_memory_names_the_file(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(path: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(reading, "read", read)
+    database = raw.parent / "switchpoint.db"
+    assert f"not enough memory: to read {raw}" in fail("ingest", raw, "--database", database)
 
 
 @pytest.mark.parametrize(

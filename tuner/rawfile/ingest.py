@@ -141,7 +141,7 @@ def _source(path: Path) -> _Source | Problem:
     try:
         with open_file(path) as file:
             state = _state(os.fstat(file.fileno()))
-            header = reading.read_header(file.readline())
+            header = reading.read_header(reading.read_line(file))
             file.seek(0)
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -216,6 +216,8 @@ def _load(group: list[_Source]) -> _Loaded:
         except OSError as error:  # since it was first looked at
             problems.append(_unreadable(source.path, error))
             continue
+        except MemoryError as error:
+            raise MemoryError(f"to read {shown(source.path)}") from error
         problems += file.problems
         if _key(file.header) != source.key:
             problems.append(Problem(file.path, 1, "changed while it was read; ingest it again"))

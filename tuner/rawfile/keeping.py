@@ -81,7 +81,7 @@ def header_line(path: Path) -> bytes:
     """Return the first line of a raw file, empty when the file does not exist any more."""
     try:
         with open_file(path) as lines:
-            return lines.readline()
+            return reading.read_line(lines)
     except FileNotFoundError:
         return b""
 

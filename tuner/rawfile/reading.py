@@ -6,13 +6,13 @@ store does not keep are ignored.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
 from statistics import median
-from typing import Any, Generic, NamedTuple, TypeVar, Union
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar, Union
 
 import msgspec
 import numpy as np
@@ -39,6 +39,9 @@ SCHEMA = 1
 
 _DEEPEST = 100
 """The levels of a header's values: far fewer than any that reads them from the store can take."""
+
+MOST_LINE_BYTES = 1 << 26
+"""The longest line that is read, with its end: swpbench writes less than a quarter."""
 
 _BUFFER_BYTES = 1 << 17  # a few of the long lines
 _TAIL_BYTES = 1 << 12
@@ -131,12 +134,12 @@ def read(path: Path) -> BenchFile:
         return read_lines(path, lines)
 
 
-def read_lines(path: Path, lines: Iterable[bytes]) -> BenchFile:
-    """Return the content of a raw file's lines."""
+def read_lines(path: Path, content: BinaryIO) -> BenchFile:
+    """Return the content of a raw file, line by line."""
     reader = _Reader(BenchFile(shown(path)))
     file = reader.file
     number, line = 0, b""
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_lines(content), start=1):
         try:
             reader.take(line)
         except _LINE_ERRORS as error:
@@ -153,10 +156,30 @@ def read_lines(path: Path, lines: Iterable[bytes]) -> BenchFile:
     return file
 
 
+def _lines(content: BinaryIO) -> Iterator[bytes]:
+    """Yield each line; of one that is too long, only a begin that is too long as well."""
+    while line := read_line(content):
+        yield line
+        while len(line) > MOST_LINE_BYTES and not line.endswith(b"\n"):
+            line = read_line(content)
+
+
+def read_line(content: BinaryIO) -> bytes:
+    """Return the next line, or a begin of it that `read_header` refuses as too long."""
+    return content.readline(MOST_LINE_BYTES + 1)
+
+
+def _record(line: bytes) -> Any:
+    """Return what a line holds. Raise one of _LINE_ERRORS."""
+    if len(line) > MOST_LINE_BYTES:
+        raise UnusableError(f"a line of over {MOST_LINE_BYTES >> 20} MiB")
+    return decode_line(line)
+
+
 def read_header(line: bytes) -> Header | None:
     """Return the header in the first line of a raw file; None when the line is not one."""
     try:
-        record = decode_line(line)
+        record = _record(line)
         return _header(line, record) if isinstance(record, HeaderLine) else None
     except _LINE_ERRORS:
         return None
@@ -168,9 +191,9 @@ def read_ends(path: Path) -> tuple[Header | None, bool]:
     Raise OSError when it cannot be opened or read.
     """
     with open_file(path) as file:
-        header = read_header(file.readline())
+        header = read_header(read_line(file))
         try:
-            return header, isinstance(decode_line(_last_line(file)), EndLine)
+            return header, isinstance(_record(_last_line(file)), EndLine)
         except _LINE_ERRORS:
             return header, False
 
@@ -181,7 +204,7 @@ def _last_line(file: BufferedReader) -> bytes:
         start = file.seek(max(size - length, 0))
         tail = file.read()
         before = tail.rstrip(b"\n").rfind(b"\n")
-        if before >= 0 or start == 0:
+        if before >= 0 or start == 0 or length > MOST_LINE_BYTES:
             return tail[before + 1 :]
         length *= 2
 
@@ -210,7 +233,7 @@ class _Reader:
     def take(self, line: bytes) -> None:
         """Add the content of one line."""
         file = self.file
-        record = decode_line(line)
+        record = _record(line)
         if file.header is None and not isinstance(record, HeaderLine):
             raise UnusableError("the first line is not a header; the file cannot be used")
         if isinstance(record, HeaderLine):
