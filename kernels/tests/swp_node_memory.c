@@ -22,6 +22,7 @@ enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PRO
 
 static enum lack lack;
 static int files_made;
+static int64_t mapped_before;   /* when a file was made last */
 static bool others_take_memory; /* as soon as this rank has some */
 static bool is_in_other_namespace;
 static int files_opened; /* of processes */
@@ -43,7 +44,23 @@ int open(const char *path, int flags, ...) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
+/* Bytes of the library's files that this process has. */
+static int64_t mapped_bytes(void) {
+  char line[512];
+  int64_t bytes = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    unsigned long begin, end;
+    if (strstr(line, "memfd:switchpoint") != NULL && sscanf(line, "%lx-%lx", &begin, &end) == 2)
+      bytes += (int64_t)(end - begin);
+  }
+  if (maps != NULL)
+    fclose(maps);
+  return bytes;
+}
+
 int memfd_create(const char *name, unsigned flags) {
+  mapped_before = mapped_bytes();
   files_made += strcmp(name, "switchpoint") == 0;
   if (lack == LACKS_FILES) {
     errno = ENOSYS;
@@ -191,14 +208,18 @@ static void a_lack_of_memory_of_the_node_is_an_error_of_all(void) {
   }
 }
 
-static void expect_refusal(const char *why) {
+static int plan_lent(MPI_Comm comm, int64_t item_bytes, swp_plan **plan) {
   struct attempt attempt;
+  attempt_make(&attempt);
+  attempt.problem.item_bytes = item_bytes;
+  return swp_exchange_plan(comm, &attempt.problem, "lent", &attempt.hints, plan);
+}
+
+static void expect_refusal(const char *why) {
   swp_plan *plan = NULL;
   MPI_Comm fresh;
-  attempt_make(&attempt);
-  attempt.problem.item_bytes = 1 << 20;
   MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
-  int error = swp_exchange_plan(fresh, &attempt.problem, "lent", &attempt.hints, &plan);
+  int error = plan_lent(fresh, 1 << 20, &plan);
   EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
   EXPECT(strstr(swp_error_message(), why) != NULL, "'%s' does not say '%s'", swp_error_message(), why);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
@@ -243,6 +264,27 @@ static void a_second_plan_makes_no_file(void) {
     }
     MPI_Comm_free(&fresh);
   }
+}
+
+/* Little memory stays for the next plan, but is not counted against one that needs more. */
+static void memory_of_a_freed_plan_is_kept_only_if_little(void) {
+  const int64_t before = mapped_bytes();
+  swp_plan *plan = NULL;
+  MPI_Comm fresh;
+  test_case("memory of freed plans");
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  for (int i = 0; i < 2; i++) {
+    EXPECT_ERROR(plan_lent(fresh, 8, &plan), SWP_SUCCESS);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    EXPECT(mapped_bytes() > before, "nothing is kept");
+    mapped_before = before;
+    EXPECT_ERROR(plan_lent(fresh, 1 << 20, &plan), SWP_SUCCESS);
+    EXPECT_EQUAL(mapped_before, before);
+    EXPECT(mapped_bytes() > before + (1 << 20), "%lld bytes", (long long)mapped_bytes());
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    EXPECT_EQUAL(mapped_bytes(), before);
+  }
+  MPI_Comm_free(&fresh);
 }
 
 static void expect_no_file(enum swp_operation operation, const char *spec) {
@@ -341,6 +383,8 @@ int main(int argc, char **argv) {
   }
   remove_machine_without_memory();
   a_second_plan_makes_no_file();
+  if (procs > 1) /* one rank alone has no message to lend */
+    memory_of_a_freed_plan_is_kept_only_if_little();
   with_node_memory_off_no_plan_makes_a_file();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
   return test_end();

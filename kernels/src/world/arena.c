@@ -21,7 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEAST_PART_BYTES = 65536, GRANULE_BYTES = 256 }; /* of a segment; of a share: lines of A64FX */
+enum {
+  LEAST_PART_BYTES = 65536,    /* of a segment */
+  KEPT_PART_BYTES = 4 * 65536, /* of one that stays for the next plan: for boards, and for bulletins */
+  GRANULE_BYTES = 256          /* of a share: lines of A64FX */
+};
 
 /* Bytes of every rank's part that a plan has. */
 struct taken {
@@ -296,11 +300,12 @@ static int take_here(struct arena *arena, int64_t bytes, struct share *share, in
   return error;
 }
 
-/* Ends the segments from which nothing is taken. Another rank may keep one: then both find other places. */
-static void drop_unused(struct arena *arena) {
+/* Ends the segments from which nothing is taken, or only those too large to stay. Another rank may keep one:
+   then both find other places. */
+static void drop_unused(struct arena *arena, bool only_large) {
   for (struct segment **at = &arena->first; *at != NULL;) {
     struct segment *segment = *at;
-    if (segment->taken.count > 0) {
+    if (segment->taken.count > 0 || (only_large && segment->part_bytes <= KEPT_PART_BYTES)) {
       at = &segment->next;
       continue;
     }
@@ -309,9 +314,13 @@ static void drop_unused(struct arena *arena) {
   }
 }
 
-/* Takes a share of a new segment, which becomes the arena's instead of those that were too small. */
+/* Takes a share of a new segment, which becomes the arena's instead of those that were too small: they end
+   first, and make_segment waits for all ranks before it looks for memory. */
 static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct share *share) {
   struct segment *made = NULL;
+  pthread_mutex_lock(&arena->lock);
+  drop_unused(arena, false);
+  pthread_mutex_unlock(&arena->lock);
   int error = make_segment(comm, bytes, &made);
   if (error != SWP_SUCCESS)
     return error;
@@ -322,7 +331,6 @@ static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct s
     return error;
   }
   pthread_mutex_lock(&arena->lock);
-  drop_unused(arena);
   made->next = arena->first;
   arena->first = made;
   pthread_mutex_unlock(&arena->lock);
@@ -376,6 +384,7 @@ void swp_arena_give(struct arena *arena, struct share *share) {
     index++;
   segment->taken.count--;
   memmove(&taken[index], &taken[index + 1], (size_t)(segment->taken.count - index) * sizeof *taken);
+  drop_unused(arena, true);
   pthread_mutex_unlock(&arena->lock);
   *share = (struct share){0};
 }
