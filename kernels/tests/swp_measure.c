@@ -30,6 +30,7 @@ bool __wrap_swp_method_variant(const struct method *method, enum swp_operation o
 double __wrap_MPI_Wtime(void);
 
 static int rank, procs, races;
+static long in_place; /* executions */
 static double clock_s;
 static char path[] = "/tmp/switchpoint-measure-XXXXXX"; /* a directory; the table is in it */
 static char table[sizeof path + 8];
@@ -63,6 +64,7 @@ bool __wrap_swp_method_variant(const struct method *method, enum swp_operation o
 
 int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers) {
   static uint64_t calls;
+  in_place += buffers->send == MPI_IN_PLACE;
   double share = (double)(mix(calls++, (uint64_t)rank, 0, 0) % 1000) / 1000;
   clock_s += (is_fast(&trial->spec) ? fast_s : slow_s) * (1 + noise * share);
   return __real_swp_trial_execute(trial, buffers);
@@ -263,6 +265,39 @@ static void every_collective_can_be_raced(void) {
     }
 }
 
+/* All will execute in place. Ranks may differ in the side that this replaces: one gives none. */
+static void a_side_that_is_replaced_on_some_ranks_is_raced(void) {
+  static const enum swp_operation operations[] = {SWP_ALLGATHER, SWP_ALLGATHERV, SWP_ALLTOALL, SWP_ALLTOALLV};
+  struct swp_hints hints = hints_of(SWP_MEASURE, 0);
+  int counts[64], displs[64];
+  set_times(1e-3, 3e-3, 0);
+  for (int i = 0; i < procs; i++) {
+    counts[i] = 4;
+    displs[i] = 4 * i;
+  }
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    for (int bare = 0; bare < procs; bare++) {
+      const struct swp_collective problem = {operations[i],
+                                             .send_count = 4,
+                                             .send_type = rank == bare ? MPI_DATATYPE_NULL : MPI_INT,
+                                             .recv_count = 4,
+                                             .recv_type = MPI_INT,
+                                             .op = MPI_OP_NULL,
+                                             .recv_counts = counts,
+                                             .displs = displs,
+                                             .send_counts = counts,
+                                             .send_displs = displs};
+      swp_plan *plan = NULL;
+      test_case("race of %s, rank %d has no type to send", swp_operation_name(operations[i]), bare);
+      in_place = 0;
+      EXPECT_ERROR(
+          test_agreed(MPI_COMM_WORLD, swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, &hints, &plan)),
+          SWP_SUCCESS);
+      EXPECT(in_place > 0, "this rank sends from a buffer");
+      EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+    }
+}
+
 static void a_last_line_without_its_end_gets_one(void) {
   test_case("last line");
   name_table(table);
@@ -388,6 +423,7 @@ int main(int argc, char **argv) {
   nothing_is_not_raced();
   the_last_of_many_candidates_is_raced();
   every_collective_can_be_raced();
+  a_side_that_is_replaced_on_some_ranks_is_raced();
   calls_end();
   remove_table();
   if (rank == 0)

@@ -322,7 +322,7 @@ void swp_outcome_release(struct outcome *outcome) {
 
 /* ---- The race ---- */
 
-static int begin(struct race *race, struct swp_plan *plan, struct outcome *outcome) {
+static int begin(struct race *race, struct swp_plan *plan, bool in_place, struct outcome *outcome) {
   const size_t most = 1 + (size_t)count_variants(plan); /* the default may be none of them */
   race->plan = plan;
   race->begin_s = MPI_Wtime();
@@ -331,14 +331,16 @@ static int begin(struct race *race, struct swp_plan *plan, struct outcome *outco
   outcome->stretches = swp_allocate(most, sizeof *outcome->stretches, NULL);
   if (race->runners == NULL || outcome->stretches == NULL)
     return swp_fail(SWP_ERR_MEMORY, "no memory to measure %zu methods", most);
-  return swp_buffers_make(plan, &race->buffers);
+  return swp_buffers_make(plan, in_place, &race->buffers);
 }
 
 int swp_race(struct swp_plan *plan, struct outcome *outcome) {
   int error = SWP_SUCCESS;
   *outcome = (struct outcome){0};
   struct race race = {0};
-  TRY(swp_agree(plan->comm, begin(&race, plan, outcome)));
+  bool in_place = false;
+  TRY(swp_buffers_agree(plan, &in_place));
+  TRY(swp_agree(plan->comm, begin(&race, plan, in_place, outcome)));
   TRY(add_all(&race));
   TRY(run_rounds(&race));
   decide(&race, outcome);

@@ -58,7 +58,26 @@ static void find_row(const int *counts, const int *displs, int procs, int64_t *f
 }
 
 /* A side without a block stands for MPI_IN_PLACE: the caller's problem allows no other meaning. */
-static int make_collective_buffers(const struct swp_plan *plan, struct buffers *buffers) {
+static bool sends_in_place(const struct swp_plan *plan) {
+  const enum swp_operation operation = plan->operation;
+  const bool root = swp_is_root(plan), reads_send = swp_reads_send(operation) != NOWHERE;
+  const struct call *call = call_of(plan);
+  return swp_is_read(swp_reads_send(operation), root) && swp_send_may_be_in_place(operation, root) &&
+         !swp_is_block(plan, reads_send ? &call->send : &call->recv);
+}
+
+/* All ranks of an operation without a root, or none, pass MPI_IN_PLACE, whatever type one gives for what that
+   replaces. */
+int swp_buffers_agree(const struct swp_plan *plan, bool *in_place) {
+  int error = SWP_SUCCESS, any = swp_is_collective(plan->operation) && sends_in_place(plan);
+  if (swp_is_collective(plan->operation) && !swp_shapes[plan->operation].rooted)
+    MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, plan->comm));
+  *in_place = any != 0;
+done:
+  return error;
+}
+
+static int make_collective_buffers(const struct swp_plan *plan, bool in_place, struct buffers *buffers) {
   const enum swp_operation operation = plan->operation;
   const struct shape *shape = &swp_shapes[operation];
   const struct call *call = call_of(plan);
@@ -71,8 +90,7 @@ static int make_collective_buffers(const struct swp_plan *plan, struct buffers *
     find_row(call->recv_counts, call->displs, plan->procs, &first, &count);
   if (call->send_counts != NULL)
     find_row(call->send_counts, call->send_displs, plan->procs, &send_first, &sent);
-  if (swp_is_read(swp_reads_send(operation), root) && swp_send_may_be_in_place(operation, root) &&
-      !swp_is_block(plan, send))
+  if (in_place)
     buffers->send = MPI_IN_PLACE;
   else if (operation != SWP_BCAST && send->type != MPI_DATATYPE_NULL)
     TRY(make_buffer(send, send_first, sent, &buffers->send_memory, &buffers->send));
@@ -84,11 +102,11 @@ done:
   return error;
 }
 
-int swp_buffers_make(const struct swp_plan *plan, struct buffers *buffers) {
+int swp_buffers_make(const struct swp_plan *plan, bool in_place, struct buffers *buffers) {
   int64_t send_bytes, recv_bytes;
   *buffers = (struct buffers){0};
   if (swp_is_collective(plan->operation))
-    return make_collective_buffers(plan, buffers);
+    return make_collective_buffers(plan, in_place, buffers);
   swp_problem_spans(exchange_plan_of(plan)->problem, &send_bytes, &recv_bytes);
   buffers->send = buffers->send_memory = swp_allocate((size_t)send_bytes, 1, NULL);
   buffers->recv = buffers->recv_memory = swp_allocate((size_t)recv_bytes, 1, NULL);

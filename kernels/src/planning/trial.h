@@ -18,9 +18,12 @@ struct buffers {
   void *send, *recv; /* for the call: an address in the memory, or MPI_IN_PLACE */
 };
 
+/* Finds whether this rank sends in place. Collective. Errors: SWP_ERR_MPI. */
+int swp_buffers_agree(const struct swp_plan *plan, bool *in_place);
+
 /* Zeroed buffers for the plan's problem; swp_buffers_free must be called in any case. Local. Errors:
    SWP_ERR_MEMORY. */
-int swp_buffers_make(const struct swp_plan *plan, struct buffers *buffers);
+int swp_buffers_make(const struct swp_plan *plan, bool in_place, struct buffers *buffers);
 
 void swp_buffers_free(struct buffers *buffers);
 
