@@ -26,10 +26,16 @@ static bool does(const struct method *method, enum swp_operation operation) {
   return method->procedures[operation].run != NULL;
 }
 
+const char *swp_absent(const struct spec *spec, enum swp_operation operation) {
+  return spec->method->absent != NULL ? spec->method->absent(spec, operation) : NULL;
+}
+
 const char *swp_not_applicable(const struct spec *spec, const struct features *features) {
   const struct method *method = spec->method;
   const struct procedure *procedure = &method->procedures[features->operation];
   const char *why = method->applicable != NULL ? method->applicable(spec, features) : NULL;
+  if (why == NULL)
+    why = swp_absent(spec, features->operation);
   if (why == NULL && procedure->applicable != NULL)
     why = procedure->applicable(spec, features);
   return why;

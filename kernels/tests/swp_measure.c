@@ -36,6 +36,7 @@ static char path[] = "/tmp/switchpoint-measure-XXXXXX"; /* a directory; the tabl
 static char table[sizeof path + 8];
 static double fast_s, slow_s, plan_s; /* of executing the fast method and others, and of planning it */
 static double noise;                  /* of executions, as a share */
+static bool lacks;                    /* this process has no algorithms of the MPI library */
 static bool many;                     /* knomial has a variant for each radix, of which the last is fast */
 
 /* The plan's problem. */
@@ -56,6 +57,8 @@ static bool is_fast(const struct spec *spec) {
 
 bool __wrap_swp_method_variant(const struct method *method, enum swp_operation operation, int index, int size,
                                char *text, size_t length) {
+  if (lacks && strcmp(method->name, "vendor") == 0 && index > 0)
+    return false;
   if (!many || strcmp(method->name, "knomial") != 0)
     return __real_swp_method_variant(method, operation, index, size, text, length);
   snprintf(text, length, "knomial:radix=%d", 3 + index);
@@ -298,6 +301,26 @@ static void a_side_that_is_replaced_on_some_ranks_is_raced(void) {
     }
 }
 
+/* Ranks whose processes differ race the same methods, or none of them does. */
+static void what_one_rank_lacks_is_not_raced(void) {
+  test_case("rank 0 has no algorithms of the MPI library");
+  name_table(NULL);
+  set_times(1e-3, 3e-3, 0);
+  lacks = rank == 0;
+  expect_plan(&bcast, SWP_MEASURE, 0, "binomial", "measurement, ", true);
+  lacks = false;
+  if (procs == 1)
+    return;
+  test_case("rank 0 alone has an algorithm of the user's table");
+  if (rank == 0)
+    EXPECT_ERROR(swp_environment_set(SWP_BCAST, "rare"), SWP_SUCCESS);
+  name_table(table);
+  write_table("switchpoint-table 1\nrule op=bcast method=vendor:environment=rare\n");
+  expect_plan(&bcast, SWP_MEASURE, 0, "binomial", "measurement, ", true);
+  remove_table();
+  name_table(NULL);
+}
+
 static void a_last_line_without_its_end_gets_one(void) {
   test_case("last line");
   name_table(table);
@@ -424,6 +447,7 @@ int main(int argc, char **argv) {
   the_last_of_many_candidates_is_raced();
   every_collective_can_be_raced();
   a_side_that_is_replaced_on_some_ranks_is_raced();
+  what_one_rank_lacks_is_not_raced();
   calls_end();
   remove_table();
   if (rank == 0)

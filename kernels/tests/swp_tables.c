@@ -334,6 +334,29 @@ static void methods_that_are_off_are_passed_over(void) {
   unsetenv("SWITCHPOINT_OFF");
 }
 
+/* Rank 0 alone has an algorithm: all refuse it, and choose the same without it. */
+static void what_one_rank_lacks_no_rank_uses(void) {
+  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 1, .recv_type = MPI_INT};
+  const char rules[] = "rule op=bcast method=vendor:environment=rare\nrule op=bcast method=binomial\n";
+  swp_plan *plan = NULL;
+  int value = rank == 0 ? 7 : 0;
+  test_case("an algorithm of one rank");
+  if (procs == 1)
+    return;
+  if (rank == 0)
+    EXPECT_ERROR(swp_environment_set(SWP_BCAST, "rare"), SWP_SUCCESS);
+  int error = swp_collective_plan(MPI_COMM_WORLD, &bcast, "vendor:environment=rare", NULL, &plan);
+  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, error), SWP_ERR_NOT_APPLICABLE);
+  EXPECT(strstr(swp_error_message(), rank == 0 ? "another rank" : "not started with") != NULL, "'%s'",
+         swp_error_message());
+  expect_passed(rules, &bcast, "binomial", "vendor:environment=rare: ");
+  plan = plan_by_rules(rules, &bcast);
+  EXPECT_ERROR(swp_collective_set(plan, &bcast), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_execute(plan, NULL, &value), SWP_SUCCESS);
+  EXPECT_EQUAL(value, 7);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 static void descriptions_fit_their_buffer(void) {
   swp_plan *plan = NULL;
   char text[8];
@@ -432,6 +455,7 @@ int main(int argc, char **argv) {
   a_table_without_place_on_one_rank_is_an_error();
   the_chosen_method_exchanges();
   methods_that_are_off_are_passed_over();
+  what_one_rank_lacks_no_rank_uses();
   descriptions_fit_their_buffer();
   every_broken_table_is_refused(directory);
   files_that_cannot_be_read_are_refused();

@@ -303,21 +303,26 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
   const struct argument *argument = &spec->arguments[ALGORITHM], *environment = &spec->arguments[ENVIRONMENT];
   if (environment->given && argument->given)
     return "an algorithm is set either by the library's variables or by the environment";
-  if (environment->given && !swp_environment_has(features->operation, environment->word))
-    return "the process was not started with that algorithm in its environment";
   if (!argument->given)
     return NULL;
   if (!features->predefined)
     return "the operation or its type is user-defined, which not every algorithm of a library handles "
            "correctly";
-  if (!swp_algorithm_known(features->operation, argument->word))
-    return "the MPI library has no such algorithm, or Open MPI 4 was started "
-           "without " OPENMPI_PREFIX OPENMPI_SWITCH "=1";
   if (why_unused(argument->word) != NULL)
     return why_unused(argument->word);
   /* Open MPI's, which fails elsewhere: all others run another algorithm if they cannot do a call. */
   return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL
                                                                          : "it is only for two processes";
+}
+
+static const char *vendor_absent(const struct spec *spec, enum swp_operation operation) {
+  const struct argument *argument = &spec->arguments[ALGORITHM], *environment = &spec->arguments[ENVIRONMENT];
+  if (environment->given && !swp_environment_has(operation, environment->word))
+    return "the process was not started with that algorithm in its environment";
+  if (argument->given && !swp_algorithm_known(operation, argument->word))
+    return "the MPI library has no such algorithm, or Open MPI 4 was started "
+           "without " OPENMPI_PREFIX OPENMPI_SWITCH "=1";
+  return NULL;
 }
 
 /* The library's choice, and then each of its algorithms. */
@@ -374,6 +379,7 @@ const struct method swp_collective_vendor = {
     .parameters = {[ALGORITHM] = {.name = "algorithm", .type = PARAMETER_WORD},
                    [ENVIRONMENT] = {.name = "environment", .type = PARAMETER_WORD}},
     .applicable = vendor_applicable,
+    .absent = vendor_absent,
     .variant = vendor_variant,
     .plan = vendor_plan,
     .free = vendor_free,

@@ -94,6 +94,11 @@ struct method {
   /* NULL when the method can do it, otherwise why not. Absent: always. */
   const char *(*applicable)(const struct spec *spec, const struct features *features);
 
+  /* NULL when this process can do it, otherwise why not: ranks, which may differ in nothing else, agree on it
+     by swp_choices_agree. NULL without a parameter. Absent: every process can. Then variants that the method
+     has here may differ, too. */
+  const char *(*absent)(const struct spec *spec, enum swp_operation operation);
+
   /* Writes the index-th spec worth trying for the operation on this many processes; false past the last.
      Absent: the name. */
   bool (*variant)(enum swp_operation operation, int index, int procs, char *text, size_t length);
@@ -136,6 +141,9 @@ struct method {
 
 /* NULL when the method can do it, otherwise why not. */
 const char *swp_not_applicable(const struct spec *spec, const struct features *features);
+
+/* NULL when this process can do it, otherwise why not. */
+const char *swp_absent(const struct spec *spec, enum swp_operation operation);
 
 /* Parses "name:key=value,…" of a method for the operation into *spec. Errors: SWP_ERR_METHOD. */
 int swp_spec_parse(enum swp_operation operation, const char *text, struct spec *spec);

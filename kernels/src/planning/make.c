@@ -104,6 +104,7 @@ static int use(struct collective_plan *collective, const struct features *featur
 static int begin(struct collective_plan *collective, int error, const struct match *match) {
   struct swp_plan *plan = &collective->plan;
   TRY(swp_agree(plan->comm, error));
+  TRY(swp_choices_agree(plan->comm, collective->choices, plan->operation, collective->refused));
   TRY(use(collective, &plan->features, match));
   TRY(swp_agree(plan->comm, reserve_scratch(collective)));
 done:

@@ -35,6 +35,7 @@ struct race {
   int count, rounds;
   struct runner *runners; /* the default is the first */
   uint64_t random;        /* the same on all ranks */
+  bool alike;             /* variants, on all ranks */
   bool failed;            /* an execution did: MPI may still use what it was given */
 };
 
@@ -145,6 +146,25 @@ static int count_variants(const struct swp_plan *plan) {
   return count;
 }
 
+/* Whether all ranks have the same variants, also of methods that a process may lack. Collective. */
+static int compare_variants(struct race *race) {
+  const struct swp_plan *plan = race->plan;
+  const struct method *method;
+  char text[SPEC_BYTES];
+  int64_t mine[2] = {0, 0}, most[2];
+  int error = SWP_SUCCESS;
+  for (int i = 0; (method = swp_method_at(i)) != NULL; i++)
+    for (int index = 0; method->absent != NULL &&
+                        swp_method_variant(method, plan->operation, index, plan->procs, text, sizeof text);
+         index++)
+      mine[0] = (31 * mine[0] + swp_text_hash(text)) % INT32_MAX;
+  mine[1] = -mine[0];
+  MPI_TRY(MPI_Allreduce(mine, most, 2, MPI_INT64_T, MPI_MAX, plan->comm));
+  race->alike = most[0] == -most[1];
+done:
+  return error;
+}
+
 /* The index-th variant of every method; *found when there are any. */
 static int add_variants(struct race *race, int index, bool *found) {
   const struct method *method;
@@ -152,6 +172,8 @@ static int add_variants(struct race *race, int index, bool *found) {
   *found = false;
   for (int i = 0; (method = swp_method_at(i)) != NULL; i++) {
     char text[SPEC_BYTES];
+    if (method->absent != NULL && !race->alike)
+      continue;
     if (!swp_method_variant(method, race->plan->operation, index, race->plan->procs, text, sizeof text))
       continue;
     *found = true;
@@ -164,8 +186,10 @@ done:
 
 /* While they take less than half of the budget: one of each method first. */
 static int add_all(struct race *race) {
-  int error = add(race, swp_shapes[race->plan->operation].default_method);
+  int error = compare_variants(race);
   bool found = true;
+  if (error == SWP_SUCCESS)
+    error = add(race, swp_shapes[race->plan->operation].default_method);
   for (int index = 0; error == SWP_SUCCESS && found && race->elapsed_s < race->budget_s / 2; index++)
     error = add_variants(race, index, &found);
   return error;

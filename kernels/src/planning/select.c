@@ -8,19 +8,29 @@
 #include <stdio.h>
 #include <string.h>
 
+static int reserve(const struct choices *choices, const char ***refused) {
+  *refused = swp_allocate((size_t)choices->count, sizeof **refused, NULL);
+  return *refused != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for %d rules", choices->count);
+}
+
 /* The first choice; *source says where it comes from. Agreed. */
 static int first_choice(struct swp_plan *plan, const struct sources *sources, struct spec *spec,
                         enum source *source) {
   struct choices *choices = NULL;
+  const char **refused = NULL;
   struct match match;
-  int error = SWP_SUCCESS;
-  TRY(swp_agree(plan->comm, swp_choices_compile(sources, &plan->features, NULL, &choices)));
-  TRY(swp_choices_first(choices, &plan->features, NULL, &match));
+  int error = swp_choices_compile(sources, &plan->features, NULL, &choices);
+  if (error == SWP_SUCCESS)
+    error = reserve(choices, &refused);
+  TRY(swp_agree(plan->comm, error));
+  TRY(swp_choices_agree(plan->comm, choices, plan->operation, refused));
+  TRY(swp_choices_first(choices, &plan->features, refused, &match));
   *spec = choices->list[match.index].spec;
   *source = choices->list[match.index].source;
   swp_choices_explain(choices, &match, plan->chosen_by, sizeof plan->chosen_by);
 done:
   swp_choices_release(choices);
+  swp_release(refused);
   return error;
 }
 

@@ -119,6 +119,35 @@ done:
   return error;
 }
 
+/* Whether processes may differ in it. */
+static bool may_be_absent(const struct spec *spec) {
+  bool given = false;
+  for (int i = 0; i < SPEC_PARAMETERS; i++)
+    given = given || spec->arguments[i].given;
+  return given && spec->method->absent != NULL;
+}
+
+int swp_choices_agree(MPI_Comm comm, const struct choices *choices, enum swp_operation operation,
+                      const char **refused) {
+  enum { AT_ONCE = 64 };
+  int indices[AT_ONCE], absent[AT_ONCE], anywhere[AT_ONCE], error = SWP_SUCCESS;
+  for (int i = 0; i < choices->count;) {
+    int n = 0;
+    for (; i < choices->count && n < AT_ONCE; i++)
+      if (choices->list[i].owner == i && may_be_absent(&choices->list[i].spec)) {
+        indices[n] = i;
+        absent[n++] = swp_absent(&choices->list[i].spec, operation) != NULL;
+      }
+    if (n > 0)
+      MPI_TRY(MPI_Allreduce(absent, anywhere, n, MPI_INT, MPI_MAX, comm));
+    for (int k = 0; k < n; k++)
+      if (anywhere[k] && !absent[k])
+        refused[indices[k]] = "another rank's process does not have it";
+  }
+done:
+  return error;
+}
+
 void swp_choices_release(struct choices *choices) {
   if (choices == NULL)
     return;

@@ -54,6 +54,11 @@ struct sources {
 int swp_choices_compile(const struct sources *sources, const struct features *features, int64_t *account,
                         struct choices **choices);
 
+/* Sets refused, by owner, where this process can do what that of another rank cannot. Collective;
+   communicates only if there may be such a choice. Errors: SWP_ERR_MPI. */
+int swp_choices_agree(MPI_Comm comm, const struct choices *choices, enum swp_operation operation,
+                      const char **refused);
+
 /* NULL is allowed. */
 void swp_choices_release(struct choices *choices);
 
