@@ -488,8 +488,9 @@ typedef struct swp_inbox {
  * Errors are local to this rank. SWP_ERR_ARGUMENT (except for a NULL plan) and SWP_ERR_TOO_LARGE (over
  * 2 GiB - 1): this rank has sent nothing and its inbox is empty, the other ranks' calls go on without its
  * messages, and the plan stays usable. SWP_ERR_MEMORY: the same while the arguments are read; later, like
- * SWP_ERR_MPI, it poisons the plan as in swp_exchange_execute, and sets *inbox to NULL: end the job.
- * SWP_ERR_STATE, SWP_ERR_POISONED: nothing was done.
+ * SWP_ERR_MPI, it poisons the plan as in swp_exchange_execute, and sets *inbox to NULL: end the job. So it
+ * does where a method forwards more than 2 GiB - 1 from a rank to another at once. SWP_ERR_STATE,
+ * SWP_ERR_POISONED: nothing was done.
  */
 int swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                           const void *const *data, swp_inbox **inbox);

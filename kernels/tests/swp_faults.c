@@ -8,7 +8,9 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -248,6 +250,29 @@ static void what_ints_cannot_carry_is_refused(void) {
   }
 }
 
+/* Two messages that go to the same rank first; of their data nothing is touched. Ranks for which they could
+   have had messages fail, too. */
+static void a_letter_that_ints_cannot_carry_poisons_the_plan(void) {
+  const size_t length = 1200000000;
+  const void *data = mmap(NULL, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const int ranks[] = {1, 2, 3};
+  const int64_t bytes[] = {(int64_t)length, (int64_t)length, (int64_t)length};
+  const void *const datas[] = {data, data, data};
+  swp_plan *plan = NULL;
+  swp_inbox *inbox = NULL;
+  test_case("letter of over 2 GiB");
+  EXPECT(data != MAP_FAILED, "no room for addresses");
+  EXPECT_ERROR(swp_discovery_plan(MPI_COMM_WORLD, "stfw:dims=2", NULL, &plan), SWP_SUCCESS);
+  int error = swp_discovery_execute(plan, rank == 0 ? 3 : 0, ranks, bytes, datas, &inbox);
+  EXPECT_ERROR(error, SWP_ERR_MEMORY);
+  EXPECT(rank > 0 || strstr(swp_error_message(), "to forward to another") != NULL, "'%s'",
+         swp_error_message());
+  EXPECT(inbox == NULL, "there is an inbox");
+  EXPECT_ERROR(swp_discovery_execute(plan, 0, NULL, NULL, NULL, &inbox), SWP_ERR_POISONED);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  munmap((void *)(uintptr_t)data, length);
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_faults");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -258,6 +283,7 @@ int main(int argc, char **argv) {
   if (procs == 4) {
     a_failing_mpi_call_refuses_the_plan();
     a_failure_in_the_background_is_reported_by_the_wait();
+    a_letter_that_ints_cannot_carry_poisons_the_plan();
   }
   running_out_of_communicators_is_an_error();
   the_cores_of_a_huge_machine_are_counted();

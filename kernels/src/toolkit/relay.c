@@ -84,9 +84,9 @@ static void *make_letter(const struct swp_plan *plan, struct relay *relay, int64
   if (bytes <= INT_MAX)
     data = swp_inbox_add(relay->outgoing, plan->rank, bytes);
   else if (relay->failure == SWP_SUCCESS)
-    relay->failure = swp_fail(SWP_ERR_TOO_LARGE,
-                              "%s: a rank has %lld bytes to forward to another; at most %d are possible",
-                              plan->spec.text, (long long)bytes, INT_MAX);
+    relay->failure =
+        swp_fail(SWP_ERR_MEMORY, "%s: a rank has %lld bytes to forward to another; at most %d are possible",
+                 plan->spec.text, (long long)bytes, INT_MAX);
   if (data == NULL)
     no_memory(plan, relay, bytes);
   return data;
