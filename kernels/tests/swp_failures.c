@@ -261,6 +261,36 @@ static void sums_of_derived_types_are_not_for_boards(void) {
 
 /* ---- Wrong use of a good plan ---- */
 
+static int64_t plan_bytes(const swp_plan *plan) {
+  struct swp_statistics statistics = {0};
+  EXPECT_ERROR(swp_plan_statistics(plan, NULL, &statistics), SWP_SUCCESS);
+  return statistics.plan_bytes;
+}
+
+static void memory_since_planning_is_counted(void) {
+  enum { COUNT = 1000000 };
+  const int64_t bytes = COUNT * (int64_t)sizeof(int);
+  struct swp_collective sums = {
+      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  struct attempt attempt;
+  swp_plan *plan = NULL;
+  void *buffer;
+  test_case("memory since planning");
+  attempt_make(&attempt);
+  attempt_plan(&attempt, &plan);
+  int64_t before = plan_bytes(plan);
+  EXPECT_ERROR(swp_exchange_buffer(plan, &buffer), SWP_SUCCESS);
+  EXPECT(plan_bytes(plan) > before, "%lld bytes with a buffer", (long long)plan_bytes(plan));
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &sums, "binomial", NULL, &plan), SWP_SUCCESS);
+  before = plan_bytes(plan);
+  sums.recv_count = COUNT;
+  EXPECT_ERROR(swp_collective_set(plan, &sums), SWP_SUCCESS);
+  EXPECT(procs == 1 || plan_bytes(plan) >= before + bytes, "%lld bytes with a vector",
+         (long long)plan_bytes(plan));
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 static void exchange_states(void) {
   struct attempt attempt;
   attempt_make(&attempt);
@@ -464,6 +494,7 @@ int main(int argc, char **argv) {
   more_partners_than_ranks_are_refused_by_their_count();
   one_rank_without_problem_or_place(procs - 1);
   what_is_not_needed_is_not_asked_for();
+  memory_since_planning_is_counted();
   exchange_states();
   kept_buffers_are_refused();
   discovery_states();

@@ -128,7 +128,6 @@ static void describe_place(const struct swp_plan *plan, struct swp_statistics *s
   statistics->nodes = plan->features.nodes;
   statistics->ppn = plan->features.ppn;
   statistics->sockets = plan->topology->sockets;
-  statistics->plan_bytes = plan->account;
 }
 
 void swp_statistics_describe_place(struct swp_plan *plan) {

@@ -350,13 +350,20 @@ const char *swp_plan_passed(const swp_plan *plan, const char **why) {
   return match->passed >= 0 ? collective->choices->list[match->passed].spec.text : NULL;
 }
 
+/* The plan's memory may have grown since planning. */
+static void copy_statistics(const swp_plan *plan, const struct swp_statistics *from,
+                            struct swp_statistics *to) {
+  if (to == NULL)
+    return;
+  *to = *from;
+  to->plan_bytes = plan->account;
+}
+
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method) {
   if (plan == NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_plan_statistics: plan is NULL");
-  if (problem != NULL)
-    *problem = plan->problem_statistics;
-  if (method != NULL)
-    *method = plan->statistics;
+  copy_statistics(plan, &plan->problem_statistics, problem);
+  copy_statistics(plan, &plan->statistics, method);
   return SWP_SUCCESS;
 }
 
