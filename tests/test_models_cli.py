@@ -311,7 +311,8 @@ def test_raw_files_of_others_name_no_file_and_no_great_work(database: Path, tmp_
         launches=1,
     )
     *_, large = synthetic.write(tmp_path, measured)
-    large.write_text(large.read_text().replace('"procs": 4', '"procs": 16385'))
+    layout = '"procs": 4, "nodes": 1', '"procs": 16385, "nodes": 4097'
+    large.write_text(large.read_text().replace(*layout))
     assert ingest(path, [tmp_path]).problems == []
     text = succeed("check", "model", "--database", path, "--campaign", measured.name)
     for pattern, reason in refused.items():

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuner import atomic
-from tuner.domain.cases import Layout
+from tuner.domain.cases import MOST_NODES, MOST_PPN, Layout
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
@@ -50,8 +50,7 @@ _MOST_INFERRED = 1 << 17
 """Sizes at which other layouts have no point of their own. From 14 layouts each takes 1 ms."""
 
 _MOST_PROCS = 2**31 - 1
-_MOST_NODES = 1 << 20
-_MOST_CORES = 1 << 12  # and processes of a node
+_MOST_CORES = 1 << 12
 _MOST_RATIO = 1e9
 _MOST_ERROR = math.log(_MOST_RATIO)
 _MOST_LEVEL = 1 - 1e-9
@@ -306,8 +305,8 @@ def _is_sound(point: Point) -> bool:
         and len({ratio.method for ratio in point.ratios}) == len(point.ratios) <= _MOST_METHODS
         and (its.operation not in COLLECTIVES or point.mmax == point.mavg == 0)
         and all(0 <= number <= _MOST_NUMBER for number in (its.bytes, point.mmax))
-        and 1 <= layout.nodes <= _MOST_NODES
-        and 1 <= layout.ppn <= min(layout.procs, _MOST_CORES)
+        and 1 <= layout.nodes <= MOST_NODES
+        and 1 <= layout.ppn <= min(layout.procs, MOST_PPN)
         and layout.nodes <= layout.procs <= min(layout.nodes * layout.ppn, _MOST_PROCS)
         and all(0 <= count < 2**63 for count in counts)
         and all(0 <= loss <= _MOST_PROCS for loss in losses)

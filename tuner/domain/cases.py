@@ -2,9 +2,13 @@
 
 from typing import NamedTuple
 
+MOST_NODES = 1 << 20
+MOST_PPN = 1 << 12
+"""The largest layouts taken from files: tables take time for the layouts between them."""
+
 
 class Layout(NamedTuple):
-    """Processes and their distribution over nodes."""
+    """Processes and their distribution over nodes; `ppn` are the most on one node."""
 
     procs: int
     nodes: int

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tuner.domain.cases import MOST_NODES, MOST_PPN
 from tuner.domain.flat import flat
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import NAME, PATTERN_SPEC, SYNC, Features, Header, Problem
@@ -339,6 +340,9 @@ def _header(line: bytes, record: HeaderLine) -> Header:
     for name, least in (("launch", 0), ("procs", 1), ("nodes", 1), ("ppn", 1), ("cores", 1)):
         if not least <= getattr(header, name) < 2**31:
             raise UnusableError(f"{name} {getattr(header, name)} is out of range")
+    procs, nodes, ppn = header.procs, header.nodes, header.ppn
+    if not (ppn <= procs <= nodes * ppn and nodes <= min(procs, MOST_NODES) and ppn <= MOST_PPN):
+        raise UnusableError(f"{procs} procs cannot be on {nodes} nodes with {ppn} ppn")
     for name, form in _FORMS.items():
         if not re.fullmatch(form, getattr(header, name)):
             raise UnusableError(f"{name} {getattr(header, name)!r} cannot be used, only {form}")
