@@ -222,6 +222,32 @@ def test_a_damaged_store_is_reported(database: Path) -> None:
         ("UPDATE rule SET mavg_low = 'abc'", Store.table),
         ("UPDATE point SET challenger = x'ff'", Store.points),
         ('UPDATE point SET ratios = \'{"nap": ["x"]}\'', Store.table),
+        ("UPDATE cell SET median_s = 9e999", Store.cells),
+        ("UPDATE cell SET median_s = 0", Store.cells),
+        ("UPDATE cell SET p90_s = -1.0", Store.cells),
+        ("UPDATE cell SET n = 0", Store.cells),
+        ("UPDATE cell SET nodes = 0", Store.contents),
+        ("UPDATE cell SET procs = 4611686018427387904", Store.cells),
+        ("UPDATE cell SET oversubscribed = -1", Store.cells),
+        ("UPDATE OR IGNORE cell SET bytes = -1", Store.cells),
+        ("UPDATE cell SET pattern = '<b>'", Store.cells),
+        ("UPDATE cell SET operation = 'x'", Store.cells),
+        ("UPDATE cell SET sync = ''", Store.cells),
+        ("UPDATE OR IGNORE cell SET method = '-'", Store.cells),
+        ("UPDATE launch SET campaign = '../x'", Store.campaigns),
+        ("UPDATE launch SET system = '../x'", lambda store, _: store.campaigns()),
+        ("UPDATE system SET cores = 0", lambda store, _: store.systems()),
+        (
+            "UPDATE system SET cpu_model = CAST(x'ff1b5b33316d' AS TEXT)",
+            lambda store, _: store.systems(),
+        ),
+        ("UPDATE point SET ratio = -1.0", Store.table),
+        ("UPDATE point SET status = 'x'", Store.points),
+        ("UPDATE point SET ratios = '{\"nap\": [0]}'", Store.table),
+        ("UPDATE rule SET nodes_low = NULL", Store.table),
+        ("UPDATE rule SET level = 9e999", Store.rules),
+        ("UPDATE tuned SET provenance = json_set(provenance, '$.system', '../x')", Store.table),
+        ("UPDATE tuned SET provenance = json_set(provenance, '$.cores', 0)", Store.table),
         ("UPDATE launch SET header = json_set(header, '$.load[0]', 'x')", Store.loads),
         ("UPDATE launch SET header = json_remove(header, '$.load')", Store.loads),
     ],
@@ -233,8 +259,9 @@ def test_what_a_flipped_bit_leaves_is_one_line(
         (system,) = store.systems()["system"]
         tune(store, system, required_executions=0)
         store._execute(change)
-        with pytest.raises(StoreError, match=r"damaged: .*; delete it and run"):
+        with pytest.raises(StoreError, match=r"damaged: .*; delete it and run") as found:
             read(store, system)
+        assert str(found.value).isprintable()
 
 
 def test_an_unwritable_place_is_reported(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from dashboard.query import INTEGER, LAYOUT, WORD, MalformedError, Query, parame
 from tuner.advice import profile, recorded, saved
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, STUDIES, OrderError
 from tuner.catalogue import bundle
-from tuner.domain.records import Launch
+from tuner.domain.records import SPEC, Launch
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.matrices.partition import read_parts
@@ -31,7 +31,6 @@ from tuner.inputs.structure.patterns import pattern
 from tuner.machine.simulation import networks
 from tuner.machine.sites import jobs, schedulers
 from tuner.rawfile import cells, pico, reading
-from tuner.rawfile.lines import SPEC
 from tuner.units import parse_sizes
 
 ROWS, PARTS = 4, 3

@@ -25,13 +25,12 @@ from tuner import atomic
 from tuner.domain.cases import MOST_NODES, MOST_PPN, Layout
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
-from tuner.domain.records import NAME, PATTERN_SPEC, SYNC
+from tuner.domain.records import NAME, PATTERN_SPEC, SPEC, SYNC
 from tuner.domain.tables import STATUSES, WON, Point, Provenance, Ratio, Table
 from tuner.errors import SwitchpointError
 from tuner.export import document
 from tuner.files import one_line, open_file, printable
 from tuner.models.system import SystemModel
-from tuner.rawfile.lines import SPEC
 from tuner.selection.intervals import place_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import CAUSES

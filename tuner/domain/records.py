@@ -19,6 +19,9 @@ NAME = rf"[^{CONTROL}<>/.][^{CONTROL}<>/]{{0,199}}"
 PATTERN_SPEC = rf"[a-z][^{CONTROL}<>]{{0,300}}"
 """A pattern; that of a matrix has the name of a file, which may hold spaces."""
 
+SPEC = rf"[a-z][a-z0-9_]*(:[^\s\"{CONTROL}]+)?"
+"""A method with its parameters."""
+
 SYNC = rf"[a-z]{{1,10}}({COLD})?({STAGGERED})?"
 
 

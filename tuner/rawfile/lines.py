@@ -9,14 +9,12 @@ from typing import Annotated
 
 import msgspec
 
-from tuner.domain.records import LONGEST_S, SHORTEST_S
-from tuner.files import CONTROL
+from tuner.domain.records import LONGEST_S, SHORTEST_S, SPEC
 
 NotNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Real = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
 Seconds = Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=LONGEST_S)]
 
-SPEC = rf"[a-z][a-z0-9_]*(:[^\s\"{CONTROL}]+)?"
 Spec = Annotated[str, msgspec.Meta(pattern=rf"^{SPEC}\Z")]
 
 

@@ -11,16 +11,15 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import cache
 from importlib import resources
-from operator import itemgetter
 from pathlib import Path
-from types import NoneType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, require_regular
 from tuner.paths import has_locks
+from tuner.store.values import TRUTHS, column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,11 +28,6 @@ APPLICATION_ID = 0x53575054  # "SWPT"
 VERSION = 12
 BUSY_TIMEOUT_S = 30
 _REMADE = "delete it and run `switchpoint ingest`"
-_TRUTHS = {"filled", "oversubscribed", "passed", "staggered"}
-"""The columns of truth values, which SQLite keeps as numbers."""
-
-_TYPES: dict[str, type] = {"BLOB": bytes, "INTEGER": int, "REAL": float, "TEXT": str}
-
 _NAME = r'(?:\w+|"\w+")'
 _NAMES = rf"\( ?{_NAME}(?:, ?{_NAME})* ?\)"
 _COLUMN = (
@@ -218,7 +212,7 @@ class Database:
         return self._fetch(sql, values)[1]
 
     def _fetch(self, sql: str, values: Sequence[Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns, and the rows, whose values have the columns' types."""
+        """Return the names of the columns, and the rows, with values that they may have."""
         cursor = self._execute(sql, values)
         names = [name for name, *_ in cursor.description]
         try:
@@ -227,10 +221,9 @@ class Database:
             raise self._explained(error) from error
         tables = re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)
         with self.decoding():
-            for index, name in enumerate(names):
-                types = set().union(*(_types().get((table, name), ()) for table in tables))
-                if types and not set(map(type, map(itemgetter(index), rows))) <= types:
-                    raise TypeError(f"{name} has a value of another type")
+            for name, its in zip(names, zip(*rows, strict=True), strict=False):  # none without rows
+                if known := column(tables, name):
+                    known.check(its)
         return names, rows
 
     def _insert(self, table: str, columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -248,14 +241,14 @@ class Database:
 
         names, rows = self._fetch(sql, values)
         frame = pd.DataFrame.from_records(rows, columns=names)
-        for name in _TRUTHS & set(names):
+        for name in TRUTHS & set(names):
             frame[name] = frame[name].astype(bool)
         return frame
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         lock = self.path.with_name(f"{self.path.name}.lock")
         reasons = {
-            sqlite3.SQLITE_ERROR: f"damaged: {error}; {_REMADE}",
+            sqlite3.SQLITE_ERROR: f"damaged: {one_line(str(error))}; {_REMADE}",
             sqlite3.SQLITE_NOTADB: "not a Switchpoint store; name another file",
             sqlite3.SQLITE_CORRUPT: f"damaged; {_REMADE}",
             sqlite3.SQLITE_BUSY: "locked by another process; try again"
@@ -264,7 +257,8 @@ class Database:
             "`switchpoint ingest` again if one was interrupted",
             sqlite3.SQLITE_FULL: "the disk is full",
         }
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        # Python's own errors have no code: a text is not UTF-8.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         return StoreError(f"{self.path}: {reasons.get(code, error)}")
 
     @contextmanager
@@ -297,20 +291,6 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-
-
-@cache
-def _types() -> dict[tuple[str, str], set[type]]:
-    """Return the types of values by table and column; SQLite itself keeps values of any."""
-    found: dict[tuple[str, str], set[type]] = {}
-    schema = resources.files("tuner.store").joinpath("schema.sql").read_text()
-    for table, its in re.findall(r"^CREATE TABLE (\w+) \($(.*?)^\)", schema, re.M | re.S):
-        columns = rf'^  "?(\w+)"? ({"|".join(_TYPES)})( NOT NULL| PRIMARY KEY)?'
-        for name, kind, required in re.findall(columns, its, re.M):
-            found[table, name] = {_TYPES[kind]} if required else {_TYPES[kind], NoneType}
-    for name in ("first_date", "last_date"):
-        found["launch", name] = found["launch", "date"]
-    return found
 
 
 def equal_to(**equal: str | int | None) -> tuple[str, list[str | int]]:

@@ -39,6 +39,7 @@ class Records(Database):
         order = ", ".join(f"{table}.{name}" for (name,) in key)
         return self._frame(
             f'SELECT {table}.*, date, "commit" FROM {table} '  # noqa: S608
-            f"JOIN launch ON launch.id = {table}.launch WHERE {where} ORDER BY {order}",
+            f"JOIN launch ON launch.id = {table}.launch AND launch.system = {table}.system "
+            f"AND launch.campaign = {table}.campaign WHERE {where} ORDER BY {order}",
             given,
         )

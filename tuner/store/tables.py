@@ -87,7 +87,10 @@ class Tables(Database):
             fields = msgspec.json.decode(rows[0][0], type=dict[str, Any])
             for name, value in fields.items():  # of any length in stores of earlier versions
                 fields[name] = one_line(value) if isinstance(value, str) else value
-            return msgspec.convert(fields, Provenance)
+            found = msgspec.convert(fields, Provenance)
+            if found.system != system or found.cores < 1:
+                raise ValueError("provenance has an impossible value")
+            return found
 
     def table(self, system: str) -> Table | None:
         """Return the table of a system as `tune` stored it, None when it did not."""
@@ -114,8 +117,10 @@ def _point_row(point: Point) -> dict[str, Any]:
 def _point(row: Iterable[Any]) -> Point:
     point = take(Point, iter(row))
     ratios = msgspec.json.decode(str(point.ratios), type=dict[str, list[Any]])
-    checked = (msgspec.convert([name, *ends], Ratio) for name, ends in ratios.items())
-    return point._replace(ratios=tuple(checked))
+    checked = tuple(msgspec.convert([name, *ends], Ratio) for name, ends in ratios.items())
+    if any(end is not None and end <= 0 for its in checked for end in its[1:4]):
+        raise ValueError("ratios has an impossible value")
+    return point._replace(ratios=checked)
 
 
 def _rule(row: Sequence[Any]) -> Rule:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import msgspec
 
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.records import Header
+from tuner.domain.records import PATTERN_SPEC, Header
 from tuner.rawfile.kinds.kind import Kind, UnusableError
 from tuner.rawfile.lines import NotNegative, Spec
 
@@ -22,7 +22,7 @@ class SoakLine(msgspec.Struct, tag_field="record", tag="soak"):
 
     operation: str
     method: Spec
-    pattern: str
+    pattern: Annotated[str, msgspec.Meta(pattern=rf"^{PATTERN_SPEC}\Z")]
     size_bytes: NotNegative
     executions: Annotated[int, msgspec.Meta(ge=0, le=2**60 - 1)]  # the most of swpbench
     passed: bool
