@@ -377,7 +377,7 @@ def test_a_filter_that_no_longer_applies_gives_way(client: FlaskClient) -> None:
 def test_whatever_a_header_may_say_every_page_answers(tmp_path: Path) -> None:
     pattern = "matrix:my matrix (1) & more, é.mtx,part=strided"
     spec = Campaign(system="s" * 240, name="a 'b' & \"c\"", patterns=((pattern, 6, 5.5),))
-    write(tmp_path, replace(spec, sizes=(2**60,), procs=(2**31 - 1,), samples=6))
+    write(tmp_path, replace(spec, sizes=(2**60,), procs=(2**12,), samples=6))
     path = tmp_path / "switchpoint.db"
     report = ingest(path, [tmp_path])
     assert (report.launches, report.problems) == (6, [])

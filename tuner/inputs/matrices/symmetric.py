@@ -15,7 +15,7 @@ from tuner.inputs.matrices.market import Indices
 
 Floats = npt.NDArray[np.float64]
 
-_DENSE = 0.1  # share of repeated pairs from which on partners are not left to chance
+_REPEATED = 0.1  # share of repeated pairs from which on partners are not left to chance
 _ROUNDS = 30
 _WIDER = 1.25  # the growth of the distances from round to round
 _CENTRES = 2  # places around which dense rows lie
@@ -51,11 +51,11 @@ def lower_triangle(degrees: Indices, locality: Locality, rng: np.random.Generato
     place = _around_centres(count, rng)
     areas = np.empty(count)
     areas[place] = locality.reach * degrees / count
-    dense = int(np.count_nonzero(left * float(left[0]) > _DENSE * max(left.sum(), 1)))
+    chosen = int(np.count_nonzero(left * float(left[0]) > _REPEATED * max(left.sum(), 1)))
     tails = np.where(left > _DENSE * left.mean(), _DENSE_TAIL, locality.tail)
     pairs = [np.arange(count) * (count + 1)]  # codes: row x count + column
-    pairs.append(_choose(left, tails[:dense], place, points[place], areas[place], rng))
-    rows = np.repeat(place[dense:], left[dense:])
+    pairs.append(_choose(left, tails[:chosen], place, points[place], areas[place], rng))
+    rows = np.repeat(place[chosen:], left[chosen:])
     pairs.append(_meet(rows, points, areas, locality.tail, pairs[1], rng))
     codes = np.concatenate(pairs)
     codes.sort()
