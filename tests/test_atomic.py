@@ -156,7 +156,6 @@ def test_what_others_are_writing_stays(tmp_path: Path) -> None:
 HALVES = """
 import pathlib, sys
 from tuner import atomic
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored below nohup
 with atomic.replacing(pathlib.Path(sys.argv[1])) as aside, aside.open("w") as file:
     for half in "first", "second":
         print(file=file, end=half, flush=True)
