@@ -164,6 +164,15 @@ def test_beyond_the_sizes_of_one_neighbour_the_other_decides(other: int) -> None
     assert {chosen(rules, 1, 6, size) for size in SMALL + LARGE} == {"nap"}
 
 
+def test_sizes_of_another_regime_are_not_asked_about() -> None:
+    """The last choice holds for larger sizes, as on a measured layout."""
+    enough = [raced(1, 2, size, nap=0.5) for size in SMALL + LARGE]
+    small = [raced(1, ppn, size, nap=0.5) for ppn in (4, 8) for size in SMALL]
+    over = [on(point, 1, point.case.layout.ppn, over=True) for point in small]
+    rules = compile_rules(enough + over, 2)
+    assert {chosen(rules, 1, 6, size) for size in SMALL + LARGE} == {"nap"}
+
+
 def test_a_method_is_not_chosen_beyond_the_sizes_at_which_it_exists() -> None:
     both = [raced(1, 4, size, nap=0.5, neighbor=1.2) for size in SMALL]
     alone = [raced(1, 4, size, neighbor=1.2) for size in LARGE]

@@ -206,9 +206,10 @@ def _choices_at(
 ) -> list[tuple[int, Point]]:
     """Return the choices at all sizes of a degree class of the nearest layout, and these sizes."""
     of_class = alike(near, points)
+    sizes = sizes_of(here, of_class, spread)
     return [
         (size, _evidence(_reaching(of_class, size), choice(point, estimates), point))
-        for size, point, estimates in estimated(here, of_class, spread, sizes_of(of_class))
+        for size, point, estimates in estimated(here, of_class, spread, sizes)
     ]
 
 
@@ -228,9 +229,11 @@ def choice(point: Point, estimates: Mapping[str, Inference]) -> str:
     return min(gains, key=lambda name: gains[name], default=DEFAULT_METHODS[point.case.operation])
 
 
-def sizes_of(near: Mapping[NodesPpn, list[Point]]) -> list[int]:
-    """Return the sizes that some layout measured."""
-    return sorted({point.case.bytes for points in near.values() for point in points})
+def sizes_of(here: Middle, near: Mapping[NodesPpn, list[Point]], spread: Spread) -> list[int]:
+    """Return the sizes that some layout of the regime measured, or any where none is of it."""
+    regime = spread.regime(*here)
+    own = [points for place, points in near.items() if spread.regime(*place) == regime]
+    return sorted({point.case.bytes for points in own or near.values() for point in points})
 
 
 def estimated(
@@ -240,7 +243,7 @@ def estimated(
 
     These are the methods that some layout chose at the size, as no other was confirmed and soaked,
     and that wait for no soak in the regime. Beyond the sizes that it measured, a layout says
-    nothing, and beyond those of the regime there are no candidates.
+    nothing.
     """
     regime = spread.regime(*here)
     of_regime = [place for place in near if spread.regime(*place) == regime]
@@ -263,7 +266,7 @@ def estimated(
         beside = _beside(here, own) if own else set()
         chosen_here = {point.method for point in reaching.values()}
         estimates = {}
-        for method in sorted(chosen_here & curves.keys()) if own or not of_regime else ():
+        for method in sorted(chosen_here & curves.keys()):
             values = {place: _at(curve, size) for place, curve in curves[method].items()}
             known = {place: value for place, value in values.items() if value is not None}
             if known and beside <= known.keys():

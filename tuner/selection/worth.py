@@ -80,7 +80,8 @@ def worths(
             only_powers = not is_beyond and _only_powers_of_two(middle, near, spread)
             for _, its in chain.from_iterable(means for _, means in near[next(iter(near))]):
                 of_class = alike(near, its)
-                for _, point, estimates in estimated(middle, of_class, spread, sizes_of(of_class)):
+                sizes = sizes_of(middle, of_class, spread)
+                for _, point, estimates in estimated(middle, of_class, spread, sizes):
                     chosen = default if is_beyond else choice(point, estimates)
                     if only_powers and chosen != default:
                         untried.add((nodes, ppn))
