@@ -5,21 +5,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
 from tests import synthetic
-from tests.cells import CONSTANT, chosen, make_cells, scaled
+from tests.cells import CONSTANT, Truth, chosen, make_cells, scaled
 from tuner.domain.records import Cell, Header
 from tuner.rawfile.reading import read_header
-from tuner.selection.decisions import decide
+from tuner.selection.contrasts import contrasts_of
+from tuner.selection.decisions import ERROR_LEVEL, decide
 from tuner.selection.evidence import verdict
 from tuner.selection.trust import Trust
 
 SIZES = (8, 64, 512, 4096)
+SLOWER: Truth = {"alltoallv": scaled(1.1), "nap": scaled(1.2), "lent": scaled(1.3)}
 
 
 def measured(
-    factors: Sequence[float], apart: timedelta, name: str = "job", launches: int = 4
+    factors: Sequence[float],
+    apart: timedelta,
+    name: str = "job",
+    launches: int = 4,
+    others: Truth = SLOWER,
 ) -> tuple[list[Cell], Trust]:
     """Return launches in as many allocations as factors: those of `neighbor`'s times in each."""
     header = read_header(json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2)).encode())
@@ -27,7 +34,7 @@ def measured(
     cells: list[Cell] = []
     headers: dict[int, Header] = {}
     for number, factor in enumerate(factors):
-        truth, first_id = CONSTANT | {"neighbor": scaled(factor)}, 1000 * (number + 1)
+        truth, first_id = CONSTANT | {"neighbor": scaled(factor)} | others, 1000 * (number + 1)
         of_one = make_cells(
             truth, SIZES, launches=launches, campaign=str(number), seed=number, first_id=first_id
         )
@@ -88,3 +95,18 @@ def test_an_allocation_that_disagrees_does_not_count() -> None:
     factors = [0.5, 0.5, 1.02]
     points = decide(*measured(factors, timedelta(hours=1)))
     assert not any(point.status == "faster" for point in points)
+
+
+@pytest.mark.parametrize("allocations", [2, 3])
+def test_bounds_hold_though_few_allocations_show_what_differs_between_them(
+    allocations: int,
+) -> None:
+    """Two often look alike by chance, and many sizes of a method say no more than one."""
+    random = np.random.default_rng(1)
+    inside = []
+    for _ in range(60):
+        factors = random.lognormal(0, 0.1, allocations).tolist()
+        found = contrasts_of(*measured(factors, timedelta(hours=1), others={}))
+        bounds = [contrast.bounds(ERROR_LEVEL) for contrast in found.values()]
+        inside += [low < 0 < high for low, high in bounds]
+    assert np.mean(inside) >= 1 - 2 * ERROR_LEVEL - 0.02

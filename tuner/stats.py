@@ -24,6 +24,7 @@ _STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818, 2.4469119, 2
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def sort_segments(values: NDArray[np.float32], lengths: Integers) -> NDArray[np.float32]:

@@ -4,9 +4,10 @@ On measurements: the sizes that are open on results/sample and on a first campai
 were pooled (tests/data/decisions-before.json) and now, each decision that changed with its reason,
 and winners that decisions from half of the launches choose and the other half contradicts. On
 simulated launches with heavy tails: winners among equal methods, looking after each of 2 to 24
-launches and through a whole campaign that plans by its results, the coverage of bounds and of the
-intervals of verdicts, and the share of gains that are found, beside that which the same test finds
-where it knows all variances. It exits with 1 when a bar is missed.
+launches and through a whole campaign that plans by its results, and in few jobs or with few
+patterns between which methods differ, the coverage of bounds and of the intervals of verdicts, and
+the share of gains that are found, beside that which the same test finds where it knows all
+variances. It exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.decisions
 """
 
@@ -19,23 +20,27 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tests import synthetic
 from tests.bench.planning import MACHINES, PROCS
 from tests.bench.report import Figure, conclude, options_of
 from tests.synthetic_plan import cells_of, measure
 from tuner import stats
 from tuner.domain.cases import Case, CellKey, Layout
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.records import PART, Cell, Features
-from tuner.domain.tables import FASTER, OPEN, Point
+from tuner.domain.records import PART, Cell, Features, Header
+from tuner.domain.tables import FASTER, OPEN, WON, Point
 from tuner.machine.mpi import CHECKOUT
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.reading import read_header
 from tuner.selection.contrasts import Key, contrasts_of
 from tuner.selection.decisions import ERROR_LEVEL, LOOKS, decide
 from tuner.selection.evidence import verdict
@@ -49,6 +54,10 @@ WRONG, OFF = 0.02, 0.02
 SETTLED_WITH_CORES, SETTLED_OVERSUBSCRIBED = 0.8, 0.6
 GAINS = {1.1: 0.03, 1.25: 0.52, 2.7: 0.97}
 """Gains, and the least share of them that six launches are to find."""
+
+SERIES, SERIES_LAUNCHES, SPREADS = (2, 3), 4, (0.0, 0.03, 0.1)
+"""Jobs or patterns, the launches of each, and the spread between them, of logarithms."""
+SERIES_GAIN = 1.25
 
 LOOKED_AFTER = range(2, 25)
 LAUNCHES, RIVALS = 6, 6
@@ -119,6 +128,7 @@ def contradicted(cells: list[Cell]) -> Counter[str]:
 OPERATIONS = ("exchange", "discovery", "bcast", "allreduce", "allgather", "alltoall")
 SIZES = tuple(8 * 4**power for power in range(8))
 LAUNCH_NOISE, SHARED = 0.1, 0.7  # of the logarithm; the share of its variance that sizes share
+SERIES_NOISE = 0.02  # of launches of a job or pattern, small beside what differs between these
 SAMPLE_NOISE, SLOW, SLOWER = 0.08, 0.08, 3.0  # some samples are so many times as slow
 
 
@@ -176,8 +186,61 @@ def false_winners(random: np.random.Generator, methods: int = 8, rounds: int = 1
 def covered(random: np.random.Generator) -> list[float]:
     """Return how often bounds at ERROR_LEVEL lie on the right side of the truth."""
     cells = take(simulated(random, RIVALS, 16, 1.0), slice(LAUNCHES))
-    ends = [its.bounds(ERROR_LEVEL) for its in contrasts_of(cells, Trust(cells)).values()]
+    return right_sides(cells, Trust(cells))
+
+
+def right_sides(cells: list[Cell], trust: Trust) -> list[float]:
+    """Return for each bound of equal methods at ERROR_LEVEL whether it is on the right side."""
+    ends = [its.bounds(ERROR_LEVEL) for its in contrasts_of(cells, trust).values()]
     return [float(side) for low, high in ends for side in (low <= 0, high >= 0)]
+
+
+def of_series(seeds: int) -> Iterator[Figure]:
+    """Yield the figures of few jobs and patterns, of equal methods and of one that gains."""
+    for in_jobs, count, spread in product((True, False), SERIES, SPREADS):
+        name = f"{count} {'jobs' if in_jobs else 'patterns'} that differ by {spread:.0%}"
+        randoms = [np.random.default_rng((4, seed)) for seed in range(seeds)]
+        equal = [in_series(random, count, spread, in_jobs) for random in randoms]
+        wrong = [point.status in WON for of_seed in equal for point in decide(*of_seed)]
+        yield Figure(f"{name}: winners", float(np.mean(wrong)), OF_SIZES, WRONG)
+        sides = [side for of_seed in equal for side in right_sides(*of_seed)]
+        missed = 1 - float(np.mean(sides))
+        yield Figure(f"{name}: wrong bounds", missed, "of bounds", ERROR_LEVEL + OFF)
+        gains = [in_series(random, count, spread, in_jobs, SERIES_GAIN) for random in randoms]
+        shown = [point.status in WON for of_seed in gains for point in decide(*of_seed)]
+        yield Figure(f"{name}, gain {SERIES_GAIN}: found", float(np.mean(shown)), OF_SIZES)
+
+
+def in_series(
+    random: np.random.Generator, count: int, spread: float, in_jobs: bool, gain: float = 1.0
+) -> tuple[list[Cell], Trust]:
+    """Return launches in so many jobs, an hour apart, or with so many patterns.
+
+    What a method differs by in one of them is the same at all sizes. One method gains. Jobs move
+    all methods, patterns only every other one, and not the default.
+    """
+    header = read_header(json.dumps(synthetic.header(synthetic.Campaign(), 0, "hub", 2)).encode())
+    assert header is not None
+    cells: list[Cell] = []
+    headers: dict[int, Header] = {}
+    for number, (operation, procs) in enumerate((op, n) for op in OPERATIONS for n in PROCS):
+        names = [DEFAULT_METHODS[operation], *(f"method{index}" for index in range(RIVALS))]
+        effects = random.normal(0, spread, (count, len(names)))
+        if not in_jobs:
+            effects[:, ::2] = 0
+        effects[:, 1] -= math.log(gain)
+        for series, size, index in product(range(count), SIZES[::4], range(len(names))):
+            launches = random.normal(effects[series, index], SERIES_NOISE, (SERIES_LAUNCHES, 1))
+            samples_s = 1e-5 * np.exp(
+                launches + random.normal(0, SAMPLE_NOISE, (SERIES_LAUNCHES, 16))
+            )
+            found = _cell(operation, procs, size, names[index], 10 * number + series, samples_s)
+            case = found.key.case._replace(pattern="blocks" if in_jobs else f"blocks{series}")
+            cells.append(replace(found, key=found.key._replace(campaign=str(series), case=case)))
+            date = datetime(2026, 11, 21, series, tzinfo=UTC).isoformat()
+            of_job = replace(header, allocation=f"job{series}" if in_jobs else "", date=date)
+            headers |= dict.fromkeys(found.parts["launch"].tolist(), of_job)
+    return cells, Trust(cells, headers)
 
 
 def gained(random: np.random.Generator, gain: float) -> list[Point]:
@@ -241,6 +304,7 @@ def main() -> int:
     figures.append(Figure("equal: winners, 23 looks", float(np.mean(wrong)), OF_SIZES, WRONG))
     wrong = [won for seed in range(options.seeds) for won in raced(seed)]
     figures.append(Figure("equal: winners, planned", float(np.mean(wrong)), OF_SIZES, WRONG))
+    figures += of_series(options.seeds)
     sides = [side for random in randoms for side in covered(random)]
     off = abs(float(np.mean(sides)) - (1 - ERROR_LEVEL))
     figures.append(Figure("bounds: coverage off its level", off, "", OFF))

@@ -21,7 +21,7 @@ from tuner.machine.simulation import machines
 from tuner.selection import pooling
 from tuner.selection.intervals import place_of
 from tuner.selection.trust import Allocation, Trust
-from tuner.stats import Floats, Integers
+from tuner.stats import Bools, Floats, Integers
 
 DISTURBED_WEIGHT = 1 / 9
 """The weight of a launch that load on its own nodes disturbed, relative to another's."""
@@ -39,6 +39,9 @@ T = TypeVar("T")
 
 UNKNOWN = math.log(1000)
 """The half of an interval from which on a logarithm is not known at all."""
+
+_SURE = 0.9
+"""The probability that what differs between series is no more than is taken for the freedom."""
 
 _NORMAL_IQR = 1.349  # of the standard normal distribution
 
@@ -95,6 +98,14 @@ class _Cluster(NamedTuple):
         """Return the cluster of a method's launches."""
         case = pair.case
         return cls(case.operation, case.layout, case.sync, pair.key.method.startswith(APART))
+
+
+class _Levels(NamedTuple):
+    """The key of each series, the method and cluster of each key, and the cluster of those."""
+
+    keys: Integers
+    methods: Integers
+    clusters: Integers
 
 
 class _Series(NamedTuple):
@@ -290,17 +301,6 @@ def _estimated(
     freedom = (launches - np.bincount(key_of_series)).astype(float)
     prior = pooling.prior_of(residual, freedom, cluster_of_key)
     variance = pooling.moderated(residual, freedom, prior)[key_of_series] / precision
-    # Patterns hardly move a method that is like the default, and move others a lot. A single launch
-    # shows an effect of its own rather than of its pattern, or of its allocation.
-    _, method_of_key = _numbered([(of_key[key], key.method) for key in keys])
-    of_method, ones = method_of_key[key_of_series], np.ones(len(series))
-    several = (np.bincount(of_series) > 1).astype(float)
-    own = _shared(means, variance, key_of_series, several, of_method)
-    pooled = _shared(means, variance, key_of_series, ones, cluster_of_key[key_of_series])
-    spare = pooling.sums(np.maximum(pooling.sums(several, key_of_series) - 1, 0), method_of_key)
-    alone = (np.bincount(key_of_series)[key_of_series] == 1) & (several > 0)
-    variance += np.where((spare[of_method] > 0) | alone, own, pooled)
-    mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
     # The cells of a launch share its effects, so that only launches add to what is known of them.
     independent = {
         (cluster, launch)
@@ -308,6 +308,14 @@ def _estimated(
         for launch in pair.launches
     }
     freedom = np.minimum(freedom + prior.freedom, len(independent) - len(clusters))
+    methods, method_of_key = _numbered(
+        [(cluster, key.method) for cluster, key in zip(cluster_of_key.tolist(), keys, strict=True)]
+    )
+    cluster_of_method = np.array([cluster for cluster, _ in methods], np.int64)
+    levels = _Levels(key_of_series, method_of_key, cluster_of_method)
+    several = np.bincount(of_series) > 1
+    variance, freedom = _with_series(means, variance, several, freedom, levels)
+    mean, _, weight = pooling.weighted(means, 1 / variance, key_of_series)
     total = pooling.sums(rounds, key_of).astype(int)
     shared = pooling.sums(between, key_of) / launches
     jobs, of_job = _numbered([(its.key, its.allocation) for its in places])
@@ -362,6 +370,49 @@ def _noise(spreads: Floats, rounds: Integers, of_key: Integers, clusters: Intege
     )
     pooled: Floats = (squares + POOLED_ROUNDS * usual[clusters]) / (counted + POOLED_ROUNDS)
     return pooled
+
+
+def _with_series(
+    means: Floats, variance: Floats, several: Bools, freedom: Floats, levels: _Levels
+) -> tuple[Floats, Floats]:
+    """Return the variance of each series' mean, and the freedom of each key's, among all series.
+
+    `variance` and `freedom` are those among the series' own launches. What differs between series
+    is estimated like what differs between launches: shared by a cluster, from which methods
+    deviate. The freedom is Satterthwaite's (1946), with the largest share that it may have, as few
+    series often look alike by chance.
+    """
+    from scipy import special
+
+    key_of, methods = levels.keys, levels.methods
+    method_of, count = methods[key_of], len(levels.clusters)
+    # A single launch shows an effect of its own rather than of its pattern, or of its allocation.
+    spare = pooling.sums(np.maximum(pooling.sums(several, key_of) - 1, 0), methods)
+    counted = several | (spare[method_of] == 0)
+    weights = counted.astype(float)
+    whole = variance + _shared(means, variance, key_of, weights, levels.clusters[method_of])
+    kept, groups = np.unique(key_of[counted], return_inverse=True)
+    _, squares, _ = pooling.weighted(means[counted], 1 / whole[counted], groups)
+    beyond_one = np.bincount(groups) - 1
+    # The sizes of a method share its series, so that together they count as one.
+    sizes = np.maximum(pooling.sums(beyond_one > 0, methods[kept], count), 1)
+    squares = pooling.sums(squares, methods[kept], count) / sizes
+    own = pooling.sums(beyond_one, methods[kept], count) / sizes
+    prior = pooling.prior_of(squares, own, levels.clusters)
+    # Methods share the default: with effects that correlate by a third, n count as 10n/(n + 9).
+    others = pooling.sums(own > 0, levels.clusters)[levels.clusters] - 1
+    borrowed = np.minimum(prior.freedom, own * 9 * others / (others + 10))
+    some = own > 0
+    known = np.where(some, own + borrowed, 1.0)
+    scale = np.where(some, (squares + borrowed * prior.variance) / known, 1.0)
+    whole = np.where(several & ~some[method_of], variance + pooling.SMALLEST**2, whole)
+    most = some * scale * known / (2 * special.gammaincinv(known / 2, 1 - _SURE))
+    upper = pooling.sums(np.maximum(variance, most[method_of] * whole), key_of)
+    share = 1 - pooling.sums(variance, key_of) / upper
+    with np.errstate(divide="ignore"):
+        both = 1 / (share**2 / known[methods] + (1 - share) ** 2 / freedom)
+    found = np.maximum(variance, scale[method_of] * whole)
+    return found, np.where(share > 0, both, freedom)
 
 
 def _shared(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.stats import Floats, Integers
+from tuner.stats import Bools, Floats, Integers
 
 SMALLEST = 1e-3
 """The least standard deviation that is resolved, of logarithms."""
@@ -54,7 +54,7 @@ def weighted(values: Floats, weights: Floats, groups: Integers) -> tuple[Floats,
     return mean, sums(weights * (values - mean[groups]) ** 2, groups), weight
 
 
-def sums(values: Floats | Integers, groups: Integers, count: int = 0) -> Floats:
+def sums(values: Floats | Integers | Bools, groups: Integers, count: int = 0) -> Floats:
     """Return the sum of each group, of `count` groups at least."""
     found: Floats = np.bincount(groups, values, count).astype(float)
     return found
