@@ -345,7 +345,7 @@ def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path:
         ({"pattern": "matrix:no\x1b[31m\nfile"}, r"no\x1b[31m\x0afile"),
         ({"methods": "di\x1brect\x7f"}, r"di\x1brect\x7f"),
         ({"methods": "\x80di\x9brect\x9f"}, r"\x80di\x9brect\x9f"),
-        ({"methods": "\u200ed\u2028i\u202er\u2069"}, r"\u200ed\u2028i\u202er\u2069"),
+        ({"methods": "\u200ed\u2028i\u202er\u2069\u061c"}, r"\u200ed\u2028i\u202er\u2069\u061c"),
         ({"methods": "\u00a0d\u2010i\u2027r\u206a"}, "\u00a0d\u2010i\u2027r\u206a"),
     ],
 )

@@ -13,6 +13,7 @@ static inline size_t swp_control(const char *text) {
       {"\x01", "\x1f"},                 /* C0 */
       {"\x7f", "\x7f"},                 /* DEL */
       {"\xc2\x80", "\xc2\x9f"},         /* C1: U+0080 to U+009F */
+      {"\xd8\x9c", "\xd8\x9c"},         /* U+061C */
       {"\xe2\x80\x8e", "\xe2\x80\x8f"}, /* U+200E, U+200F */
       {"\xe2\x80\xa8", "\xe2\x80\xae"}, /* U+2028 to U+202E */
       {"\xe2\x81\xa6", "\xe2\x81\xa9"}, /* U+2066 to U+2069 */
@@ -31,12 +32,14 @@ static inline void swp_printable(const char *text, char *copy, size_t room) {
   while (*text != '\0' && used + sizeof "\\u202e" <= room) {
     const unsigned char *c = (const unsigned char *)text;
     const size_t bytes = swp_control(text);
-    if (bytes == 0)
+    if (bytes == 0) {
       copy[used++] = *text;
-    else if (bytes < 3) /* the second of two bytes is the number */
-      used += (size_t)snprintf(copy + used, room - used, "\\x%02x", (unsigned)c[bytes - 1]);
-    else
-      used += (size_t)snprintf(copy + used, room - used, "\\u20%02x", (c[1] & 3u) << 6 | (c[2] & 0x3fu));
+    } else {
+      unsigned code = bytes == 1 ? c[0] : c[0] & 0xffu >> (bytes + 1);
+      for (size_t i = 1; i < bytes; i++)
+        code = code << 6 | (c[i] & 0x3fu);
+      used += (size_t)snprintf(copy + used, room - used, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+    }
     text += bytes == 0 ? 1 : bytes;
   }
   copy[used] = '\0';
