@@ -28,7 +28,7 @@ class PySwitchpoint(PythonPackage):
         depends_on("py-rich@13.5:")
         depends_on("py-scipy@1.11:")
     # A program of its own, with a path of its own.
-    depends_on("reframe@4.7:", type="run")
+    depends_on("reframe@4.9:", type="run")
     with default_args(when="+dashboard", type=("build", "run")):
         depends_on("py-dash@3.4:")
         depends_on("py-dash-bootstrap-components@2.0:")
