@@ -105,6 +105,7 @@ static void end(void) {
 }
 
 EXPORTED int MPI_Init(int *argc, char ***argv) {
+  swp_environment_allow(); /* for rules that name algorithms of Open MPI 4 */
   int error = PMPI_Init(argc, argv);
   if (error == MPI_SUCCESS)
     begin_world();
@@ -112,6 +113,7 @@ EXPORTED int MPI_Init(int *argc, char ***argv) {
 }
 
 EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  swp_environment_allow();
   int error = PMPI_Init_thread(argc, argv, required, provided);
   if (error == MPI_SUCCESS)
     begin_world();
@@ -173,6 +175,7 @@ static void read_alone(MPI_Session session) {
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 
 EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
+  swp_environment_allow();
   int error = PMPI_Session_init(info, handler, session);
   if (error != MPI_SUCCESS)
     return error;

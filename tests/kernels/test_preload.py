@@ -175,8 +175,7 @@ def test_the_report_names_what_ran_when_a_selected_method_cannot(
     table = tmp_path / "two.table"
     first = "rule op=bcast method=vendor:algorithm=binomial\n"
     table.write_text(f"switchpoint-table 1\n{first}rule op=bcast method=knomial:radix=4\n")
-    env = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    done = run_preloaded(kernels, "swp_calls", 2, "threads", "bcast", "5", table=table, env=env)
+    done = run_preloaded(kernels, "swp_calls", 2, "threads", "bcast", "5", table=table)
     assert "switchpoint: bcast by knomial:radix=4: 5 calls" in done.stderr
     why = "would also affect calls of other threads"
     passed = rf"bcast not by vendor:algorithm=binomial \(.*{why}.*\): 5 calls"
@@ -216,8 +215,7 @@ def test_a_table_that_is_no_file_ends_the_job(kernels: Kernels, tmp_path) -> Non
 def test_algorithms_of_the_library_run(kernels: Kernels, tmp_path) -> None:
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=binomial\n")
-    env = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, env=env)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
     assert "switchpoint: bcast by vendor:algorithm=binomial: 5 calls" in done.stderr
 
 

@@ -64,7 +64,7 @@ def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
         return
     start = launch(mpi, job.procs, build=installed, preload=[library])
     settings = {"SWITCHPOINT_TABLE": str(table), "SWITCHPOINT_REPORT": "1"}
-    settings |= start.env | mpi.unlocking
+    settings |= start.env
     command = _shell(settings, [*start.argv_prefix, "./app"])
     console.print(
         f"to use the table for the collectives of any program ./app: {command}", soft_wrap=True
