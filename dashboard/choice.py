@@ -229,6 +229,12 @@ def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:
     return systems[[its == machines[system] for its in machines.values()]]
 
 
+def version_of(mpi_library: str) -> tuple[int, ...]:
+    """Return the version numbers in what an MPI library says of itself; () if it has none."""
+    found = _VERSION.search(mpi_library)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
 def before_upgrade(systems: pd.DataFrame, system: str) -> list[str]:
     """Return the systems that an upgrade to this one replaced, the last first."""
     alike = upgrades(systems, system).set_index("system")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from shlex import join, quote
 from typing import Any
 
-from dashboard.choice import campaigns_of, explorable, upgrades
+from dashboard.choice import campaigns_of, explorable, upgrades, version_of
 from dashboard.compared import Step
 from dashboard.measuring import measuring
 from dashboard.steadiness import Steadiness
@@ -118,11 +118,16 @@ def _level(system: dict[str, Any], state: str, doubts: list[str]) -> tuple[str, 
 
 
 def _newer(store: Store, system: str) -> dict[str, Any] | None:
-    """Return the system with the MPI that replaced this one on the machine."""
+    """Return the system with the MPI that replaced this one on the machine.
+
+    Several MPIs may be used side by side: their campaigns alternate, or an older version follows.
+    """
     alike = upgrades(explorable(store), system).sort_values("first_date")
     newest = alike.iloc[-1].to_dict()
-    last = alike.set_index("system").loc[system, "last_date"]
-    return newest if last < newest["first_date"] else None  # two may be used side by side
+    here = alike.set_index("system").loc[system]
+    later = version_of(newest["mpi_library"]) > version_of(here["mpi_library"])
+    follows = later or newest["environment"] == here["environment"]
+    return newest if follows and here["last_date"] < newest["first_date"] else None
 
 
 def _gains(points: Iterable[Point]) -> list[OperationGain]:

@@ -195,6 +195,13 @@ def test_a_library_that_is_used_beside_another_is_not_replaced(tmp_path: Path) -
     assert [doubt for its in (old, new) for doubt in its.doubts if "replaced" in doubt] == []
 
 
+def test_a_newer_library_is_not_replaced_by_an_older_one(tmp_path: Path) -> None:
+    write(tmp_path, replace(FEW, name="20260101T000000Z", day="2026-01-01"))
+    older = replace(FEW, environment="mpich4", mpi_library="MPICH Version: 4.0.2")
+    write(tmp_path, replace(older, name="20260201T000000Z", day="2026-02-01", seed=2))
+    assert [doubt for its in judged(tmp_path) for doubt in its.doubts if "replaced" in doubt] == []
+
+
 def test_a_soak_is_not_the_newest_campaign(tmp_path: Path) -> None:
     write(tmp_path, replace(FEW, name="20260101T000000Z"))
     test_soaks.write(tmp_path, test_soaks.record("stfw:dims=2", executions=500))
