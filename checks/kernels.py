@@ -160,7 +160,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         """Build with the MPI that the environment's extras name for Spack, such as mpich@4."""
         mpi = self.current_environ.extras.get("spack_mpi")
         environment = Path(self.stagedir) / "spack"
-        environment.mkdir()
+        environment.mkdir(exist_ok=True)  # a stage is kept for the batches that follow
         manifest = {
             "include": [{"path": "$SWITCHPOINT_SPACK_SITE", "when": SPACK_SITE_IS_NAMED}],
             "repos": {"switchpoint": str(SPACK_REPOSITORY)},
