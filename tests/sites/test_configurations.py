@@ -187,7 +187,8 @@ def test_the_doctor_reports_what_a_configuration_lacks(answering, tmp_path, monk
     answering("lsf-span")
     init("--name", "site", "--output", str(config))
     text = config.read_text().replace('"features": ["mpi"]', '"features": []')
-    text = re.sub(r'"num_cpus_per_core": \d+', '"num_cpus_per_core": 0', text)
+    text = re.sub(r'"num_cpus_per_core": \d+', '"num_cpus_per_core": 0', text, count=1)
+    text = text.replace('"num_cpus": 48,', "")
     config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
     (tmp_path / "lsf-span-bin" / "bsub").unlink()
     monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
@@ -201,6 +202,7 @@ def test_the_doctor_reports_what_a_configuration_lacks(answering, tmp_path, monk
     assert "bsub" in lacking["site:normal", "scheduler"]
     assert "mpi" in lacking["site:normal", "selection"]
     assert "num_cpus_per_core" in lacking["site:normal", "scales"]
+    assert "num_cpus" in lacking["site:fat", "scales"]
     assert "did not end within 0.1 s" in lacking["checks", "measuring"]
     assert "no-such-mpicc" in lacking[find_mpis()[0].name, "building"]
 

@@ -44,11 +44,12 @@ def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> lis
     """
     say(f"reading {config}, for {_READ_S:g} s at most")
     content = _read(config)
+    detects = any(general.get("remote_detect") for general in content.get("general", []))
     parts = [
         part
         for system in content["systems"]
         for partition in system.get("partitions", [])
-        for part in _partition(system["name"], partition)
+        for part in _partition(system["name"], partition, detects)
     ]
     parts += [_environment(each, _launchers(content, each)) for each in content["environments"]]
     say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
@@ -100,7 +101,7 @@ def _site_configuration(config: Path) -> Any:
         return json.loads(path.read_text())
 
 
-def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
+def _partition(system: str, partition: dict[str, Any], detects: bool) -> list[Prerequisite]:
     name = f"{system}:{partition.get('name', '')}"
     scheduler = partition.get("scheduler", "")
     commands = SCHEDULERS[scheduler].commands if scheduler in SCHEDULERS else ()
@@ -108,9 +109,11 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
     said = "" if lacking else f"{scheduler} {' '.join(commands)}".strip()
     processor = partition.get("processor", {})
     cpus, threads = processor.get("num_cpus"), processor.get("num_cpus_per_core", 1)
-    cores = "ReFrame detects the cores with a job"
+    cores = ""
     if cpus:
         cores = f"{cpus // threads} cores per node" if threads else ""
+    elif detects or scheduler == partition.get("launcher") == "local":
+        cores = "ReFrame detects the cores"
     has_mpi = "mpi" in partition.get("features", [])
     return [
         Prerequisite(
@@ -121,7 +124,11 @@ def _partition(system: str, partition: dict[str, Any]) -> list[Prerequisite]:
             f"not on PATH: {' '.join(lacking)}; run this on a login node",
         ),
         Prerequisite(
-            name, "scales", cores, True, "num_cpus_per_core of the processor must be 1 or more"
+            name,
+            "scales",
+            cores,
+            True,
+            "processor must have num_cpus, and num_cpus_per_core of 1 or more",
         ),
         Prerequisite(name, "selection", "mpi" if has_mpi else "", True, 'features must have "mpi"'),
     ]
