@@ -114,7 +114,7 @@ def _missing(choice: MetricsChoice) -> str:
         return ""
     return (
         "Only plans of exchanges and sparse products count their messages: choose one, or run "
-        "`switchpoint run -- --name exchange`."
+        "`switchpoint run -- --name ^exchange`."
     )
 
 

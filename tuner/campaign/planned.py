@@ -91,7 +91,7 @@ class PlannedCampaign:
         if not budget.share and budget.seconds < least_s(len(cases)):
             raise OrderError(
                 f"{len(cases)} cases need at least {math.ceil(least_s(len(cases)))} s; give a "
-                "larger --minutes or --budget, or fewer cases, as in `-- --name=exchange`"
+                "larger --minutes or --budget, or fewer cases, as in `-- --name=^exchange`"
             )
         plan = RacePlan(
             *(name, str(call.config), budget.seconds or look_s(len(cases)), cases),

@@ -261,7 +261,7 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
         if not report.is_file():
             raise DispatchError(
                 f"nothing to run: no check matches {' '.join(call.selection)}; --name takes a "
-                "regular expression for names such as 'collective %scale=1_node %kind=bcast'"
+                "regular expression for names such as 'collective%scale=1_node%kind=bcast'"
             )
         with _reading(report, f"it said: {_reason(output)}") as found:
             session = _read(found, call.variables)
