@@ -62,7 +62,8 @@ const char *swp_strerror(int error);
 /* The message of the last failed call on this thread: one line, valid until the next failed call. */
 const char *swp_error_message(void);
 
-/* The code of the MPI error behind that failure; MPI_SUCCESS if no MPI call of this rank failed. */
+/* The code of the MPI error behind that failure: MPI_ERR_IN_STATUS if it is of one of several messages;
+   MPI_SUCCESS if no MPI call of this rank failed. */
 int swp_error_mpi(void);
 
 /* ---- Methods ---------------------------------------------------------------------------------------- */
@@ -113,7 +114,7 @@ int swp_table_read(MPI_Comm comm, const char *path, swp_table **table);
 /* Returns the number of rules. Local. */
 int swp_table_rules(const swp_table *table);
 
-/* Returns 1 if there is a rule for the operation, otherwise 0. Local. */
+/* Returns 1 if there is a rule for the operation that is not off, otherwise 0. Local. */
 int swp_table_has(const swp_table *table, enum swp_operation operation);
 
 /* Frees a table. Local. */

@@ -82,6 +82,8 @@ static void begin_world(void) {
       startup_abort(swp_error_message());
     PMPI_Barrier(MPI_COMM_WORLD); /* until rank 0 has ended the job */
   }
+  if (swp_table_agree(MPI_COMM_WORLD, read) != SWP_SUCCESS)
+    startup_abort(swp_error_message());
   if (table == NULL) /* else a session has read it */
     table = read;
   else
@@ -104,8 +106,16 @@ static void end(void) {
   swp_table_free(&table);
 }
 
+/* For rules that name algorithms of Open MPI 4. */
+static void allow(void) {
+  if (is_set("SWITCHPOINT_TABLE"))
+    swp_environment_allow();
+}
+
+static pthread_once_t allowed = PTHREAD_ONCE_INIT;
+
 EXPORTED int MPI_Init(int *argc, char ***argv) {
-  swp_environment_allow(); /* for rules that name algorithms of Open MPI 4 */
+  pthread_once(&allowed, allow);
   int error = PMPI_Init(argc, argv);
   if (error == MPI_SUCCESS)
     begin_world();
@@ -113,7 +123,7 @@ EXPORTED int MPI_Init(int *argc, char ***argv) {
 }
 
 EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-  swp_environment_allow();
+  pthread_once(&allowed, allow);
   int error = PMPI_Init_thread(argc, argv, required, provided);
   if (error == MPI_SUCCESS)
     begin_world();
@@ -175,7 +185,7 @@ static void read_alone(MPI_Session session) {
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 
 EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
-  swp_environment_allow();
+  pthread_once(&allowed, allow); /* before any thread is in MPI, which reads the environment */
   int error = PMPI_Session_init(info, handler, session);
   if (error != MPI_SUCCESS)
     return error;

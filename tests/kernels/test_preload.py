@@ -219,6 +219,20 @@ def test_algorithms_of_the_library_run(kernels: Kernels, tmp_path) -> None:
     assert "switchpoint: bcast by vendor:algorithm=binomial: 5 calls" in done.stderr
 
 
+def test_no_rank_uses_an_algorithm_that_the_process_of_another_lacks(kernels: Kernels, tmp_path):
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=binomial\n")
+    locking = (
+        'test "${OMPI_COMM_WORLD_RANK:-0}" = 0 || OMPI_MCA_coll_tuned_use_dynamic_rules=0; exec "$@"'
+    )
+    before = ["env", "OMPI_MCA_coll_tuned_use_dynamic_rules=1", "sh", "-c", locking, "sh"]
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, before=before)
+    assert done.returncode == 0, done.stderr
+    if kernels.mpi.family == "openmpi" and kernels.mpi.major == 4:
+        why = r"\(another rank's process does not have it\)"
+        assert re.search(rf"bcast not by vendor:algorithm=binomial {why}: 5 calls", done.stderr)
+
+
 def test_programs_with_code_for_accelerators_are_left_alone_without_a_promise(
     kernels: Kernels, require, tmp_path
 ) -> None:

@@ -1,6 +1,5 @@
 #include "choices.h"
 
-#include "off.h"
 #include "order.h"
 
 #include <math.h>
@@ -59,7 +58,7 @@ static void add_rules(struct choices *choices, const swp_table *table, const str
     choice->bytes = rule->ranges[CONDITION_BYTES];
     choice->table = path;
     choice->line = rule->line;
-    choice->off = rule->off;
+    choice->unusable = rule->unusable;
   }
   snprintf(path, sizeof table->path, "%s", table != NULL ? table->path : "");
 }
@@ -77,8 +76,8 @@ static void make_steps(struct choices *choices) {
   qsort(steps, (size_t)n, sizeof *steps, swp_by_double);
   for (int i = 0; i < n; i++) {
     int first = 0;
-    while (first < choices->count - 1 &&
-           (choices->list[first].off || !within(&choices->list[first].bytes, steps[i].from_bytes)))
+    while (first < choices->count - 1 && (choices->list[first].unusable != NULL ||
+                                          !within(&choices->list[first].bytes, steps[i].from_bytes)))
       first++;
     if (kept == 0 || steps[kept - 1].first != first)
       steps[kept++] = (struct step){steps[i].from_bytes, first};
@@ -142,7 +141,7 @@ int swp_choices_agree(MPI_Comm comm, const struct choices *choices, enum swp_ope
       MPI_TRY(MPI_Allreduce(absent, anywhere, n, MPI_INT, MPI_MAX, comm));
     for (int k = 0; k < n; k++)
       if (anywhere[k] && !absent[k])
-        refused[indices[k]] = "another rank's process does not have it";
+        refused[indices[k]] = SWP_WHY_LACKED;
   }
 done:
   return error;
@@ -171,8 +170,8 @@ static int first_at(const struct choices *choices, double bytes) {
 
 static const char *why_unusable(const struct choice *choice, const struct features *features,
                                 const char *const *refused) {
-  if (choice->off)
-    return SWP_WHY_OFF;
+  if (choice->unusable != NULL)
+    return choice->unusable;
   if (refused != NULL && refused[choice->owner] != NULL)
     return refused[choice->owner];
   return swp_not_applicable(&choice->spec, features);

@@ -19,11 +19,11 @@ struct choice {
   enum source source;
   const char *table; /* path, and line: of a rule */
   int line;
-  bool off;  /* at this site */
-  int owner; /* the first choice with this spec: what is prepared for it holds for all of them */
+  const char *unusable; /* of a rule, as there */
+  int owner;            /* the first choice with this spec: what is prepared for it holds for all of them */
 };
 
-/* The first choice, from this many bytes on, that is not off and whose bytes match. */
+/* The first choice, from this many bytes on, that may be used and whose bytes match. */
 struct step {
   double from_bytes;
   int first;

@@ -7,4 +7,8 @@
 /* Forgets the model of a table: plans with it go by its rules alone, and else by the default. Local. */
 void swp_table_forget_model(swp_table *table);
 
+/* Makes all ranks pass over the rules whose method the process of some rank lacks: the preload selects
+   without asking other ranks. Collective. Errors: SWP_ERR_MEMORY, SWP_ERR_MPI. */
+int swp_table_agree(MPI_Comm comm, swp_table *table);
+
 #endif

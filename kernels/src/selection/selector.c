@@ -24,10 +24,10 @@ static const char *method_of(const struct choices *choices, int index) {
   return is_default(choices, index) ? NULL : choices->list[index].spec.text;
 }
 
-/* Whether a method is off: calls are then left to "vendor", and swp_selector_passed says why. */
-static bool is_any_off(const struct choices *choices) {
+/* Whether a rule is unusable: calls are then left to "vendor", and swp_selector_passed says why. */
+static bool is_any_unusable(const struct choices *choices) {
   for (int i = 0; i < choices->count; i++)
-    if (choices->list[i].off)
+    if (choices->list[i].unusable != NULL)
       return true;
   return false;
 }
@@ -65,7 +65,7 @@ int swp_selector_create(const swp_table *table, enum swp_operation operation, co
   made->features = layout_features(operation, layout);
   TRY(swp_choices_compile(&(struct sources){.table = table}, &made->features, NULL, &made->choices));
   TRY(find_changes(made));
-  if (made->nchanges == 0 && !is_any_off(made->choices))
+  if (made->nchanges == 0 && !is_any_unusable(made->choices))
     goto done;
   *selector = made;
   return SWP_SUCCESS;

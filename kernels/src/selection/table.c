@@ -174,7 +174,7 @@ static int parse_rule(struct reader *reader, char *line) {
     snprintf(why, sizeof why, "%s", swp_error_message());
     return BROKEN(reader, "%s", why);
   }
-  rule->off = swp_is_off(&rule->spec);
+  rule->unusable = swp_is_off(&rule->spec) ? SWP_WHY_OFF : NULL;
   reader->table->nrules++;
   return SWP_SUCCESS;
 }
@@ -375,13 +375,31 @@ done:
 
 int swp_table_has(const swp_table *table, enum swp_operation operation) {
   for (int i = 0; table != NULL && i < table->nrules; i++)
-    if (table->rules[i].operation == operation && !table->rules[i].off)
+    if (table->rules[i].operation == operation && table->rules[i].unusable == NULL)
       return 1;
   return 0;
 }
 
 int swp_table_rules(const swp_table *table) {
   return table != NULL ? table->nrules : 0;
+}
+
+int swp_table_agree(MPI_Comm comm, swp_table *table) {
+  int error = SWP_SUCCESS;
+  unsigned char *lacked = swp_allocate((size_t)table->nrules + 1, 1, NULL);
+  TRY(swp_agree(comm, lacked != NULL ? SWP_SUCCESS : swp_fail(SWP_ERR_MEMORY, "no memory for rules")));
+  for (int i = 0; i < table->nrules; i++)
+    lacked[i] = swp_absent(&table->rules[i].spec, table->rules[i].operation) != NULL;
+  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, lacked, table->nrules, MPI_UNSIGNED_CHAR, MPI_MAX, comm));
+  for (int i = 0; i < table->nrules; i++) {
+    struct rule *rule = &table->rules[i];
+    const char *own = swp_absent(&rule->spec, rule->operation);
+    if (lacked[i] && rule->unusable == NULL)
+      rule->unusable = own != NULL ? own : SWP_WHY_LACKED;
+  }
+done:
+  swp_release(lacked);
+  return error;
 }
 
 void swp_table_forget_model(swp_table *table) {

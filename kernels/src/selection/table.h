@@ -20,12 +20,14 @@ struct range {
   double low, high; /* integers up to 2^53 are exact; unbounded: 0 and INFINITY */
 };
 
+#define SWP_WHY_LACKED "another rank's process does not have it"
+
 struct rule {
   enum swp_operation operation;
   struct spec spec;
   struct range ranges[CONDITIONS];
   int line;
-  bool off; /* at this site */
+  const char *unusable; /* why, on all ranks: off at this site, or lacking on one; NULL: it may be used */
 };
 
 struct swp_table {
