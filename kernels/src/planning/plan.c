@@ -183,7 +183,7 @@ static int plan_exchange(struct swp_plan *plan, const struct sources *sources) {
   if (error != SWP_SUCCESS)
     return error;
   error = swp_plan_by_method(plan, &spec);
-  if (error == SWP_ERR_NOT_APPLICABLE && sources->caller == NULL &&
+  if ((error == SWP_ERR_NOT_APPLICABLE || error == SWP_ERR_TOO_LARGE) && sources->caller == NULL &&
       strcmp(spec.text, swp_shapes[plan->operation].default_method) != 0)
     error = plan_default(plan, account);
   if (error == SWP_SUCCESS && plan->operation == SWP_EXCHANGE)
