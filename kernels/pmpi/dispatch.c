@@ -130,6 +130,9 @@ static bool execute_guarded(struct place *place, const struct swp_collective *pr
   if (turn == GUARD_DROPPED)
     return false;
   *by = turn == GUARD_TIME_VENDOR ? BY_VENDOR : BY_METHOD;
+  swp_plan **vendor = &place->vendor_plans[problem->operation - FIRST_OPERATION];
+  if (*by == BY_VENDOR && *vendor == NULL && prepare(place, problem, *by, vendor) != SWP_SUCCESS)
+    return false; /* planned before, as the method is: only executions are timed */
   if (is_timed)
     guard_start(place, trial);
   bool done = execute(place, problem, *by, send, recv, result);
