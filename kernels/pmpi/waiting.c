@@ -167,9 +167,15 @@ static int complete(int error, MPI_Request *request, MPI_Status *status) {
       return PMPI_Sendrecv##suffix(send, send_count, send_type, to, send_tag, recv, recv_count, recv_type,   \
                                    from, recv_tag, comm, status);                                            \
     int error = PMPI_Irecv##suffix(recv, recv_count, recv_type, from, recv_tag, comm, &request);             \
-    if (error == MPI_SUCCESS)                                                                                \
-      error = PMPI_Isend##suffix(send, send_count, send_type, to, send_tag, comm, &sent);                    \
-    return complete(complete(error, &sent, MPI_STATUS_IGNORE), &request, status);                            \
+    if (error != MPI_SUCCESS)                                                                                \
+      return error;                                                                                          \
+    error = PMPI_Isend##suffix(send, send_count, send_type, to, send_tag, comm, &sent);                      \
+    if (error != MPI_SUCCESS) {                                                                              \
+      PMPI_Cancel(&request);                                                                                 \
+      PMPI_Request_free(&request);                                                                           \
+      return error;                                                                                          \
+    }                                                                                                        \
+    return complete(complete(MPI_SUCCESS, &sent, MPI_STATUS_IGNORE), &request, status);                      \
   }
 
 MESSAGES(, int)
