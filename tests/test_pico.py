@@ -255,6 +255,25 @@ def test_garbage_is_reported_and_never_raises(
     assert [problem for path in made for problem in reading.read(path).problems] == []
 
 
+def test_uneven_hosts_have_the_processes_that_were_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    write_run(tmp_path / "pico", 10, {"default_ompi": 9000}, "alltoall", 4 * 16)
+    metadata = tmp_path / "pico" / "made_metadata.csv"
+    metadata.write_text(metadata.read_text().replace(",0,2,1,", ",0,2,2,"))
+    hosts = "".join(f"{rank},{host}\n" for rank, host in enumerate("aaab"))
+    (tmp_path / "pico" / "made" / "2026_11_10___10_00_00" / "alloc_4.csv").write_text(
+        f"rank,host\n{hosts}"
+    )
+    (made,), problems = pico.translated([tmp_path / "pico"])
+    found = reading.read(made)
+    assert problems == found.problems == []
+    assert found.header is not None
+    assert (found.header.nodes, found.header.ppn, found.header.procs) == (2, 3, 4)
+    assert {case.bytes for case in found.cases} == {4 * 16}
+
+
 def test_names_are_those_of_the_library(require: Require) -> None:
     here = [mpi for mpi in find_mpis() if mpi.family == "openmpi" and mpi.version[0] == "4"]
     require("openmpi4", bool(here), "no Open MPI 4 on the path")

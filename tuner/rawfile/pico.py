@@ -93,7 +93,8 @@ class _Test(NamedTuple):
     date: str
     operation: str
     nodes: int
-    ppn: int
+    ppn: int  # the most on a node
+    procs: int
 
 
 class _Result(NamedTuple):
@@ -160,7 +161,7 @@ def _test(metadata: Path, row: dict[str, str]) -> _Test:
     number, nodes, ppn = numbers
     if nodes * ppn == 0:
         raise UnusableError("nnodes or tasks_per_node is 0")
-    return _Test(row, run, number, f"{day}T{time}Z", collective.lower(), nodes, ppn)
+    return _Test(row, run, number, f"{day}T{time}Z", collective.lower(), nodes, ppn, nodes * ppn)
 
 
 def _number(row: dict[str, str], name: str) -> int:
@@ -238,11 +239,10 @@ def _located(test: _Test, files: dict[str, bytes]) -> tuple[_Test, list[str]]:
 
     Its metadata have the nodes that were asked for, which may be one machine.
     """
-    procs = test.nodes * test.ppn
-    for name in (f"alloc_{procs}.csv", "alloc.csv"):
+    for name in (f"alloc_{test.procs}.csv", "alloc.csv"):
         rows = files.get(name, b"").decode(errors="replace").splitlines()[1:]
         hosts = [one_line(row.split(",")[1]) for row in rows if row.count(",") > 0]
-        if procs and len(hosts) == procs:
+        if len(hosts) == test.procs:
             counts = Counter(hosts)
             return test._replace(nodes=len(counts), ppn=max(counts.values())), list(counts)
     return test, []
@@ -256,7 +256,7 @@ def _result(test: _Test, name: str, content: bytes) -> _Result:
     count, algorithm, segment, type_name = found.groups()
     elements = int(count)
     if test.operation not in VECTORS:
-        elements //= test.nodes * test.ppn
+        elements //= test.procs
     if elements == 0:
         raise UnusableError("there are fewer elements than processes; not used")
     head, *lines = content.splitlines() or [b""]
@@ -311,7 +311,7 @@ def _header(test: _Test, hosts: list[str]) -> dict[str, Any]:
         "commit": "",
         "operation": test.operation,
         "pattern": "blocks:root=0",
-        "procs": test.nodes * test.ppn,
+        "procs": test.procs,
         "nodes": test.nodes,
         "ppn": test.ppn,
         "oversubscribed": False,
