@@ -5,6 +5,7 @@ from typing import Any
 
 from dashboard.choice import systems_of
 from tuner.domain.operations import FOREIGN
+from tuner.machine.simulation import machines
 from tuner.selection import next_step
 from tuner.store.store import Store
 
@@ -23,6 +24,8 @@ def with_own_commands(text: str, store: Store, system: str) -> str:
     its = systems_of(store).set_index("system").loc[system].to_dict()
     if its["name"].startswith(FOREIGN) and f"{_RUN} -- " in text:
         return "PICO does not measure this."
+    if machines.is_simulated(its["name"]) and "--tag=" in text:
+        return "Simulated machines do not measure this."
     *_, line = measuring(its)
     of_reframe = re.sub(
         rf"{_RUN} -- ([^`]*)", lambda found: f"`{next_step.with_options(line, found[1])}", text

@@ -1,12 +1,19 @@
 """The lines that start an application with a system's table, as far as this machine knows them."""
 
+import os
 import re
 import shlex
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuner.machine.mpi import build_root, installation_directory, preload_library, preload_variables
+from tuner.machine.mpi import (
+    LABELS,
+    build_root,
+    installation_directory,
+    preload_library,
+    preload_variables,
+)
 from tuner.machine.systems import SIMULATED, VIRTUAL, named_kernels, unreal
 
 _LIBRARY = "lib/libswitchpoint_pmpi.so"
@@ -69,4 +76,10 @@ def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> li
         launcher = own if shutil.which(own) else "mpiexec"
         if is_site and kind != SIMULATED and shutil.which("srun"):
             launcher = "srun"
-    return [launcher, *procs, *[f"--ntasks-per-node={ppn}"] * (launcher == "srun")]
+    if launcher == "srun":
+        return [launcher, *procs, f"--ntasks-per-node={ppn}"]
+    options = []
+    if system["mpi_library"].startswith(LABELS["openmpi"]):
+        options += ["--oversubscribe"] * (ppn > system["cores"])
+        options += ["--allow-run-as-root"] * (os.geteuid() == 0)
+    return [launcher, *options, *procs]

@@ -22,6 +22,7 @@ from dashboard.units import ratio_text
 from dashboard.verdict import CARE, GOOD, OperationGain, SystemVerdict, judge, mean_gain
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
+from tuner.domain.operations import FOREIGN
 from tuner.domain.tables import Point
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.selection.changes import Shift
@@ -113,7 +114,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
     tuned = cached_table(store, system)
     steadiness = Steadiness.of(store, system, measured[0], {}) if measured else None
     step = compared.newest_step(store, system) if measured else None
-    loads = store.loads(system).items()
+    loads = {} if row["name"].startswith(FOREIGN) else store.loads(system)  # PICO records none
     return _Found(
         measured=measured,
         newest=f"Newest campaign: {steadiness.text()}." if steadiness else "",
@@ -121,7 +122,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
         verdict=judge(store, row, tuned, steadiness, step),
         maps=_maps(tuned.points if tuned else [], label),
         campaigns=store.campaigns(system),
-        loads={campaign: f"{low:.1f} – {high:.1f}" for campaign, (low, high) in loads},
+        loads={campaign: f"{low:.1f} – {high:.1f}" for campaign, (low, high) in loads.items()},
     )
 
 

@@ -1,6 +1,7 @@
 """Table: the rules of a system with their evidence, and the table as applications load it."""
 
 import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -169,9 +170,11 @@ def _export(store: Store, query: TableQuery) -> list[Component]:
         text = exported(store, query.system, query.form)
     except UnknownError as reason:
         return [html.P(f"Not available in this form: {reason.args[0]}")]
+    exporting = f"switchpoint export --system {shlex.quote(query.system)} "
+    use = [line.replace("switchpoint export ", exporting) for line in form.use]
     return [
         html.P(html.A(f"Download {form.file}", href=href(DOWNLOAD_PATH, whole.search()))),
-        *([commands(ids.of(PATH, "commands"), form.use)] if form.use else []),
+        *([commands(ids.of(PATH, "commands"), use)] if use else []),
         html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": form.file}),
     ]
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -391,10 +392,13 @@ def test_pages_say_what_pico_does_not_measure(
     succeed("ingest", CHECKOUT / "tests" / "data" / "pico")
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
         (system,) = store.systems()["system"]
-        said = measuring.with_own_commands("Run `switchpoint run -- --tag=overlap`.", store, system)
+        its = measuring.with_own_commands("Run `switchpoint run -- --tag=overlap`.", store, system)
         again = measuring.with_own_commands("Run `switchpoint run`.", store, system)
-    assert said == "PICO does not measure this."
+        assert store.loads(system)
+        page = said(pages.overview.PAGE.layout(store, ""))
+    assert its == "PICO does not measure this."
     assert "`switchpoint ingest pico/results/" in again
+    assert "0.0 – 0.0" not in page  # PICO does not record the load
 
 
 def test_choose_starts_applications_as_the_system_does(
@@ -427,6 +431,10 @@ def test_choose_starts_applications_as_the_system_does(
         ("a; b", "mpiexec.mpich -n 4"),
     ):
         assert starting.command(system, 1, 4, None, launcher) == f"{begun} ./app"
+    system |= {"mpi_library": "Open MPI v4.1.4", "cores": 2}
+    options = ["--oversubscribe", *["--allow-run-as-root"] * (os.geteuid() == 0)]
+    begun = f"mpirun {' '.join(options)} -n 4 ./app"
+    assert starting.command(system, 1, 4, None, "mpirun") == begun
 
 
 def test_choose_preloads_the_library_of_the_systems_own_installation(
