@@ -1,11 +1,18 @@
 """The command groups about inputs, as users call them."""
 
 import json
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.cli import call, fail, succeed
+from tests.synthetic import Campaign, write
+from tuner.commands.advise import system_of
+from tuner.commands.finish import tune_systems
+from tuner.store.store import Store
 
 GOOD = Path(__file__).parent / "data" / "matrix" / "good"
 RECTANGULAR = GOOD.parent / "broken" / "rectangular.mtx"  # for products
@@ -107,3 +114,33 @@ def test_a_matrix_is_partitioned_and_reported_on(tmp_path: Path) -> None:
     )[0]["statistics"]
     assert counted["mmax"] == document["mmax"]
     assert counted["hop_bytes"] == 8 * document["volume"]
+
+
+def test_a_system_without_its_default_keeps_no_other_from_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    few = Campaign(samples=20, sizes=(8,))
+    write(tmp_path, few)
+    write(tmp_path, replace(few, environment="other", methods=("neighbor", "alltoallv"), seed=2))
+    succeed("ingest")
+    with Store.open(tmp_path / "switchpoint.db") as store:
+        systems = store.systems().sort_values("environment", ascending=False)["system"].tolist()
+    said = StringIO()
+    (tuned,) = tune_systems(systems, Console(file=said, width=200))
+    assert tuned.table.provenance.environment == "mpich"
+    assert f"{systems[0]}: no table, as the default was not measured" in said.getvalue()
+
+
+def test_of_several_versions_of_an_mpi_advice_takes_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    few = Campaign(samples=20, sizes=(8,), launches=2)
+    for number, version in enumerate(("5.0.2", "5.0.3")):
+        its = replace(few, name=f"2026110{number}T000000Z", day=f"2026-11-0{number + 1}")
+        write(tmp_path, replace(its, mpi_library=f"MPICH Version: {version}", seed=number))
+    succeed("ingest")
+    with Store.open(tmp_path / "switchpoint.db") as store:
+        last = str(store.systems().sort_values("last_date")["system"].iloc[-1])
+    assert system_of(None, "mpich") == system_of(None, "mpich", "local:cpu") == last

@@ -131,8 +131,9 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
     if part is None and not database_path().is_file():
         return None
     with Store.open(database_path(), readonly=True) as store:
-        rows = store.systems()
+        rows = store.systems().sort_values("last_date")
         here = rows[rows["environment"] == environment] if environment else rows
+        here = here.drop_duplicates(["name", "environment"], keep="last")  # of several versions
         if (here["name"] == name).any():
             here = here[here["name"] == name]
         if len(here) > 1:

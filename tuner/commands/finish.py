@@ -109,8 +109,11 @@ def tune_systems(
             table = tuning.tune(store, system, required_executions=required)
             products = last_measured(store, system)
             model = last_fitted(store, system)
-        if not table.rules and not products.empty:
-            console.print(f"{system}: no table, as no rules are made from sparse products")
+        if not table.rules:
+            why = "no rules are made from sparse products"
+            if products.empty:
+                why = "the default was not measured beside other methods"
+            console.print(f"{system}: no table, as {why}")
             show_products(system, products, console)
             continue
         directory = results_directory() / system
