@@ -73,7 +73,7 @@ def _row(point: Point) -> _Row:
 
 
 def _row_text(row: _Row, *, degree: bool, mean: bool) -> str:
-    """Return the layout, with the degrees as far as they tell rows apart."""
+    """Return the layout, with the degrees as far as rows differ in them."""
     procs, nodes, ppn, _, mmax, mavg = row
     layout = f"{procs}" if nodes == 1 else f"{procs} = {nodes} × {ppn}"
     return layout + f", degree {mmax}" * degree + f", mean {mavg:.3g}" * mean

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote
 from tuner.domain.records import SYNC
 
 WORD = r"[a-z][a-z0-9_]{0,30}"
-# Nodes and processes on each; pages that tell more of them apart add all processes and more.
+# Nodes and processes on each; pages that distinguish more layouts add all processes and more.
 LAYOUT = rf"([0-9]{{1,10}}@)?(?P<shape>[0-9]{{1,10}}x[0-9]{{1,10}})(-{SYNC})?(-over)?"
 INTEGER = r"[0-9]{1,19}"
 

@@ -256,7 +256,7 @@ def answer_errors(server: Flask) -> None:
 def add_health(server: Flask, open_store: OpenStore, is_open: bool) -> None:
     """Add `/healthz`: 200 `ok`, or 503 if the store cannot be read.
 
-    is_open: the reason, which names files, may be told to everyone.
+    is_open: the reason, which names files, may be shown to everyone.
     """
 
     @server.get(HEALTH_PATH)

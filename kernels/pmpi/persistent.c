@@ -36,7 +36,7 @@ static int last_tag, living;
 
 /* Two that live at the same time never share one, or the one would complete when the other does. */
 static int take_tag(void) {
-  if (living == SELF_TAGS) /* threads that were told of the last one together */
+  if (living == SELF_TAGS) /* several threads found the last one free */
     startup_abort("too many persistent requests at the same time: over 32767");
   do
     last_tag = (last_tag + 1) % SELF_TAGS;

@@ -19,7 +19,7 @@ from tuner.machine.mpi import Mpi, preload_library, profiler
 from tuner.signals import exits_on, held
 
 UNFINALIZED = "exiting improperly"
-"""What Open MPI's launcher says, over one line or two, where it ends with 1 because a program exits
+"""Open MPI's message, on one or two lines, where its launcher ends with 1 because a program exits
 without MPI_Finalize."""
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)

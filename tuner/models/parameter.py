@@ -32,7 +32,7 @@ class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):
 
     @property
     def is_zero(self) -> bool:
-        """Return whether it is too small to be told from zero; stored models have the words."""
+        """Return whether it is not significantly different from zero; stored models say so."""
         return self.reason == NOT_SIGNIFICANT
 
 

@@ -87,7 +87,7 @@ static void lay_out(const struct swp_plan *plan, struct slots *slots) {
   }
 }
 
-/* ---- Telling others the places ---- */
+/* ---- Announcing places ---- */
 
 static struct box *box_of(const struct swp_plan *plan, const struct slots *slots, int rank,
                           struct mail *mail) {
@@ -120,7 +120,7 @@ static int list_places(const struct swp_plan *plan, struct slots *slots, struct 
   return SWP_SUCCESS;
 }
 
-/* The next place that a rank told. */
+/* The next place that a rank announced. */
 static char *next_place(const struct swp_plan *plan, const struct slots *slots, int rank) {
   struct partner *partner = partner_of(plan, slots, rank);
   return swp_share_of(&slots->share, swp_sharer_of(plan, &slots->sharers, rank)) +

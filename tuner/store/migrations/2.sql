@@ -22,7 +22,7 @@ CREATE TABLE point (
   mavg REAL NOT NULL,
   method TEXT NOT NULL,
   status TEXT NOT NULL,       -- faster, default, tie or undecided
-  challenger TEXT,            -- the method that the ratio tells of; the selected one when it is faster
+  challenger TEXT,            -- the method of the ratio; the selected one when it is faster
   ratio REAL,                 -- its time / time of the default
   ratio_low REAL,
   ratio_high REAL,
