@@ -159,7 +159,7 @@ def _interrupted(site: Site) -> Generator[RacePlan]:
     for name in reversed(PLANS.campaigns()):
         if _is_interrupted(PLANS.load(PLANS.path_of(name)), site):
             with only_here(name) as is_free:
-                plan = PLANS.load(PLANS.path_of(name))  # as who had it has left it
+                plan = PLANS.load(PLANS.path_of(name))  # as the other process left it
                 if is_free and _is_interrupted(plan, site):
                     yield plan
 

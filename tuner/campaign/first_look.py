@@ -65,9 +65,9 @@ def choose(
 ) -> None:
     """Restrict cases of a plan to the methods that were asked for, with the default.
 
-    Else to the default and the rivals that gained on a like system; those that the model ranks
-    first follow. `specs` are all methods by operation and processes;
-    `probe` is called where they are too many, and earlier campaigns do not know the case.
+    Otherwise keep the default, then rivals that gained on a like system, then those that the model
+    ranks first. `specs` are all methods by operation and processes; `probe` is called where they
+    are too many, and earlier campaigns do not know the case.
 
     Raise what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """

@@ -63,7 +63,7 @@ def show_plan(file: Path | None, as_json: bool) -> None:
 def show_next(
     system: str | None, database: Path, most_procs: float, most_node_hours: float, as_json: bool
 ) -> None:
-    """Print the layouts of at most so much to measure next, the worthiest first."""
+    """Print unmeasured layouts within these limits, by expected gain per node."""
     from tuner.campaign.planning import look_s
     from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console

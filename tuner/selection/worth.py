@@ -37,9 +37,8 @@ class Worth(NamedTuple):
     """A layout, and what is expected to be lost there by not measuring it, as a share of the time.
 
     The loss is the mean over operations and sizes; `operation` has the largest. No rule holds for
-    layouts that are `beyond` all measured ones, so the default's loss counts. Those are `untried`
-    for which a method other than the default is chosen by layouts with powers of two alone, while
-    they have none: methods for powers of two may lose there, and the estimates cannot show it.
+    layouts that are `beyond` all measured ones, so the default's loss counts. `untried`: only
+    powers of two were measured in its regime, it has none, and the choice is not the default.
     """
 
     nodes: int
@@ -57,12 +56,11 @@ def worths(
     most_nodes: float = math.inf,
     beyond: bool = False,
 ) -> list[Worth]:
-    """Return layouts that were not measured, of at most so much, the worthiest first.
+    """Return unmeasured layouts within these limits, by expected gain per node.
 
-    That is what gains most for each node, as launches of all layouts are planned to take equally
-    long. Of layouts with the same estimates, that in their middle stands for all. With `beyond`, a
-    few are larger than all measured ones. Before all others comes one untried layout of each
-    regime, of the fewest nodes: once it is measured, no other of that regime is untried.
+    Launches of all layouts are planned to take equally long. Of layouts with the same estimates,
+    that in their middle stands for all. With `beyond`, a few are larger than all measured ones.
+    Before all others comes one untried layout of each regime, of the fewest nodes.
     """
     of_operations, spread = MeasuredLayouts.of(points, cores)
     losses: dict[tuple[NodesPpn, bool], dict[str, list[float]]]

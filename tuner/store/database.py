@@ -1,8 +1,8 @@
 """The file of the store: opened, brought up to date by migrations, locked, written and read.
 
 Writers work in transactions, so that a killed one leaves the store as it was. Readers open it
-read-only, with attaching disabled. A schema is refused that computes: views, triggers and
-expressions of who knows whom could take for ever.
+read-only, with attaching disabled. Schemas with views, triggers or expressions are refused: in a
+foreign store these could run without end.
 """
 
 from __future__ import annotations
