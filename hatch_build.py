@@ -1,4 +1,4 @@
-"""What a wheel has beyond the files of the tree: its commit and, when asked for, programs.
+"""Add to a wheel what is not in the tree: its commit and, when asked for, programs.
 
 With SWITCHPOINT_PREBUILT=1 these are the kernels, built by the `mpicc_abi` on the path against the
 standard ABI of MPI 5; the wheel is then one of this platform.

@@ -1,4 +1,4 @@
-"""What ReFrame reports of a job: medians of its samples, in microseconds."""
+"""Medians of a job's samples, in microseconds, which ReFrame reports."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What a new system gains, and risks, by the table of another.
+"""Gain and risk of a new system that uses the table of another.
 
 On the times that tests/bench/unmeasured.py judges by: two MPIs on one machine, and two simulated
 machines, each borrows the table of the other; the MPIs also that of the committed sample. It prints

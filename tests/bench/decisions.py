@@ -1,4 +1,4 @@
-"""What decisions settle, and how often they are wrong.
+"""Share of sizes that decisions settle, and their error rate.
 
 On measurements: the sizes that are open on results/sample and on a first campaign, before variances
 were pooled (tests/data/decisions-before.json) and now, each decision that changed with its reason,

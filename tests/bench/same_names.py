@@ -1,4 +1,4 @@
-"""How many names of an MPI library's algorithms pass the proof though all of them run the same.
+"""Number of algorithm names that pass the proof though the MPI library runs the same for all.
 
 A preloaded library lets no control variable be set, so that every `vendor:algorithm=NAME` is the
 library's own choice; under Open MPI 5 on virtual nodes that is the two-level `han`, in which ranks

@@ -1,4 +1,4 @@
-"""Whether a store that grows to many campaigns takes each in as long and in as much memory.
+"""Time and memory to add a campaign to a store, as it grows to many campaigns.
 
 Campaigns are ingested one after the other, each by a command of its own; the times and the peaks of
 memory of the last tenth are set beside those of the first. The store must be sound at the end.

@@ -1,4 +1,4 @@
-"""What choices lose on layouts that were not measured, each left out in turn.
+"""Loss of choices on unmeasured layouts, each left out in turn.
 
 On times of two MPIs on one machine of two cores, of one on virtual nodes, and of two simulated
 machines (tests/data/held-out-layouts.json.xz: medians of launches): tables are made from some

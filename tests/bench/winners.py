@@ -1,4 +1,4 @@
-"""Whether what a first campaign calls faster is so in launches that it did not see.
+"""Check in new launches the methods that a first campaign calls faster.
 
 `switchpoint run` measures with a store of its own. Each size that its table gives to a faster
 method is then launched anew with the default in the same rounds, all cases in turn, so that a drift

@@ -53,7 +53,7 @@ class CallAdvice(msgspec.Struct, frozen=True):
 
 
 class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of an application; from `verdict` on, what runs with a table showed."""
+    """Facts about an application; from `verdict` on, the results of runs with a table."""
 
     program: str
     processes: Natural

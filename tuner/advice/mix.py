@@ -1,4 +1,4 @@
-"""What a table says of the calls of an application: gain, what is open, what to measure.
+"""Judge an application's calls by a table: the gain, what is open, what to measure.
 
 The module does no input or output.
 """
@@ -28,7 +28,7 @@ NEGLIGIBLE = 0.01
 
 
 class State(StrEnum):
-    """What a table says of a shape of calls."""
+    """The answer of a table for a shape of calls."""
 
     SETTLED = "settled"
     OPEN = "open"
@@ -40,7 +40,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the table says of calls, and the seconds that it gains, with their interval.
+    """The answer of a table for calls, and the seconds that it gains, with their interval.
 
     Nothing is expected of calls that need a promise: profiles do not know of it.
     `more_s` are the seconds that measurements may still add at most; without measurements: all

@@ -1,4 +1,4 @@
-"""What a run of an application recorded: a profile of Switchpoint, or a report of mpiP."""
+"""Read the record of an application's run: a profile of Switchpoint, or a report of mpiP."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Where an application's processes run, and how those of measurements start there."""
+"""Places where an application's processes run, and the start of measurements there."""
 
 from __future__ import annotations
 

@@ -31,16 +31,16 @@ PROBE = {"--sizes": "1:1M:x4", "--max-samples": "12"}
 
 
 class Known(NamedTuple):
-    """What is known of a machine before its race: its parameters, and decisions of a like one."""
+    """Knowledge of a machine before its race: its parameters, and decisions of a like one."""
 
     model: SystemModel
     points: Sequence[Point] = ()
 
 
 def known_by(probe: Path) -> Known:
-    """Return what the raw file of a probe, and a like system in the catalogue, let know.
+    """Return the model fitted to the raw file of a probe, and points of a like system.
 
-    The system is the nearest that has layouts of the machine's regime.
+    That is the nearest of the catalogue that has layouts of the machine's regime.
 
     Raise FittingError, ModelError, StoreError, OSError.
     """

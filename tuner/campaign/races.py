@@ -1,4 +1,4 @@
-"""What is known of a plan's cases: the times of each method in launches, and at other sizes.
+"""Times of the methods in a plan's cases: measured in launches, and predicted at other sizes.
 
 The module does no input or output.
 """

@@ -36,7 +36,7 @@ FAILED = "race: failed: "
 
 @dataclass(frozen=True)
 class Start:
-    """How launches of a case start: the launcher, and swpbench's options that all have."""
+    """The start of a case's launches: the launcher, and swpbench's options that all have."""
 
     launcher: LaunchCommand
     options: list[str]

@@ -20,7 +20,7 @@ from tuner.selection.trust import Trust
 
 @dataclass(slots=True)
 class CaseStanding:
-    """What is known of a case: the race and the trial of each measured size, predicted times.
+    """The standing of a case: the race and the trial of each measured size, predicted times.
 
     Newcomers are methods that no earlier campaign knew, though it measured the case.
     """

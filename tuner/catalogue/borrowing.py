@@ -1,4 +1,4 @@
-"""What a system borrows of the nearest system in the catalogue: settled rules, and an order."""
+"""Borrow from the nearest system in the catalogue: settled rules, and an order of methods."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ def _library(banner: str) -> tuple[str, str]:
 
 
 class Distance(NamedTuple):
-    """How unlike two systems are; earlier members matter more.
+    """The difference between two systems; earlier members matter more.
 
     A system of the same id is a machine of the same make, with the same software. A machine that
     is not in the store has no id.

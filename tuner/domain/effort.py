@@ -1,4 +1,4 @@
-"""What measurements take, as foreseen by estimates and plans before it was measured."""
+"""Expected times of measurements, for estimates and plans."""
 
 START_S = 0.5
 """Seconds that a launch takes beside what its raw file records."""

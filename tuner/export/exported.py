@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Exported(NamedTuple):
-    """What the library is to run on a layout, from `low` to `high` bytes (None: unbounded).
+    """A rule for the library on a layout, from `low` to `high` bytes (None: no limit).
 
     An inferred rule is for all process counts up to those of a last layout.
     """

@@ -1,7 +1,7 @@
-"""Whether an MPI library that loads an exported file runs what its rules say.
+"""Check that an MPI library runs the rules of an exported file.
 
-For each rule the library is seen at work under the file, with the algorithm forced by the library's
-variables, and by default. What is alike under the file and forced, and not by default, ran.
+For each rule the library is observed with the file, with the algorithm forced by the library's
+variables, and by default. A rule ran if the first two are alike and differ from the default.
 """
 
 import math

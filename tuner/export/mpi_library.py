@@ -125,7 +125,7 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
 
 
 class Selections(NamedTuple):
-    """What MPICH selects by default: algorithms, and how operations are composed of others.
+    """MPICH's default selections: algorithms, and compositions of operations.
 
     Libraries without the device ch4 have no compositions; `names` are all algorithms that can be
     selected.

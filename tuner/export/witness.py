@@ -1,4 +1,4 @@
-"""What collective calls do under an MPI library, as kernels/witness sees it.
+"""Observe collective calls under an MPI library by kernels/witness.
 
 The program is compiled with the library's own wrapper, and started with its launcher: on this
 machine, or on virtual nodes for layouts with several.

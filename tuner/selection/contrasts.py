@@ -86,7 +86,7 @@ class Contrast(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """What shares the variance between launches."""
+    """A set of launches that share the variance between launches."""
 
     operation: str
     layout: Layout
@@ -109,7 +109,7 @@ class _Levels(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """What launches share beside the method: the pattern, and the nodes and their neighbours."""
+    """The conditions of launches beside the method: pattern, and nodes with their neighbours."""
 
     key: Key
     pattern: str

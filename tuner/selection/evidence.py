@@ -157,7 +157,7 @@ def _multiples(ratio: float | None, low: float | None, high: float | None) -> st
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """How many points of a table are settled, and what those that are open may cost.
+    """The number of a table's points that are settled, and what open ones may cost.
 
     `filled` points are open ones that take a method of other sizes or layouts. `may_lose` is the
     most that one of the others may lose, at `worst`; None where nothing bounds it.

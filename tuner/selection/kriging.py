@@ -1,4 +1,4 @@
-"""How much layouts differ, and estimates on one layout by those on others (ordinary kriging).
+"""Estimate methods on a layout by measurements on others (ordinary kriging).
 
 The logarithm of a method's time over the default's differs more the farther layouts are apart, and
 from one regime to another: from enough cores to too few, from one process on each node to more. No
@@ -42,7 +42,7 @@ _SLOWEST = math.log(1.2)
 
 
 class Regime(NamedTuple):
-    """What layouts share that compare well; those with and without a network do not compare."""
+    """A class of layouts that compare well; those with and without a network do not compare."""
 
     several_nodes: bool
     oversubscribed: bool
@@ -68,7 +68,7 @@ class Variances(NamedTuple):
 
 
 USUAL = Variances(octave=0.025, power_of_two=0.02, oversubscribed=0.02, shared_nodes=0.02)
-"""What systems have in common; with it the guard keeps its promise."""
+"""The variances that fit all systems; with them the guard keeps its promise."""
 
 
 class Spread(NamedTuple):

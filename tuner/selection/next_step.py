@@ -1,4 +1,4 @@
-"""What to do next with a system's table: why, and the commands, as far as this machine knows them.
+"""The next step for a system's table: reason and commands.
 
 Everything that shows a table takes its next step from here, so that all give the same command.
 """
@@ -24,7 +24,7 @@ TABLE = "switchpoint.table"
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next: why, and the lines for a shell."""
+    """The next step: its reason, and the lines for a shell."""
 
     reason: str
     lines: list[str]

@@ -12,7 +12,7 @@ SMALLEST = 1e-3
 
 
 class Prior(NamedTuple):
-    """What all groups say of the variance of any: its scale, and degrees of freedom."""
+    """The variance to expect of a group, by all of them: its scale, and degrees of freedom."""
 
     variance: float
     freedom: float

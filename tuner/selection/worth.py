@@ -1,4 +1,4 @@
-"""Which layout to measure next: where another choice may gain most for its cost.
+"""Rank unmeasured layouts by the gain that measuring them may bring for its cost.
 
 No input or output.
 """

@@ -55,7 +55,7 @@ _FORMS = {
 
 
 class Column(NamedTuple):
-    """What a column may hold: values of these types, numbers in a range, texts of a form."""
+    """The values that a column may hold: of these types, numbers in a range, texts of a form."""
 
     name: str
     types: set[type]

@@ -1,4 +1,4 @@
-"""Where collectives' bytes go: binomial negabinary trees (De Sensi et al., SC'25) beside others.
+"""Bytes on links by collective: binomial negabinary trees (De Sensi et al., SC'25) and others.
 
 All is counted from who sends what to whom, as the library's methods do it, one rank on each node.
 On a torus the butterflies are those of Swing (De Sensi et al., NSDI'24).
@@ -221,7 +221,7 @@ def on_groups(procs: int, networks: dict[str, int]) -> Iterator[Placed]:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the busiest link of a torus carries in an allreduce, in vectors.
+    """The load of the busiest link of a torus in an allreduce, in vectors.
 
     in_turn: the sum over steps of the busiest link's load.
     """

@@ -1,4 +1,4 @@
-"""What a table says of an application, printed."""
+"""Print the advice on an application."""
 
 from rich.console import Console
 

@@ -33,7 +33,7 @@ _HALVES = (
 
 @dataclass(frozen=True)
 class Locality:
-    """How far a row's partners are: see above."""
+    """The distances of a row's partners: see above."""
 
     reach: float
     tail: float

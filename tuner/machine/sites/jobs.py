@@ -1,4 +1,4 @@
-"""What a scheduler reports of jobs: why they wait, and how they ended when not by themselves."""
+"""Ask a scheduler why jobs wait, and how they ended when not by themselves."""
 
 import getpass
 import json

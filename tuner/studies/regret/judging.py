@@ -1,4 +1,4 @@
-"""What outcomes say of a table, and what their launches could show."""
+"""Judge a table by outcomes, and find the smallest regret that their launches could show."""
 
 import math
 from collections import defaultdict
@@ -59,7 +59,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What the launches of one operation could show at one size of one problem.
+    """The resolution of one operation's launches at one size of one problem.
 
     `finds` is the smallest regret that they would have found with the probability POWER, and
     `oracle` the mean regret of an oracle: what noise alone costs. Both are of the cases in which
