@@ -50,7 +50,7 @@ void record_changes(const char *path, int file) {
   record = file;
 }
 
-/* Whether a call has failed. */
+/* Returns whether a call has failed. */
 int fault_fired(void) {
   return fired;
 }

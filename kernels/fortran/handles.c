@@ -41,8 +41,8 @@ void *swp_fortran_bottom(void) {
   return MPI_BOTTOM;
 }
 
-/* Whether an array's elements lie one behind the other. is_contiguous of compilers also compares strides that
-   lead to no element: in dimensions of one element, and in arrays of none. */
+/* Returns whether an array's elements lie one behind the other. is_contiguous of compilers also compares
+   strides that lead to no element: in dimensions of one element, and in arrays of none. */
 int swp_fortran_is_contiguous(const CFI_cdesc_t *array) {
   CFI_index_t dense = (CFI_index_t)array->elem_len;
   bool contiguous = true;

@@ -11,7 +11,8 @@
 
 enum { LIBRARY_BYTES = 8192 };
 
-/* Whether the program's MPI is a library with the standard ABI of MPI 5, which has this name everywhere. */
+/* Returns whether the program's MPI is a library with the standard ABI of MPI 5, which has this name
+   everywhere. */
 static bool is_standard(void) {
   int (*const init)(int *, char ***) = PMPI_Init;
   Dl_info found;

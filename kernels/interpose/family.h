@@ -1,4 +1,4 @@
-/* Whether the program runs under the MPI that this is built for. */
+/* Checks that the program runs under the MPI that this is built for. */
 #ifndef SWP_FAMILY_H
 #define SWP_FAMILY_H
 

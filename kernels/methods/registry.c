@@ -17,7 +17,7 @@ static const struct method *const methods[] = {
 
 enum { METHODS = sizeof methods / sizeof methods[0] };
 
-/* Whether the method has the functions of the operation. */
+/* Returns whether the method has the functions of the operation. */
 static bool does(const struct method *method, enum swp_operation operation) {
   if (operation == SWP_EXCHANGE)
     return method->start != NULL;

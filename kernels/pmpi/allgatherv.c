@@ -67,8 +67,8 @@ struct blocks {
   int64_t most, total; /* items of one block, and of all */
 };
 
-/* Counts the items. Whether all blocks are INT_MAX bytes at most, and have any; the others are the MPI
-   library's. */
+/* Counts the items. Returns whether all blocks are INT_MAX bytes at most, and have any; the others are the
+   MPI library's. */
 static bool count_blocks(struct place *place, struct blocks *blocks) {
   MPI_Count size = blocks->type == MPI_DATATYPE_NULL ? -1 : dispatch_size(place, blocks->type);
   if (size <= 0)

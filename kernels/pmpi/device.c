@@ -32,8 +32,8 @@ static bool has_any(const char *name, const char *const *words, size_t count) {
 
 #define HAS_ANY(name, words) has_any(name, words, sizeof(words) / sizeof *(words))
 
-/* Whether a file in memory, of this process's own class, has a section for devices. None of its contents is
-   trusted. */
+/* Returns whether a file in memory, of this process's own class, has a section for devices. None of its
+   contents is trusted. */
 static bool has_section(const char *file, size_t bytes) {
   const ElfW(Ehdr) *head = (const void *)file;
   if (bytes < sizeof *head || head->e_shentsize != sizeof(ElfW(Shdr)) || head->e_shoff > bytes ||

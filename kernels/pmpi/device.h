@@ -5,8 +5,8 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Whether the process of any rank has the run-time system of an accelerator, so that its buffers may be
-   memory that only the MPI library can read. The same on all ranks. Collective. */
+/* Returns whether the process of any rank has the run-time system of an accelerator, so that its buffers may
+   be memory that only the MPI library can read. The same on all ranks. Collective. */
 bool device_somewhere(MPI_Comm comm);
 
 #endif

@@ -80,7 +80,8 @@ static int hand_over(struct place *place, enum swp_operation operation, int erro
   return *code;
 }
 
-/* Whether the MPI library would do the reduction: it is asked with no items, which sends no message. */
+/* Returns whether the MPI library would do the reduction: it is asked with no items, which sends no
+   message. */
 static bool is_valid_reduction(const struct swp_collective *problem, const struct place *place) {
   return problem->op == MPI_OP_NULL ||
          PMPI_Allreduce(MPI_IN_PLACE, NULL, 0, problem->recv_type, problem->op, place->own) == MPI_SUCCESS;

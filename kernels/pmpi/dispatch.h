@@ -23,11 +23,11 @@ static inline bool dispatch_invalid(enum swp_operation operation) {
   return false;
 }
 
-/* Whether the table has a method other than the MPI library's own for a call of `most` items in the largest
-   block (or the vector) and `total` in all, and the call is valid: invalid ones are left to the MPI library,
-   as are blocks over INT_MAX bytes and those without any. All ranks answer alike, as the bytes are equal on
-   all, where counts differ with types. Notes the choice in the place, and calls left to the MPI library in
-   the report. */
+/* Returns whether the table has a method other than the MPI library's own for a call of `most` items in the
+   largest block (or the vector) and `total` in all, and the call is valid: invalid ones are left to the MPI
+   library, as are blocks over INT_MAX bytes and those without any. All ranks answer alike, as the bytes are
+   equal on all, where counts differ with types. Notes the choice in the place, and calls left to the MPI
+   library in the report. */
 bool dispatch_wanted(struct place *place, enum swp_operation operation, int64_t most, int64_t total,
                      MPI_Datatype type, int root, MPI_Op op);
 

@@ -95,7 +95,7 @@ int persistent_repeat(struct place *place, const struct repeated_call *call, MPI
   return make(&given, request);
 }
 
-/* Whether a function is a Fortran interface of the MPI library. */
+/* Returns whether a function is a Fortran interface of the MPI library. */
 static bool is_fortran(const void *caller) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)

@@ -80,7 +80,7 @@ void place_begin(void);
 /* Nothing is dispatched from here on. Call it before MPI is finalised. */
 void place_end(void);
 
-/* Whether anything was ever prepared for dispatching: then the library's state ends with that MPI. */
+/* Returns whether anything was ever prepared for dispatching: then the library's state ends with that MPI. */
 bool place_used(void);
 
 /* Makes the place's private communicator at the first call. Collective. False if calls must not use it. */
@@ -123,7 +123,7 @@ static inline int64_t place_bytes(const struct place *place, enum swp_operation 
   return operation == SWP_ALLGATHERV ? items * size / place->procs : items * size;
 }
 
-/* Whether a call of this many bytes may be for a method. */
+/* Returns whether a call of this many bytes may be for a method. */
 static inline bool place_asks(const struct rules *rules, int64_t bytes) {
   const int64_t *next = rules->changes; /* all before it are at or below the bytes */
   for (int half = (CHANGES + 1) / 2; half > 0; half /= 2)
@@ -135,8 +135,8 @@ static inline bool place_has(const struct place *place, enum swp_operation opera
   return place->selectors != NULL && place->selectors->list[operation - FIRST_OPERATION].selector != NULL;
 }
 
-/* Whether a call is certainly the MPI library's, and need not be counted. False also where MPI would have to
-   be asked, or the items are too many to multiply. */
+/* Returns whether a call is certainly the MPI library's, and need not be counted. False also where MPI would
+   have to be asked, or the items are too many to multiply. */
 static inline bool place_leaves(const struct place *place, enum swp_operation operation, int64_t items,
                                 MPI_Datatype type) {
   if (report_on)

@@ -145,7 +145,7 @@ static struct planned *find_plan(struct place *place, const struct planned_call 
   return known;
 }
 
-/* Whether the call is done by a method; else it is the MPI library's. */
+/* Returns whether the call is done by a method; else it is the MPI library's. */
 static bool begin(struct call *call, MPI_Comm comm, const struct planned_call *given) {
   const char *why = NULL;
   struct place *place = place_with_rules(comm, given->name);

@@ -83,7 +83,7 @@ static unsigned slot_of_handle(uintptr_t handle, unsigned count) {
   return (unsigned)(handle ^ handle >> 4 ^ handle >> 10) % count;
 }
 
-/* Whether a number is one of those that stand for about 2^level: any period has its share of them. */
+/* Returns whether a number is one of those that stand for about 2^level: any period has its share of them. */
 static inline bool is_chosen(int64_t number, int level) {
   return level == 0 || (uint64_t)number * 0x9e3779b97f4a7c15u >> (64 - level) == 0;
 }
@@ -281,12 +281,12 @@ static struct tally *find_tally(struct thread *mine, const char *name, const str
   }
 }
 
-/* Whether a collective of a communicator is one that all ranks keep. */
+/* Returns whether a collective of a communicator is one that all ranks keep. */
 static bool is_sampled(const struct group *group, int64_t call, int level) {
   return !group->has_threads && is_chosen(call, level);
 }
 
-/* Whether all collectives of a communicator are this thread's. */
+/* Returns whether all collectives of a communicator are this thread's. */
 static bool is_owner(struct thread *mine, struct group *group) {
   struct thread *owner = NULL;
   if (!atomic_compare_exchange_strong(&group->owner, &owner, mine) && owner != mine)

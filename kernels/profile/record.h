@@ -62,7 +62,7 @@ enum kind { COLLECTIVE, OTHER };
 /* Seconds of a clock that all processes of a node share. */
 double record_now(void);
 
-/* Whether MPI can be asked about the communicator of a call that has not begun. */
+/* Returns whether MPI can be asked about the communicator of a call that has not begun. */
 bool record_knows(MPI_Comm comm);
 
 /* Begins a call: `items` of a type in the largest block, as tables count them; -1 if unknown. */
@@ -90,7 +90,7 @@ const struct group *record_groups(void);
 /* The calls that are not recorded, as the memory for different calls was used up. */
 int64_t record_lost(void);
 
-/* Whether this rank is the root of a call. */
+/* Returns whether this rank is the root of a call. */
 static inline bool is_root(MPI_Comm comm, int root) {
   int rank = MPI_PROC_NULL;
   if (comm != MPI_COMM_NULL)

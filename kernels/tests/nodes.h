@@ -9,15 +9,15 @@
 /* The hints of every plan of the oracle. */
 extern struct swp_hints oracle_hints;
 
-/* Whether all ranks are on one node of the machine. Collective. */
+/* Returns whether all ranks are on one node of the machine. Collective. */
 bool ranks_share_memory(MPI_Comm comm);
 
-/* Whether a method of an exchange or discovery is only for several nodes, and whether it is applicable to
-   those that plans see. The second is collective. */
+/* Returns whether a method of an exchange or discovery is only for several nodes, and whether it is
+   applicable to those that plans see. The second is collective. */
 bool needs_nodes(const char *method);
 bool nodes_suffice(MPI_Comm comm, const char *method);
 
-/* Whether a method of an exchange or discovery is only for ranks that all share memory. */
+/* Returns whether a method of an exchange or discovery is only for ranks that all share memory. */
 bool needs_one_node(const char *method);
 
 /* The lowest rank on the node of each rank, to be freed. Collective. */

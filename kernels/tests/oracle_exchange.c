@@ -55,7 +55,8 @@ static void choose_buffer(struct exchange_run *run, uint64_t call) {
   run->fields[0].from = buffer;
 }
 
-/* Whether a message is so small that it goes by memory. Nodes: one between ranks of a node; NULL: any. */
+/* Returns whether a message is so small that it goes by memory. Nodes: one between ranks of a node; NULL:
+   any. */
 static bool any_is_small(const struct exchange_run *run, const int *nodes) {
   for (int source = 0; source < run->traffic->procs; source++) {
     const struct row *row = &run->traffic->rows[source];
@@ -71,8 +72,8 @@ static bool any_is_small(const struct exchange_run *run, const int *nodes) {
 
 enum answer { NO, YES, MAYBE };
 
-/* Whether the method is applicable to the traffic. What a node gathers and distributes may or may not fit
-   into slots: that depends on how nodes are dealt. */
+/* Returns whether the method is applicable to the traffic. What a node gathers and distributes may or may not
+   fit into slots: that depends on how nodes are dealt. */
 static enum answer can_be_planned(const struct exchange_run *run, const char *method) {
   if (strcmp(method, "shared") == 0)
     return any_is_small(run, NULL) ? YES : NO;

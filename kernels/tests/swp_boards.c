@@ -131,7 +131,7 @@ static void seek(const struct step *step, struct rank *rank, int from) {
     end_step(rank);
 }
 
-/* Whether another reads this board just now. */
+/* Returns whether another reads this board just now. */
 static bool is_read(const struct boards *boards) {
   for (int r = 0; r < RANKS; r++)
     if (ranks[r].phase == READING && ranks[r].source == boards->rank &&
@@ -183,7 +183,7 @@ static struct packed *seen; /* states, in a table by hash */
 static bool *is_seen;
 static long nseen;
 
-/* Whether the state is new. */
+/* Returns whether the state is new. */
 static bool add_state(const struct packed *state) {
   const unsigned char *bytes = (const unsigned char *)state;
   uint64_t hash = UINT64_C(1469598103934665603);

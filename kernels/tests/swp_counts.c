@@ -167,7 +167,7 @@ static void check_complete(const struct exchange_run *run, const struct sizes *s
 
 /* ---- The methods ---- */
 
-/* Whether the method sends messages itself, not by calls of MPI that send for it. */
+/* Returns whether the method sends messages itself, not by calls of MPI that send for it. */
 static bool sends_itself(const char *method) {
   return strncmp(method, "neighbor", 8) != 0 && strncmp(method, "alltoallv", 9) != 0;
 }

@@ -50,7 +50,7 @@ static void try_alone(void) {
 
 /* ---- Sides ---- */
 
-/* Whether each rank sends another as much as it gets, as it must in place. */
+/* Returns whether each rank sends another as much as it gets, as it must in place. */
 static bool is_symmetric(uint64_t counts) {
   return counts % SERIES < 2;
 }

@@ -40,7 +40,7 @@ struct persistent {
   int *send, *recv, *ones, *displs;
 };
 
-/* Whether the rank gives MPI_IN_PLACE for what it sends: its numbers are in `recv` then. */
+/* Returns whether the rank gives MPI_IN_PLACE for what it sends: its numbers are in `recv` then. */
 static bool sends_in_place(const struct persistent *it) {
   const enum function function = it->function;
   return it->in_place && function != BARRIER && function != BCAST && function != SCATTER &&

@@ -69,7 +69,7 @@ static int number(const char *name) {
   return text ? atoi(text) : 0;
 }
 
-/* Whether this call is to go wrong in the given way. */
+/* Returns whether this call is to go wrong in the given way. */
 static int is_due(const char *way, int call) {
   const char *wanted = getenv("SWP_CORRUPT");
   int rank;

@@ -196,7 +196,7 @@ static bool is_complete(const struct stacks *looks) {
   return true;
 }
 
-/* Whether all others waited for the late root, or the root for the late rank beside it. */
+/* Returns whether all others waited for the late root, or the root for the late rank beside it. */
 static bool is_seen(struct stacks looks[LATES][LOOKS]) {
   int waited[LATES], seen[LATES];
   waited[0] = rank == 0 || is_complete(looks[0]);

@@ -1,4 +1,4 @@
-/* Whether a process keeps more and more memory. */
+/* Detects a process that keeps more and more memory. */
 #ifndef BENCH_GROWTH_H
 #define BENCH_GROWTH_H
 

@@ -1,4 +1,4 @@
-/* Whether a median is precise enough: order-statistic intervals, and the looks at which they are taken. */
+/* The precision of a median: order-statistic intervals, and the looks at which they are taken. */
 #ifndef BENCH_PRECISION_H
 #define BENCH_PRECISION_H
 
@@ -16,10 +16,10 @@ struct interval median_interval(const double *samples, int n);
  */
 struct interval member_interval(const double *first, size_t stride, int n);
 
-/* Whether the precision is checked after n samples: at 20, 40, 80, 160. */
+/* Returns whether the precision is checked after n samples: at 20, 40, 80, 160. */
 bool precision_look(int n);
 
-/* Whether both ends lie within 2.5 % of the median. */
+/* Returns whether both ends lie within 2.5 % of the median. */
 bool precise(struct interval interval);
 
 #endif

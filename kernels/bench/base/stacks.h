@@ -25,7 +25,7 @@ void stacks_end(void);
 /* Returns in how many of the stacks a function was. */
 int stacks_seen(const struct stacks *stacks, const void *function);
 
-/* Whether some function is in most stacks of each of `looks` here, and in none of those there. */
+/* Returns whether some function is in most stacks of each of `looks` here, and in none of those there. */
 bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int looks);
 
 #endif

@@ -24,7 +24,7 @@ void budget_free(struct budget *budget);
 /* Called when a size begins, before anything is made for it. */
 void budget_begin(struct budget *budget);
 
-/* Whether the index-th size is measured: the time that was left is enough for its rounds. On rank 0. */
+/* Returns whether the index-th size is measured: enough time was left for its rounds. On rank 0. */
 bool budget_keeps(const struct budget *budget, int index);
 
 /*

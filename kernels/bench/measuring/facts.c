@@ -59,7 +59,7 @@ static void read_binding(char *text, size_t length) {
   }
 }
 
-/* Whether no rank may use all cores that the ranks of its node have. */
+/* Returns whether no rank may use all cores that the ranks of its node have. */
 static bool are_bound(const struct team *team) {
   cpu_set_t cores;
   int bound = sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < team->cores;

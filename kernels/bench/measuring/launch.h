@@ -44,7 +44,7 @@ int launch_open(struct launch *launch, int status);
    Collective; the failure is agreed. */
 int launch_begin(struct launch *launch);
 
-/* Whether its time limit, if any, has passed. Local. */
+/* Returns whether its time limit, if any, has passed. Local. */
 bool launch_is_over(const struct launch *launch);
 
 /* Notes on rank 0 a method that is not measured, and why. Local. */

@@ -22,7 +22,7 @@ int methods_expand(enum swp_operation operation, const char *text, int procs, st
 /* If text is "vendor:environment=NAME", sets the environment for it. Call it before MPI_Init. */
 void methods_set_environment(enum swp_operation operation, const char *text);
 
-/* Whether the spec is "vendor:environment=NAME", an algorithm that no launch proves. */
+/* Returns whether the spec is "vendor:environment=NAME", an algorithm that no launch proves. */
 bool methods_is_by_environment(const char *spec);
 
 #endif

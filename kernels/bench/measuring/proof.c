@@ -103,7 +103,8 @@ static bool is_complete(const struct sight *sight, int late, int first, int look
   return true;
 }
 
-/* Whether all others waited for the late root, or the root for the late rank, at each look of a pass. */
+/* Returns whether all others waited for the late root, or the root for the late rank, at each look of a
+   pass. */
 static bool is_enough(const struct workload *workload, const struct sight *sight, int pass) {
   const int rank = workload->team->rank, root = workload->pattern->root;
   int waited[LATE_RANKS];
@@ -163,7 +164,7 @@ static bool send_differently(const struct sight *a, const struct sight *b) {
   return a->counted >= PASSES && b->counted >= PASSES && !a->varies && !b->varies && a->sent != b->sent;
 }
 
-/* Whether the one sends otherwise than the other, or on some rank waits in another function. */
+/* Returns whether the one sends otherwise than the other, or on some rank waits in another function. */
 static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
   int different = send_differently(a, b);
   for (int i = 0; i < LATE_RANKS; i++)
@@ -195,7 +196,7 @@ static void refuse(struct contender *contender) {
            last_words(swp_error_message()));
 }
 
-/* Whether the library was observed to run something else under another of its algorithms. */
+/* Returns whether the library was observed to run something else under another of its algorithms. */
 static bool has_other(const struct workload *workload, const char *own, const struct sight *sight) {
   char *specs = allocate(SPECS_BYTES), *rest = specs;
   bool found = false;
@@ -214,8 +215,8 @@ static bool has_other(const struct workload *workload, const char *own, const st
   return found;
 }
 
-/* Whether the contender was observed to run differently from the library by itself or some other contender,
-   and from each before it; else sets why not. */
+/* Returns whether the contender was observed to run differently from the library by itself or some other
+   contender, and from each before it; else sets why not. */
 static bool is_proved(const struct workload *workload, struct contender *contenders, int count, int index,
                       const struct sight *sights) {
   struct contender *contender = &contenders[index];

@@ -1,5 +1,5 @@
 /*
- * Whether the MPI library runs the algorithms that contenders `vendor:algorithm=NAME` name: writable
+ * Proof that the MPI library runs the algorithms that contenders `vendor:algorithm=NAME` name: writable
  * variables may have no effect, and a library runs another algorithm if one cannot do a call.
  */
 #ifndef BENCH_PROOF_H

@@ -30,7 +30,7 @@ int session_enter(struct session *session, const struct size_race *race);
 /* Notes on rank 0 that no method is measured at a size, and why. Local. */
 void session_skip_size(struct session *session, int64_t size_bytes, const char *reason);
 
-/* Whether the operation can carry the pattern's largest message at this size. */
+/* Returns whether the operation can carry the pattern's largest message at this size. */
 bool session_is_possible(const struct session *session, int64_t size_bytes);
 
 /* The workload of a size, its seed, and the virtual nodes of the options. Collective; the failure is agreed.

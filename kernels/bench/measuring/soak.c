@@ -275,7 +275,7 @@ static _Noreturn void end_of_error(const struct verdict *verdict) {
     pause();
 }
 
-/* Whether the method that the plan uses is in the list by its own name, too. */
+/* Returns whether the method that the plan uses is in the list by its own name, too. */
 static bool is_named_too(const struct session *session, const struct method *method) {
   for (int i = 0; i < session->nmethods; i++)
     if (&session->methods[i] != method && strcmp(session->methods[i].spec, now.method) == 0)
@@ -325,7 +325,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   return team_agree(session->team, status);
 }
 
-/* Whether rank 0 finds the budget spent. One method is always soaked, however late ranks start. */
+/* Returns whether rank 0 finds the budget spent. One method is always soaked, however late ranks start. */
 static bool is_over(const struct session *session) {
   int over = session->launch.cases > 0 && launch_is_over(&session->launch);
   team_bcast(session->team, &over, 1, MPI_INT);

@@ -45,8 +45,8 @@ struct pairs pairs_between_nodes(const struct team *team, int count) {
   return pairs;
 }
 
-/* Whether each rank of rank 0's node shares its socket, on all ranks of that node: by the library's
-   statistics of a message from rank 0. false: the library does not know. */
+/* Finds whether each rank of rank 0's node shares its socket, on all ranks of that node, by the library's
+   statistics of a message from rank 0. Returns false if the library does not know. */
 static bool find_socket(const struct team *team, int size, bool *shares) {
   const int64_t offsets[2] = {0, 1};
   const int first = 0;

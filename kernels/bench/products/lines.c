@@ -21,7 +21,7 @@ static void *file_open(const char *path) {
   return file;
 }
 
-/* Whether zlib ended at the end of the file, not before bytes that follow the last member. */
+/* Returns whether zlib ended at the end of the file, not before bytes that follow the last member. */
 static bool has_no_more(const struct lines *lines) {
   struct stat status;
   return stat(lines->path, &status) == 0 && status.st_size == gzoffset(lines->file);

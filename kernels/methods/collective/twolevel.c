@@ -181,7 +181,7 @@ static int64_t node_bytes(const struct swp_plan *plan) {
   return plan->features.ppn * plan->features.bytes;
 }
 
-/* Whether items of a side are the blocks in the slots of all nodes. */
+/* Returns whether items of a side are the blocks in the slots of all nodes. */
 static bool is_slots(const struct swp_plan *plan, const struct side *side) {
   const struct twolevel *state = plan->method_state;
   return side->dense && state->in_order && plan->procs == plan->features.nodes * plan->features.ppn;

@@ -111,7 +111,7 @@ static int find_place(const struct nap *nap, int64_t source, int64_t at, int64_t
   return SWP_SUCCESS;
 }
 
-/* Whether this rank wants a part from its first to its last byte. */
+/* Returns whether this rank wants a part from its first to its last byte. */
 static bool lies_as_wanted(const struct nap *nap, const struct part *part, const struct box *box) {
   int64_t offset = 0;
   for (const int64_t *n = box->in; n < box->in + box->nin; n += 1 + EXTRACT_NUMBERS) {

@@ -246,7 +246,7 @@ done:
   return error;
 }
 
-/* Whether every parcel of a message has arrived. */
+/* Returns whether every parcel of a message has arrived. */
 static bool all_arrive(const struct scheduler *s, const struct box *box) {
   const int64_t *header = box->in, *end = box->in + box->nin;
   while (header < end && header[HEADER_DESTINATION] == s->plan->rank)

@@ -29,17 +29,17 @@ struct shape {
 /* In the order of enum swp_operation. */
 extern const struct shape swp_shapes[OPERATIONS];
 
-/* Whether the operation is one of MPI's collectives. */
+/* Returns whether the operation is one of MPI's collectives. */
 static inline bool swp_is_collective(enum swp_operation operation) {
   return operation >= SWP_BCAST;
 }
 
-/* Whether the blocks of recv have counts and places of their own, which then describe them. */
+/* Returns whether the blocks of recv have counts and places of their own, which then describe them. */
 static inline bool swp_is_listed(enum swp_operation operation) {
   return operation == SWP_ALLGATHERV || operation == SWP_ALLTOALLV;
 }
 
-/* Whether a buffer has a block for each rank. */
+/* Returns whether a buffer has a block for each rank. */
 static inline bool swp_holds_all(enum extent extent) {
   return extent >= ALL;
 }

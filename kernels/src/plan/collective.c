@@ -54,7 +54,7 @@ static int check_block(const struct swp_plan *plan, const char *name, const stru
                   swp_shapes[plan->operation].name, name, (long long)own_block_bytes(plan));
 }
 
-/* Whether MPI uses a buffer on this rank; one that it ignores may have any value. */
+/* Returns whether MPI uses a buffer on this rank; one that it ignores may have any value. */
 static bool uses_send(enum swp_operation operation, bool root) {
   return operation != SWP_BCAST && operation != SWP_BARRIER && (root || operation != SWP_SCATTER);
 }

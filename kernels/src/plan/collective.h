@@ -11,19 +11,19 @@ enum reading { NOWHERE, EVERYWHERE, AT_ROOT };
 enum reading swp_reads_send(enum swp_operation operation);
 enum reading swp_reads_recv(enum swp_operation operation);
 
-/* Whether a rank reads a side; root: it is the root, or there is none. */
+/* Returns whether a rank reads a side; root: it is the root, or there is none. */
 static inline bool swp_is_read(enum reading reading, bool root) {
   return reading == EVERYWHERE || (reading == AT_ROOT && root);
 }
 
-/* Whether MPI_IN_PLACE may replace send; otherwise it may replace recv. */
+/* Returns whether MPI_IN_PLACE may replace send; otherwise it may replace recv. */
 bool swp_send_may_be_in_place(enum swp_operation operation, bool root);
 bool swp_recv_may_be_in_place(enum swp_operation operation, bool root);
 
-/* Whether this rank is the plan's root, or there is none. */
+/* Returns whether this rank is the plan's root, or there is none. */
 bool swp_is_root(const struct swp_plan *plan);
 
-/* Whether a side has a type, and the bytes of the other ranks' blocks. */
+/* Returns whether a side has a type, and the bytes of the other ranks' blocks. */
 bool swp_is_block(const struct swp_plan *plan, const struct side *side);
 
 /* Sets the features of a reduction's operation, or of MPI_OP_NULL. Local. Errors: SWP_ERR_MPI. */

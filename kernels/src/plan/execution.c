@@ -53,7 +53,7 @@ HOT static int begin(struct swp_plan *plan, const void *send, void *recv) {
   return SWP_SUCCESS;
 }
 
-/* Whether an exchange, with fields or not, can begin. */
+/* Checks that an exchange, with fields or not, can begin. */
 HOT static int check_begin(const struct swp_plan *plan, bool has_fields, const char *call) {
   int error = swp_plan_check(plan, SWP_EXCHANGE, PLAN_IDLE, call);
   if (error == SWP_SUCCESS && plan->has_fields != has_fields)

@@ -67,10 +67,10 @@ int swp_plan_check(const struct swp_plan *plan, enum swp_operation operation, en
 /* Forbids further executions. Returns the error. */
 int swp_plan_poison(struct swp_plan *plan, int error);
 
-/* Whether a rank that waits inside MPI yields its core. */
+/* Returns whether a rank that waits inside MPI yields its core. */
 bool swp_mpi_yields(void);
 
-/* Whether started exchanges need this process to forward: see outstanding.h. */
+/* Not 0 while started exchanges need this process to forward: see outstanding.h. */
 extern atomic_int swp_outstanding_count;
 
 static inline bool swp_outstanding_any(void) {

@@ -71,7 +71,7 @@ static int check_send_items(const struct swp_exchange *exchange) {
   return SWP_SUCCESS;
 }
 
-/* Whether this rank has no part in the exchange; then only the counts matter. */
+/* Returns whether this rank has no part in the exchange; then only the counts matter. */
 static bool is_idle(const struct swp_exchange *exchange) {
   return exchange->nsends == 0 && exchange->nrecvs == 0;
 }

@@ -7,7 +7,7 @@ static bool is_off_node(const struct swp_plan *plan, int peer) {
   return swp_topology_node(plan->topology, peer) != swp_topology_node(plan->topology, plan->rank);
 }
 
-/* Whether a rank of this node is on the same socket. */
+/* Returns whether a rank of this node is on the same socket. */
 static bool on_socket(const struct swp_plan *plan, int peer) {
   const struct topology *topology = plan->topology;
   return swp_topology_has_sockets(topology) &&

@@ -22,7 +22,7 @@ done:
   return error;
 }
 
-/* Whether MPI's own operations are defined for it: only for types that MPI defines. */
+/* Returns whether MPI's own operations are defined for it: only for types that MPI defines. */
 static bool is_reducible(int combiner) {
   return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
          combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;

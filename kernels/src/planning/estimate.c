@@ -32,7 +32,7 @@ done:
   return error;
 }
 
-/* Whether the model applies to ranks like these, which have cores of their own. */
+/* Returns whether the model applies to ranks like these, which have cores of their own. */
 static bool has_parameters(const struct model *model, const struct features *features) {
   if (model->cores > 0 && features->ppn > model->cores)
     return false;

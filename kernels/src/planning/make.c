@@ -86,7 +86,7 @@ static int compile(struct collective_plan *collective, const struct sources *sou
   return error == SWP_SUCCESS ? swp_prepare_begin(collective, collective->own_choices) : error;
 }
 
-/* Whether a choice that was found without a look at the type is one for these features. */
+/* Returns whether a choice that was found without a look at the type is one for these features. */
 static bool is_for(const struct collective_plan *collective, const struct features *features,
                    const struct match *match) {
   return features->predefined ||

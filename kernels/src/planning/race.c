@@ -146,7 +146,7 @@ static int count_variants(const struct swp_plan *plan) {
   return count;
 }
 
-/* Whether all ranks have the same variants, also of methods that a process may lack. Collective. */
+/* Finds whether all ranks have the same variants, also of methods that a process may lack. Collective. */
 static int compare_variants(struct race *race) {
   const struct swp_plan *plan = race->plan;
   const struct method *method;

@@ -7,8 +7,8 @@
 #define SWP_USER_TABLE "SWITCHPOINT_USER_TABLE"
 
 /*
- * Whether rank 0's environment names a user's table; checks that it can be written before a race takes time.
- * Collective on plan->comm. Errors, agreed: SWP_ERR_TABLE, _MPI.
+ * Finds whether rank 0's environment names a user's table; checks that it can be written before a race takes
+ * time. Collective on plan->comm. Errors, agreed: SWP_ERR_TABLE, _MPI.
  */
 int swp_remember_possible(struct swp_plan *plan, bool *possible);
 

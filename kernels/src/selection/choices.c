@@ -118,7 +118,7 @@ done:
   return error;
 }
 
-/* Whether processes may differ in it. */
+/* Returns whether processes may differ in it. */
 static bool may_be_absent(const struct spec *spec) {
   bool given = false;
   for (int i = 0; i < SPEC_PARAMETERS; i++)

@@ -8,7 +8,7 @@
 #define SWP_OFF "SWITCHPOINT_OFF"
 #define SWP_WHY_OFF "off at this site, by " SWP_OFF
 
-/* Whether the method is off, with any parameters or with these. Local. */
+/* Returns whether the method is off, with any parameters or with these. Local. */
 bool swp_is_off(const struct spec *spec);
 
 /* Neither off nor not applicable. Local. */
@@ -17,7 +17,7 @@ bool swp_is_candidate(const struct spec *spec, const struct features *features);
 /* SWP_ERR_NOT_APPLICABLE for a method that is off. Local. */
 int swp_off_refuse(const struct spec *spec);
 
-/* Whether every word of the list means methods, and none a default, which all else falls back to. Local.
+/* Checks that every word of the list means methods, and none a default, which all else falls back to. Local.
    Errors: SWP_ERR_METHOD. */
 int swp_off_check(void);
 

@@ -24,7 +24,7 @@ static const char *method_of(const struct choices *choices, int index) {
   return is_default(choices, index) ? NULL : choices->list[index].spec.text;
 }
 
-/* Whether a rule is unusable: calls are then left to "vendor", and swp_selector_passed says why. */
+/* Returns whether a rule is unusable: calls are then left to "vendor", and swp_selector_passed says why. */
 static bool is_any_unusable(const struct choices *choices) {
   for (int i = 0; i < choices->count; i++)
     if (choices->list[i].unusable != NULL)

@@ -13,7 +13,7 @@ const char *swp_boards_cannot(const struct features *features, int ranks, bool r
   return ranks <= BOARD_BYTES / LEAST_PIECE_BYTES ? NULL : "a board has no room for so many ranks";
 }
 
-/* Whether others read what this rank posts. */
+/* Returns whether others read what this rank posts. */
 static bool has_readers(const struct boards *boards, const struct roles *roles) {
   return roles->writes && boards->procs > 1 && !(roles->one_reads && boards->rank == roles->root);
 }
@@ -253,7 +253,7 @@ done:
   return error;
 }
 
-/* Whether all ranks get all sums. */
+/* Returns whether all ranks get all sums. */
 static bool is_for_all(const struct roles *roles) {
   return !roles->one_reads && roles->out_blocks == 1;
 }

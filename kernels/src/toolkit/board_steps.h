@@ -37,7 +37,7 @@ struct images {
 /* NULL where boards of so many ranks can do the call, else why not. */
 const char *swp_boards_cannot(const struct features *features, int ranks, bool reduces);
 
-/* Whether so many ranks reduce a piece of so many bytes by slices, where all get all sums. */
+/* Returns whether so many ranks reduce a piece of so many bytes by slices, where all get all sums. */
 static inline bool swp_boards_by_slices(int ranks, double bytes) {
   return ranks > 2 && bytes >= SLICED_BYTES;
 }

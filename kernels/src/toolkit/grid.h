@@ -23,7 +23,7 @@ bool swp_grid_choose(int procs, int ndims, struct grid *grid);
 /* The grid of the given sizes. False when it has fewer positions than processes, or an empty last layer. */
 bool swp_grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid);
 
-/* Whether positions without a process exist. */
+/* Returns whether positions without a process exist. */
 bool swp_grid_incomplete(const struct grid *grid);
 
 /* Where a message from source to destination is after stages 1 … stage: coordinates up to `stage` are the

@@ -47,10 +47,10 @@ const char *swp_sharing_applicable_on_nodes(const struct features *features);
 extern const char *const swp_node_choices[];
 bool swp_is_by_memory(const struct argument *node);
 
-/* Whether plans by the spec take memory of the node. */
+/* Returns whether plans by the spec take memory of the node. */
 bool swp_takes_node_memory(const struct spec *spec);
 
-/* Whether a rank may take so many bytes of shared memory for a plan. Errors: SWP_ERR_NOT_APPLICABLE. */
+/* Checks that a rank may take so many bytes of shared memory for a plan. Errors: SWP_ERR_NOT_APPLICABLE. */
 int swp_sharing_check(const struct swp_plan *plan, int64_t bytes);
 
 /* The ranks that share an arena: all of a plan, or those of this rank's node. */

@@ -65,7 +65,7 @@ static inline struct slot *swp_slot_of(const struct channel *channel, uint64_t c
   return (struct slot *)(void *)(channel->slots + (int64_t)(call % SLOTS) * channel->slot_bytes);
 }
 
-/* Whether the slot for a call may be written. */
+/* Returns whether the slot for a call may be written. */
 static inline bool swp_slot_is_free(const struct channel *channel, uint64_t call) {
   return channel->read == NULL || swp_has_reached(channel->read, call - SLOTS);
 }

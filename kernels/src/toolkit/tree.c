@@ -100,8 +100,8 @@ int swp_tree_bcast(struct swp_plan *plan, const void *send, void *recv) {
 
 /* ---- Blocks ---- */
 
-/* Whether this rank's own buffer receives in its own type. What arrives packed is otherwise unpacked here:
-   MPICH 4.0.2 truncates such messages of over 8 KiB if the type is made of several basic ones. */
+/* Returns whether this rank's own buffer receives in its own type. What arrives packed is otherwise unpacked
+   here: MPICH 4.0.2 truncates such messages of over 8 KiB if the type is made of several basic ones. */
 static bool receives_in_type(const struct swp_plan *plan) {
   return call_of(plan)->recv.dense;
 }

@@ -133,7 +133,7 @@ static int access_variable(int index, void *value, bool write) {
   return error;
 }
 
-/* Whether the family's algorithms can be used: its switch is on, or can be turned on. */
+/* Returns whether the family's algorithms can be used: its switch is on, or can be turned on. */
 static bool can_enable(const struct family *family) {
   char text[TEXT_BYTES], on = 0;
   int index, scope;

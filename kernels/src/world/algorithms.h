@@ -32,7 +32,7 @@ int swp_thread_level(void);
 /* The index-th name that can be set for the operation; NULL past the last. Static. Local; needs no MPI. */
 const char *swp_algorithm_name(enum swp_operation operation, int index);
 
-/* Whether there is such a name. Local; needs no MPI. */
+/* Returns whether there is such a name. Local; needs no MPI. */
 bool swp_algorithm_known(enum swp_operation operation, const char *name);
 
 /* Prepares calls on a communicator that is like comm. Collective. swp_algorithm_close must be called, even

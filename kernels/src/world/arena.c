@@ -338,7 +338,7 @@ static int take_anew(struct arena *arena, MPI_Comm comm, int64_t bytes, struct s
   return SWP_SUCCESS;
 }
 
-/* Whether all ranks have the same two numbers. Collective. */
+/* Finds whether all ranks have the same two numbers. Collective. */
 static int compare(MPI_Comm comm, const int64_t mine[2], bool *same) {
   int error = SWP_SUCCESS;
   int64_t ends[4] = {mine[0], -mine[0], mine[1], -mine[1]}, most[4];

@@ -57,7 +57,7 @@ struct wanted {
   char variable[VARIABLE_BYTES], value[ALGORITHM_BYTES];
 };
 
-/* Whether the text begins with a dash and the part; its value, which is empty otherwise. */
+/* Returns whether the text begins with a dash and the part; sets its value, which is empty otherwise. */
 static bool find_part(const struct part *part, const char *text, char *value) {
   const char *word = text + 1;
   size_t length = *text == '-' ? strcspn(word, "-") : 0;
@@ -70,7 +70,7 @@ static bool find_part(const struct part *part, const char *text, char *value) {
   return found;
 }
 
-/* Whether the text is that of parts of `han`. */
+/* Returns whether the text is that of parts of `han`. */
 static bool find_parts(enum swp_operation operation, const char *text, struct wanted *wanted) {
   for (int i = 0; i < PARTS; i++) {
     swp_variable_name(han_parts[i].variable, false, operation, wanted[i].variable);

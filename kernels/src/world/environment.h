@@ -7,8 +7,8 @@
 
 #include "operations.h"
 
-/* Whether this process started with the named algorithm for the operation in its environment, from which some
-   libraries take theirs, for good. Local; needs no MPI. */
+/* Returns whether this process started with the named algorithm for the operation in its environment, from
+   which some libraries take theirs, for good. Local; needs no MPI. */
 bool swp_environment_has(enum swp_operation operation, const char *name);
 
 #endif

@@ -41,7 +41,7 @@ static int machine_color(void) {
   return (int)(swp_text_hash(boot) & INT_MAX);
 }
 
-/* Whether the ranks outnumber the cores, also where several nodes are on one machine. */
+/* Finds whether the ranks outnumber the cores, also where several nodes are on one machine. */
 static int compare_with_cores(MPI_Comm comm, MPI_Comm node, struct topology *topology) {
   int error = SWP_SUCCESS, size, cores = 0;
   MPI_Comm machine = MPI_COMM_NULL;
@@ -78,7 +78,7 @@ done:
   return error;
 }
 
-/* Whether every rank is here. Jobs that were joined have several worlds, and sessions none. */
+/* Finds whether every rank is here. Jobs that were joined have several worlds, and sessions none. */
 static int compare_with_world(MPI_Comm comm, struct topology *topology) {
   int error = SWP_SUCCESS, begun, ended, world = INT_MAX, missing, all;
   MPI_TRY(MPI_Initialized(&begun));
@@ -147,7 +147,7 @@ done:
   return error;
 }
 
-/* Whether the formulas of an order yield this rank's node and place. */
+/* Returns whether the formulas of an order yield this rank's node and place. */
 static bool follows(struct topology *topology, enum topology_order order, int rank, int node, int local) {
   topology->order = order;
   return swp_topology_node(topology, rank) == node && swp_topology_local(topology, rank) == local;

@@ -61,7 +61,7 @@ int swp_topology_local(const struct topology *topology, int rank);
 int swp_topology_node_size(const struct topology *topology, int node);
 int swp_topology_rank(const struct topology *topology, int node, int local);
 
-/* Whether the sockets of all ranks are known; and that of a rank on this rank's node. */
+/* Returns whether the sockets of all ranks are known; returns that of a rank on this rank's node. */
 bool swp_topology_has_sockets(const struct topology *topology);
 int swp_topology_socket(const struct topology *topology, int rank);
 

@@ -9,7 +9,7 @@ double fft_flops(int64_t n) {
   return n > 1 ? 5 * (double)n * log2((double)n) : 0;
 }
 
-/* Whether the only prime factors are 2, 3, 5 and 7, for which FFTW is fast. */
+/* Returns whether the only prime factors are 2, 3, 5 and 7, for which FFTW is fast. */
 static bool is_smooth(int64_t n) {
   static const int factors[] = {2, 3, 5, 7};
   for (int i = 0; i < 4; i++)

@@ -7,7 +7,7 @@
 
 struct fft;
 
-/* Whether transforms are available. */
+/* Returns whether transforms are available. */
 bool fft_is_there(void);
 
 /* Floating-point operations of a transform of n elements, by the usual count: 5 n log2 n. */
