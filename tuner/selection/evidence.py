@@ -67,13 +67,13 @@ def certainty(points: Iterable[Point]) -> str:
     """Return how sure the intervals in the verdicts on points are; "" where these have none."""
     shown = [point for point in points if _has_interval(point)]
     levels = sorted({point.level for point in shown if point.level is not None})
-    ranges = "those by size are ranges, which have no level" if any(map(_by_size, shown)) else ""
+    has_ranges = any(map(_by_size, shown))
     if not levels:
-        return ranges.replace("those", "intervals")
+        return "intervals by size are ranges, which have no level" if has_ranges else ""
     ends = dict.fromkeys(map(level_text, (levels[0], levels[-1])))
     which = "intervals hold" if len(shown) > 1 else "the interval holds"
     hold = f"{which} with {' to '.join(ends)} %"
-    return f"{hold}; {ranges}" if ranges else hold
+    return f"{hold}; those by size are ranges, which have no level" if has_ranges else hold
 
 
 def sure_verdict(point: Point, times: str = "x") -> str:
