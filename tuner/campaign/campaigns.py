@@ -60,7 +60,7 @@ def find(name: str) -> AnyCampaign:
     """Return the named campaign, whose order says what is executed.
 
     Raises:
-        OrderError: there is none with this name, which is no path, or it is unreadable.
+        OrderError: no such campaign, an invalid name, or an unreadable order.
     """
     if re.fullmatch(NAME, name):
         if (path := PLANS.path_of(name)).is_file():

@@ -71,7 +71,7 @@ class PlannedCampaign:
         Its cases are the jobs of a dry run of the call that can race; the call names the campaign.
 
         Raises:
-            OrderError: the budget is too small, or sizes were asked for that are none.
+            OrderError: the budget is too small, or a requested size is invalid.
         """
         name, failed = call.variables["campaign"], _failed()
         names = {job.system: _recorded(call.variables, job.system) for job in session.jobs}
