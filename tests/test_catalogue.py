@@ -20,6 +20,7 @@ from tuner.catalogue.borrowing import (
     _of_bundle,
     borrowed,
     by_distance,
+    like,
     of_nearest,
     order,
 )
@@ -319,6 +320,14 @@ def test_a_system_with_nothing_to_lend_does_not_hide_a_farther_one() -> None:
 def test_a_lender_is_no_farther_for_a_network_that_the_borrower_does_not_know() -> None:
     known = lender(name="as many cores")._replace(model=as_model(machine("torus-4x4x2")))
     assert by_distance(SAME, [lender(cores=15, name="more cores"), known])[0] == known
+
+
+def test_cores_that_pico_did_not_record_make_a_lender_no_farther() -> None:
+    its = lender(cores=1, name="pico")
+    table = replace(its.table, provenance=replace(its.table.provenance, name="pico:machine"))
+    theirs = its._replace(table=table)
+    assert by_distance(SAME, [lender(cores=15, name="fewer cores"), theirs])[0] == theirs
+    assert like(theirs, 4) == theirs.table.points
 
 
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Layout
-from tuner.domain.operations import ALGORITHM, APART, DEFAULT_METHODS
+from tuner.domain.operations import ALGORITHM, APART, DEFAULT_METHODS, known_cores
 from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
@@ -36,13 +36,13 @@ class Borrower(NamedTuple):
     name: str
     family: str
     version: str
-    cores: int
+    cores: int | None  # where they were recorded
     model: SystemModel | None = None
     failed: frozenset[SoakedMethod] = frozenset()
 
     def __str__(self) -> str:
         library = f"{LABELS.get(self.family, 'an unknown MPI')} {self.version}".strip()
-        return f"{self.name} ({library}, {self.cores} cores)"
+        return f"{self.name} ({library}{f', {self.cores} cores' if self.cores else ''})"
 
 
 def this_machine(environment: str = "") -> Borrower:
@@ -59,7 +59,7 @@ def of_store(store: Store, system: str) -> Borrower:
     return Borrower(
         system,
         *_library(its["mpi_library"]),
-        int(its["cores"]),
+        known_cores(its["name"], int(its["cores"])),
         fitting.last_fitted(store, system),
         frozenset(failed(verdicts(soak.stored(store, system)))),
     )
@@ -67,7 +67,7 @@ def of_store(store: Store, system: str) -> Borrower:
 
 def _of_bundle(bundle: Bundle) -> Borrower:
     its = bundle.table.provenance
-    return Borrower(its.system, *_library(its.mpi_library), its.cores, bundle.model)
+    return Borrower(its.system, *_library(its.mpi_library), its.known_cores, bundle.model)
 
 
 def _library(banner: str) -> tuple[str, str]:
@@ -91,7 +91,9 @@ class Distance(NamedTuple):
 
 def distance(lender: Borrower, borrower: Borrower) -> Distance:
     """Return the distance of a lender from a borrower."""
-    cores = abs(math.log2(max(lender.cores, 1) / max(borrower.cores, 1)))
+    cores = 0.0
+    if lender.cores and borrower.cores:
+        cores = abs(math.log2(lender.cores / borrower.cores))
     return Distance(
         lender.name != borrower.name,
         lender.family != borrower.family,
@@ -186,13 +188,16 @@ def _unfilled(point: Point) -> Point:
     return point._replace(method=default, status=OPEN, filled=False)
 
 
-def like(lender: Bundle, cores: int) -> list[Point]:
+def like(lender: Bundle, cores: int | None) -> list[Point]:
     """Return the points of layouts that so many cores on a node oversubscribe as the lender's do.
 
+    Where the cores are not known, all layouts compare.
     Where nodes share their cores, as virtual ones do, all processes count.
     """
-    points, own_cores = lender.table.points, lender.table.provenance.cores
+    points, own_cores = lender.table.points, lender.table.provenance.known_cores
     layouts = {point.case.layout for point in points}
+    if cores is None or own_cores is None:
+        return list(points)
     shared = any(its.oversubscribed and its.ppn <= own_cores for its in layouts)
 
     def compares(its: Layout) -> bool:

@@ -235,12 +235,14 @@ def _bundle(content: _Content) -> Bundle:
     )
     if max(where.values(), default=0) > 1:
         raise BundleError("not a table: it decides twice on a size")
-    if _inferred(points, provenance.cores) > _MOST_INFERRED:
+    if _inferred(points, provenance.known_cores) > _MOST_INFERRED:
         raise BundleError(f"leaves more than {_MOST_INFERRED} sizes of other layouts to infer")
-    return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), content.model)
+    return Bundle(
+        Table(provenance, compile_rules(points, provenance.known_cores), points), content.model
+    )
 
 
-def _inferred(points: Sequence[Point], cores: int) -> int:
+def _inferred(points: Sequence[Point], cores: int | None) -> int:
     """Return a bound on the sizes of layouts that nobody measured at which rules are inferred."""
     of_operations, spread = MeasuredLayouts.of(points, cores)
     sizes: dict[str, set[int]] = defaultdict(set)
