@@ -72,7 +72,7 @@ def test_the_command_prints_the_last_campaign(
     good = synthetic.Campaign(name="good", samples=20)
     synthetic.write(tmp_path, good)
     succeed("ingest")
-    assert "0 guideline violations" in succeed("check", "library")
+    assert "0 guideline violations in 20 cells of several" in succeed("check", "library")
     times = {8: 9e-6, 64: 4e-6}
     bad = synthetic.Campaign(
         name="later", samples=20, seed=2, times=lambda method, size: times.get(size, 1e-3)
@@ -96,3 +96,12 @@ def test_a_system_without_methods_is_reported(tmp_path: Path) -> None:
     assert ingest(database, [tmp_path]).problems == []
     said = fail("check", "library", "--database", database)
     assert "no methods were measured in local-cpu-mpich-" in said
+
+
+def test_cells_of_one_launch_do_not_count_as_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=1))
+    succeed("ingest")
+    assert "0 guideline violations in 0 cells of several" in succeed("check", "library")

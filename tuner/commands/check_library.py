@@ -19,7 +19,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
     """Find collectives slower than their emulation, and smaller messages that take longer."""
     from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
-    from tuner.selection.guidelines import violations
+    from tuner.selection.guidelines import comparable, violations
     from tuner.store.store import Store
     from tuner.units import multiple_text, significant, size_text
 
@@ -30,14 +30,15 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
             where = f"campaign {campaign} of {name}" if campaign else name
             raise SwitchpointError(f"no methods were measured in {where}")
         rows = store.cells(name, campaign=campaign or measured[0]).to_dict("records")
-    found = violations({str(key): value for key, value in row.items()} for row in rows)
+    cells = [{str(key): value for key, value in row.items()} for row in rows]
+    found = violations(cells)
     if as_json:
         say_json([asdict(each) | {"ratio": each.ratio} for each in found])
         return
     out = console()
     out.print(
         f"{name}, campaign {campaign or measured[0]}: {len(found)} guideline violations in "
-        f"{len(rows)} cells"
+        f"{len(comparable(cells))} cells of several launches, of {len(cells)}"
     )
     grid = Columns("operation", "nodes x ppn", "size", "method", "time", "slower than", "by")
     for each in found:

@@ -78,14 +78,22 @@ class _Sizes(NamedTuple):
 _Times = dict[_Sizes, dict[str, dict[int, _Time]]]
 
 
+def comparable(cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cells that are compared: of more launches than one, whose ranks start together."""
+    return [
+        cell
+        for cell in cells
+        if cell["method"] != AUTO and cell["launches"] > 1 and not cell["sync"].endswith(STAGGERED)
+    ]
+
+
 def violations(cells: Iterable[dict[str, Any]]) -> list[Violation]:
     """Return the violations in one campaign's cells, rows of `Store.cells`, the worst first."""
     times: _Times = {}
-    for cell in cells:
+    for cell in comparable(cells):
         case = take(_Sizes, (cell[name] for name in columns(_Sizes)))
         time = _Time(cell["median_s"], cell["low_s"], cell["high_s"])
-        if cell["method"] != AUTO and cell["launches"] > 1 and not case.sync.endswith(STAGGERED):
-            times.setdefault(case, {}).setdefault(cell["method"], {})[cell["size_bytes"]] = time
+        times.setdefault(case, {}).setdefault(cell["method"], {})[cell["size_bytes"]] = time
     found = [*_falling(times), *_emulated(times)]
     return sorted(found, key=lambda violation: -violation.ratio)
 
