@@ -24,8 +24,8 @@ from tuner.paths import results_directory
 
 if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
-    from tuner.campaign import first_look, racing
     from tuner.campaign import planned as planning
+    from tuner.campaign import racing, screening
     from tuner.campaign.plans import RAW_NAME, dealt
 
     plan = order.PLANS.load(Path(PLAN))
@@ -128,7 +128,7 @@ if PLAN := os.environ.get(order.PLAN):
                 cases = plan.cases_of(self.place)
                 starts = {n: self.start_of(plan.cases[n]) for n in cases}
                 widest = min(cases, key=self.distance_from_widest)
-                probe = replace(starts[widest], options=self.with_common(first_look.PROBE))
+                probe = replace(starts[widest], options=self.with_common(screening.PROBE))
                 path = Path(self.stagedir) / "starts.json"
                 racing.Starts(Path(PLAN), *self.place, self.program, starts, probe).save(path)
                 self.operation, self.pattern, self.scale = "race", "", ""

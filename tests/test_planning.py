@@ -20,12 +20,11 @@ from tests.synthetic_plan import (
 )
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
-    FIRST_LOOK,
     REFINED_ABOVE,
     exhaustive_s,
     least_s,
-    look_s,
     next_batch,
+    screening_budget_s,
 )
 from tuner.campaign.plans import (
     FIRST_SHARE,
@@ -33,6 +32,7 @@ from tuner.campaign.plans import (
     MOST_JOB_S,
     MOST_LAUNCHES,
     RACE_SHARE,
+    SCREENING,
     RacePlan,
     Task,
     dealt,
@@ -83,7 +83,7 @@ def test_what_is_far_off_is_measured_once_and_the_default_always(
     tuned: tuple[RacePlan, list[Cell]],
 ) -> None:
     plan, _ = tuned
-    assert plan.batches[0].stage == FIRST_LOOK
+    assert plan.batches[0].stage == SCREENING
     assert all(task.methods == [] for task in plan.batches[0].tasks)
     for batch in plan.batches[1:]:
         for task in batch.tasks:
@@ -154,7 +154,7 @@ def test_sizes_between_two_that_choose_alike_are_not_measured(
 def test_what_has_no_budget_left_is_not_raced_on(tmp_path: Path) -> None:
     plan = FAR.plan(procs=(2,), budget_s=least_s(1))
     measure(FAR, plan, tmp_path)
-    assert [batch.stage for batch in plan.batches[:2]] == [FIRST_LOOK, "race 1"]
+    assert [batch.stage for batch in plan.batches[:2]] == [SCREENING, "race 1"]
     assert plan.spent_s + SOAKS_S <= plan.budget_s + 1e-6
 
 
@@ -210,7 +210,7 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: float) -> None:
-    plan = FAR.plan(procs=(2, 8), budget_s=look_s(2))
+    plan = FAR.plan(procs=(2, 8), budget_s=screening_budget_s(2))
     plan.share = share
     cells = measure(FAR, plan, tmp_path)
     assert all(task.budget_s == pytest.approx(3.3, abs=0.1) for task in plan.batches[0].tasks)
@@ -230,7 +230,7 @@ def test_what_failed_its_soak_does_not_race(tmp_path: Path) -> None:
 
 
 def test_what_starts_take_longer_is_saved_in_later_batches(tmp_path: Path) -> None:
-    """The first look does not know of it yet."""
+    """The screening does not know of it yet."""
     plan = FAR.plan(procs=(2, 4), budget_s=4 * least_s(2))
     measure(replace(FAR, slow=3), plan, tmp_path)
     assert len(plan.batches) > 1
@@ -281,7 +281,7 @@ def test_a_turn_without_time_is_over_though_it_never_began() -> None:
     assert next_batch(plan, second, Measured()) is None
 
 
-def test_dropped_launches_are_looked_at_again_under_new_numbers() -> None:
+def test_dropped_launches_are_screened_again_under_new_numbers() -> None:
     plan = FAR.plan(procs=(2, 4, 8))
     turn = plan.turns[0]
     batch = next_batch(plan, turn, Measured())
@@ -399,8 +399,8 @@ def test_jobs_of_a_queue_have_all_cases_and_a_case_meets_several(tmp_path: Path)
     plan = FAR.plan(procs=(2, 4), patterns=3, sizes=(8, 512, 8192, 131072))
     plan.in_job = False
     measure(FAR, plan, tmp_path, batches=2)
-    look, race = (dealt(plan, batch.tasks) for batch in plan.batches)
-    assert [[task.case for task in job] for job in look] == [[0, 1, 2], [3, 4, 5]]
+    screening, race = (dealt(plan, batch.tasks) for batch in plan.batches)
+    assert [[task.case for task in job] for job in screening] == [[0, 1, 2], [3, 4, 5]]
     for job in race:
         cases = [task.case for task in job]
         assert len(cases) == len(set(cases))

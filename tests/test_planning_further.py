@@ -9,8 +9,7 @@ import pytest
 
 from tests.synthetic_plan import FAR, cells_of, measure, measured, next_of_all
 from tuner.campaign import planned
-from tuner.campaign.planning import FIRST_LOOK
-from tuner.campaign.plans import RacePlan
+from tuner.campaign.plans import SCREENING, RacePlan
 from tuner.campaign.standings import settled_before
 from tuner.selection import tuning
 from tuner.selection.decisions import select
@@ -42,7 +41,7 @@ def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_s
     cells = measure(FAR, then, tmp_path)
     after = settled_before(then, measured(cells))
     assert after.settled == after.sizes
-    assert FIRST_LOOK not in {its.stage for its in then.batches}
+    assert SCREENING not in {its.stage for its in then.batches}
     launched = Counter(
         (then.cases[task.case].procs, size)
         for task in then.tasks
@@ -62,7 +61,7 @@ def test_a_store_without_a_launch_knows_nothing(
     assert planned.known(FAR.plan(procs=(4,))).cells == []
 
 
-def test_a_further_campaign_looks_at_methods_that_are_new_and_at_no_others(tmp_path: Path) -> None:
+def test_a_further_campaign_screens_methods_that_are_new_and_no_others(tmp_path: Path) -> None:
     """Also where another method is settled already."""
     older = replace(FAR, methods=tuple(name for name in FAR.methods if name != "stfw:dims=3"))
     first = older.plan(sizes=FEW_SIZES)
@@ -70,18 +69,18 @@ def test_a_further_campaign_looks_at_methods_that_are_new_and_at_no_others(tmp_p
     assert (points[0].method, points[0].status) == ("stfw:dims=2", "faster")
     then = further(first, offered=sorted(FAR.methods))
     cells = measure(FAR, then, tmp_path)
-    assert then.batches[0].stage == FIRST_LOOK
+    assert then.batches[0].stage == SCREENING
     assert [task.methods for task in then.batches[0].tasks] == [["direct", "stfw:dims=3"]]
     assert select(cells)[1][0].method == "stfw:dims=3"
 
 
-def test_what_a_table_does_not_pool_is_looked_at_anew(tmp_path: Path) -> None:
+def test_what_a_table_does_not_pool_is_screened_anew(tmp_path: Path) -> None:
     first = FAR.plan(sizes=FEW_SIZES)
     cells = measure(FAR, first, tmp_path, batches=1)
     for changes in ({"environment": "openmpi"}, {"procs": 8}, {"pattern": "hub:hubs=2,seed=1"}):
         batch = next_of_all(further(first, **changes), cells)
         assert batch is not None
-        assert batch.stage == FIRST_LOOK
+        assert batch.stage == SCREENING
     asked = next_of_all(further(first, methods=["neighbor", "direct", "other"]), cells)
     assert asked is not None
     assert [task.methods for task in asked.tasks] == [["direct", "other"]]

@@ -23,7 +23,7 @@
 #include <time.h>
 
 enum { WARM_CALLS = 8, CALLS = 8 }; /* counted ones */
-enum { LOOKS = 4, LATES = 2, ENOUGH = 8, ATTEMPTS = 6, LATE_US = 2000, EVERY_US = 100 };
+enum { OBSERVATIONS = 4, LATES = 2, ENOUGH = 8, ATTEMPTS = 6, LATE_US = 2000, EVERY_US = 100 };
 
 static int rank, procs;
 
@@ -189,29 +189,29 @@ static void watch(const struct problem *p, int late, long late_us, struct stacks
   stacks_end();
 }
 
-static bool is_complete(const struct stacks *looks) {
-  for (int look = 0; look < LOOKS; look++)
-    if (looks[look].count < ENOUGH)
+static bool is_complete(const struct stacks *observed) {
+  for (int i = 0; i < OBSERVATIONS; i++)
+    if (observed[i].count < ENOUGH)
       return false;
   return true;
 }
 
 /* Returns whether all others waited for the late root, or the root for the late rank beside it. */
-static bool is_seen(struct stacks looks[LATES][LOOKS]) {
+static bool is_seen(struct stacks observed[LATES][OBSERVATIONS]) {
   int waited[LATES], seen[LATES];
-  waited[0] = rank == 0 || is_complete(looks[0]);
-  waited[1] = rank != 0 || is_complete(looks[1]);
+  waited[0] = rank == 0 || is_complete(observed[0]);
+  waited[1] = rank != 0 || is_complete(observed[1]);
   MPI_Allreduce(waited, seen, LATES, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   return seen[0] || seen[1];
 }
 
 /* Names the function by its place in its file, which has no symbol for it. */
-static void print_function(FILE *out, int late, const struct stacks *looks, void *function) {
+static void print_function(FILE *out, int late, const struct stacks *observed, void *function) {
   Dl_info info = {0};
   bool in_most = true;
-  for (int look = 0; look < LOOKS; look++)
+  for (int i = 0; i < OBSERVATIONS; i++)
     in_most =
-        in_most && looks[look].count >= ENOUGH && 2 * stacks_seen(&looks[look], function) > looks[look].count;
+        in_most && observed[i].count >= ENOUGH && 2 * stacks_seen(&observed[i], function) > observed[i].count;
   if (!dladdr(function, &info) || info.dli_fname == NULL)
     return;
   const char *slash = strrchr(info.dli_fname, '/');
@@ -219,29 +219,29 @@ static void print_function(FILE *out, int late, const struct stacks *looks, void
           (unsigned long)((char *)function - (char *)info.dli_fbase));
 }
 
-static void print_stacks(FILE *out, int late, const struct stacks *looks) {
-  for (int look = 0; look < LOOKS; look++)
-    for (int i = 0; i < looks[look].nfunctions; i++) {
-      void *function = looks[look].functions[i];
+static void print_stacks(FILE *out, int late, const struct stacks *observed) {
+  for (int last = 0; last < OBSERVATIONS; last++)
+    for (int i = 0; i < observed[last].nfunctions; i++) {
+      void *function = observed[last].functions[i];
       bool is_new = true;
-      for (int earlier = 0; earlier < look; earlier++)
-        is_new = is_new && stacks_seen(&looks[earlier], function) == 0;
+      for (int earlier = 0; earlier < last; earlier++)
+        is_new = is_new && stacks_seen(&observed[earlier], function) == 0;
       if (is_new)
-        print_function(out, late, looks, function);
+        print_function(out, late, observed, function);
     }
 }
 
 /* Ranks come later and later, until they were seen waiting for each other. */
-static void look_at(const struct problem *p, FILE *out) {
-  static struct stacks looks[LATES][LOOKS];
+static void see_stacks(const struct problem *p, FILE *out) {
+  static struct stacks observed[LATES][OBSERVATIONS];
   bool seen = false;
   for (int attempt = 0; attempt < ATTEMPTS && !seen; attempt++) {
-    for (int i = 0; i < LATES * LOOKS; i++)
-      watch(p, i % LATES * (procs - 1), (long)LATE_US << attempt, &looks[i % LATES][i / LATES]);
-    seen = is_seen(looks);
+    for (int i = 0; i < LATES * OBSERVATIONS; i++)
+      watch(p, i % LATES * (procs - 1), (long)LATE_US << attempt, &observed[i % LATES][i / LATES]);
+    seen = is_seen(observed);
   }
   for (int late = 0; seen && late < LATES; late++)
-    print_stacks(out, late, looks[late]);
+    print_stacks(out, late, observed[late]);
 }
 
 /* ---- The lines ---- */
@@ -264,9 +264,9 @@ static void print_all(const struct problem *p, const char *own, size_t own_lengt
   free(places);
 }
 
-typedef void look_function(const struct problem *p, FILE *out);
+typedef void see_function(const struct problem *p, FILE *out);
 
-static void look(char *word, look_function *see) {
+static void answer(char *word, see_function *see) {
   struct problem problem;
   char *text;
   size_t length;
@@ -288,16 +288,16 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   const char *how = argc > 1 ? argv[1] : "";
   const bool messages = !strcmp(how, "messages");
-  look_function *see = messages                 ? count_messages
-                       : !strcmp(how, "cards")  ? count_bytes
-                       : !strcmp(how, "stacks") ? look_at
-                                                : NULL;
+  see_function *see = messages                 ? count_messages
+                      : !strcmp(how, "cards")  ? count_bytes
+                      : !strcmp(how, "stacks") ? see_stacks
+                                               : NULL;
   if (see == NULL)
     fail("write messages, cards or stacks, then OPERATION:BYTES...");
   if (messages)
     open_counters();
   for (int i = 2; i < argc; i++)
-    look(argv[i], see);
+    answer(argv[i], see);
   if (messages)
     close_counters();
   MPI_Finalize();

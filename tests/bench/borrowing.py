@@ -3,7 +3,7 @@
 On the times that tests/bench/unmeasured.py judges by: two MPIs on one machine, and two simulated
 machines, each borrows the table of the other; the MPIs also that of the committed sample. It prints
 what is lost by the default, the borrowed table and one from the system's own launches, and what the
-first look at the methods costs until the best of those seen loses 2 %, in the order of the other
+screening of the methods costs until the best of those seen loses 2 %, in the order of the other
 system, in a random one, and on simulated machines in that of the models; it exits with 1 when a bar
 is missed.
 Run from the checkout: python -m tests.bench.borrowing
@@ -22,8 +22,8 @@ import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
 from tests.bench.unmeasured import CORES, OF_BEST, MeasuredSize, RegretTally, load
-from tuner.campaign.first_look import ranked
 from tuner.campaign.plans import PlannedCase
+from tuner.campaign.screening import ranked
 from tuner.catalogue.borrowing import Borrower, borrowed, order
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Case
@@ -49,7 +49,7 @@ RANDOM_ORDERS = 20
 SIZES = 8, 256, 8192, 65536  # of the data
 
 Order = Callable[[Case, list[str]], list[str]]
-"""Function from a case and its methods to these in the order of a first look, whatever its size."""
+"""Function from a case and its methods to these in the order of a screening, whatever its size."""
 
 
 def lender_of(system: str, measured: list[MeasuredSize]) -> Bundle:
@@ -145,8 +145,8 @@ def cost(measured: list[MeasuredSize], order_of: Order) -> float:
     return float(np.mean(spent))
 
 
-def looked(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figure]:
-    """Return and print the cost of a first look in the lender's order and in random ones."""
+def screened(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figure]:
+    """Return and print the cost of a screening in the lender's order and in random ones."""
     random = np.random.default_rng(1)
     like = cost(measured, lambda case, its: order(its, case.operation, lender.table.points))
     shuffled = [
@@ -155,20 +155,18 @@ def looked(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figu
     ]
     other = float(np.mean(shuffled))
     print(
-        f"{name}: first look: {share_text(like, 0)} in the lender's order, "
+        f"{name}: screening: {share_text(like, 0)} in the lender's order, "
         f"{share_text(other, 0)} in a random one"
     )
     figures = [
-        Figure(f"{name}: first look, in the lender's order", like, "of all methods"),
-        Figure(f"{name}: first look, in a random order", other, "of all methods"),
-        Figure(f"{name}: first look, lender's / random", like / other, "", most=1.0),
+        Figure(f"{name}: screening, in the lender's order", like, "of all methods"),
+        Figure(f"{name}: screening, in a random order", other, "of all methods"),
+        Figure(f"{name}: screening, lender's / random", like / other, "", most=1.0),
     ]
     if (system := measured[0].system).startswith(SYSTEM):
         models = cost(measured, by_models(system))
-        print(f"{name}: first look: {share_text(models, 0)} in the order of the models alone")
-        figures.append(
-            Figure(f"{name}: first look, in the models' order", models, "of all methods")
-        )
+        print(f"{name}: screening: {share_text(models, 0)} in the order of the models alone")
+        figures.append(Figure(f"{name}: screening, in the models' order", models, "of all methods"))
     return figures
 
 
@@ -193,7 +191,7 @@ def main() -> int:
             title = f"{name} from {lender.table.provenance.system}"
             tables = {"default": [], "borrowed": table.rules, "own": own[name].table.rules}
             figures += judge(title, measured, tables)
-            figures += looked(title, measured, lender)
+            figures += screened(title, measured, lender)
     return conclude("borrowing", figures, options)
 
 

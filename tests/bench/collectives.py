@@ -1,14 +1,14 @@
 """The gain of tuned collectives over the MPI library's defaults.
 
 The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. One
-campaign chooses among the methods that a short look at all of them left, and leaves out those that
-turn out to be slower; its launches take as long as the look needed for all sizes. Another judges
-the choice (`auto`, with the table) beside the library's default, interleaved in randomised rounds.
-Ratios are paired within rounds, with their 95 % interval over launches. Last, alltoallv is compared
-on 2 and 8 ranks of this machine. The bench prints the ratios, and the best of the library's own
-algorithms in the campaign that chose. It exits with 1 if the tuned choice is clearly over 2 %
-slower than the default, if all operations with data together or small uneven blocks miss their bar,
-or if nothing could be compared. The raw files stay for inspection.
+campaign chooses among the methods that a short screening of all of them left, and leaves out those
+that turn out to be slower; its launches take as long as the screening needed for all sizes. Another
+judges the choice (`auto`, with the table) beside the library's default, interleaved in randomised
+rounds. Ratios are paired within rounds, with their 95 % interval over launches. Last, alltoallv is
+compared on 2 and 8 ranks of this machine. The bench prints the ratios, and the best of the
+library's own algorithms in the campaign that chose. It exits with 1 if the tuned choice is clearly
+over 2 % slower than the default, if all operations with data together or small uneven blocks miss
+their bar, or if nothing could be compared. The raw files stay for inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--alone] [OPERATION...]
 """
 
@@ -55,7 +55,7 @@ NEAR_BEST = 1.5
 """Methods that take more times the least, at every size of a launch, are left out; after several
 launches, whose mean has a smaller error, less."""
 
-MOST_LOOKS = 4
+MOST_SCREENINGS = 4
 
 INTERVAL = "times the default, the low end of the interval"
 MEAN = "times the default, geometric mean"
@@ -318,9 +318,9 @@ def compare(campaigns: Campaigns, verdict: JudgingResult, seconds: float, launch
     needed_s: dict[str, float] = {}
     for number, operation in enumerate(operations, start=1):
         print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
-        for looks in range(MOST_LOOKS):
-            needed_s[operation] = launch_s = seconds * 2**looks
-            trials = campaigns.measure("look", operation, "all", launch_s, looks + 1, first=looks)
+        for done in range(MOST_SCREENINGS):
+            needed_s[operation] = launch_s = seconds * 2**done
+            trials = campaigns.measure("screen", operation, "all", launch_s, done + 1, first=done)
             if len(trials) == len(sized(operation, campaigns.sizes).split(",")):
                 break  # else sizes were dropped for lack of time
         for done in range(launches):

@@ -75,7 +75,9 @@ def judge(
     return judged
 
 
-def look(mpi: Mpi, start: LaunchCommand, build: Path, names: int, scratch: Path) -> Counter[str]:
+def judge_all(
+    mpi: Mpi, start: LaunchCommand, build: Path, names: int, scratch: Path
+) -> Counter[str]:
     """Judge so many names; none where the library has none."""
     unset = scratch / "libunset.so"
     subprocess.run([mpi.mpicc, "-shared", "-fPIC", UNSET, "-o", unset], check=True)
@@ -116,7 +118,7 @@ def main() -> int:
                 print(f"{mpi} skipped: {error}")
                 continue
             with tempfile.TemporaryDirectory() as scratch:
-                judged = look(mpi, launch, build, options.names, Path(scratch))
+                judged = judge_all(mpi, launch, build, options.names, Path(scratch))
             passed, seen = judged[PASSED], judged[PASSED] + judged[SAME]
             print(f"{mpi}, {system}: {passed} of {seen} passed, {judged[UNSEEN]} unseen")
             if seen:

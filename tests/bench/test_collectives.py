@@ -177,7 +177,7 @@ def test_an_operation_that_nothing_was_compared_of_fails(
     assert "nan" not in said
 
 
-def test_methods_far_from_the_best_at_every_size_are_not_looked_at_again() -> None:
+def test_methods_far_from_the_best_at_every_size_are_not_screened_again() -> None:
     times_s = {
         8: {"vendor": 9e-6, "ring": 4e-6, "star": 1e-6, "chain": 2e-6},
         64: {"vendor": 9e-6, "ring": 4e-6, "star": 7e-6, "chain": 7e-6},

@@ -41,7 +41,7 @@ from tuner.store.store import Store
 
 pytestmark = pytest.mark.check
 
-LAUNCHES = [0, 1]  # a first look, and a batch of one
+LAUNCHES = [0, 1]  # a screening, and a batch of one
 END_S = 600.0  # far beyond what any of this takes, on a busy machine too
 
 HELD = """\

@@ -15,11 +15,11 @@ from tuner.advice.mix import Said
 from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
-from tuner.campaign.first_look import PROBE
 from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.racing import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, DispatchError
+from tuner.campaign.screening import PROBE
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES

@@ -20,7 +20,7 @@ from rich.console import Console
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
-from tuner.campaign.planning import exhaustive_s, least_s, look_s, next_batch
+from tuner.campaign.planning import exhaustive_s, least_s, next_batch, screening_budget_s
 from tuner.campaign.plans import (
     MOST_BATCHES,
     RAW_NAME,
@@ -94,7 +94,7 @@ class PlannedCampaign:
                 "larger --minutes or --budget, or fewer cases, as in `-- --name=^exchange`"
             )
         plan = RacePlan(
-            *(name, str(call.config), budget.seconds or look_s(len(cases)), cases),
+            *(name, str(call.config), budget.seconds or screening_budget_s(len(cases)), cases),
             *(call.variables, reframe.without_selection(call.selection), str(session.stage)),
             share=budget.share,
             launches=launches,
@@ -210,7 +210,7 @@ class PlannedCampaign:
         numbers = {task.number for task in [*plan.batches[-1].tasks, *missing]}
         starts_s = sum(plan.start_s(task.case) for task in missing) + plan.slow * SESSION_S
         return Batch(
-            *(plan.campaign, plan.batches[-1].stage, call, planned, len(numbers)),
+            *(plan.campaign, plan.batches[-1].title, call, planned, len(numbers)),
             expected_s=starts_s + sum(task.budget_s for task in missing),
             built=built,
             others=len(done(plan) - numbers),

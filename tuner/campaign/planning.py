@@ -1,6 +1,6 @@
 """Planning of a race: what to measure next, from what has been measured.
 
-One launch of each case that is not known looks at every method at a few sizes. Batches of launches
+One launch of each case that is not known screens its methods at a few sizes. Batches of launches
 follow, in which the default races the methods that may still gain more than matters, at the sizes
 that are open. When none is, sizes are added between those whose methods differ, and those that
 earlier campaigns settled are checked (docs/explanation/planning.md). The next batch follows from
@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
+from tuner.campaign.plans import SCREENING, PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
 from tuner.campaign.races import Measured, Times, races
 from tuner.campaign.standings import (
     CaseStanding,
@@ -33,11 +33,10 @@ from tuner.domain.tables import FASTER_HERE, WON
 from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, decide_class
 from tuner.selection.intervals import NEARLY
 
-FIRST_LOOK = "first look"
-LOOK_SIZES, LOOK_ROUNDS = 4, 8
-"""Sizes and rounds of the first look."""
+SCREENING_SIZES, SCREENING_ROUNDS = 4, 8
+"""Sizes and rounds of a screening."""
 
-LOOK_S = 3.0
+SCREENING_S = 3.0
 """Seconds of a launch that measures all methods, where no budget in seconds is given."""
 
 FRUITLESS = 4
@@ -88,13 +87,13 @@ class _Wanted:
 
 
 def least_s(cases: int) -> float:
-    """Return the least budget with which every case can be looked at and raced."""
+    """Return the least budget with which every case can be screened and raced."""
     return 2 * SESSION_S + 2 * cases * (START_S + LEAST_BUDGET_S) + SOAKS_S
 
 
-def look_s(cases: int) -> float:
-    """Return a budget whose first look can measure all methods when nothing is known of them."""
-    return least_s(cases) + 2 * cases * LOOK_S
+def screening_budget_s(cases: int) -> float:
+    """Return a budget whose screenings can measure all methods if nothing is known of them."""
+    return least_s(cases) + 2 * cases * SCREENING_S
 
 
 def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch | None:
@@ -102,16 +101,16 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
 
     A budget that is a share is updated.
     """
-    looked_at = {task.case for task in plan.tasks}
+    screened = {task.case for task in plan.tasks}
     known = known_methods(plan, measured)
-    looks = {
+    screenings = {
         number: _unknown(plan.cases[number], known.get(number))
         for number in turn.cases
-        if number not in looked_at
+        if number not in screened
     }
-    if missing := {number: methods for number, methods in looks.items() if methods is not None}:
-        is_time = not looked_at or plan.left_s(turn) > 0
-        return _first_look(plan, missing) if is_time else None
+    if missing := {number: its for number, its in screenings.items() if its is not None}:
+        is_time = not screened or plan.left_s(turn) > 0
+        return _screening(plan, missing) if is_time else None
     if plan.share:
         least = least_s(len(plan.cases)) * plan.slow
         plan.budget_s = max(plan.share * exhaustive_s(plan, measured), least)
@@ -137,7 +136,7 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
 
 
 def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | None:
-    """Return the methods of a case to look at; none stands for all, and None for no look.
+    """Return the methods of a case to screen; none stands for all, and None for no screening.
 
     known: those that other campaigns knew; None if they did not measure the case.
     """
@@ -151,20 +150,20 @@ def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | No
     return None
 
 
-def _first_look(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch:
+def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch:
     """Return a launch of each of these cases with its methods; all share half of the time."""
     share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
     wanted = [
         _Wanted(
             number,
-            [Racing(_spread(_coarse(case)), methods[number], LOOK_ROUNDS)],
+            [Racing(_spread(_coarse(case)), methods[number], SCREENING_ROUNDS)],
             1,
             max(share_s, 0.0),
         )
         for number, case in enumerate(plan.cases)
         if number in methods
     ]
-    return PlannedBatch(FIRST_LOOK, _tasks(plan, wanted))
+    return PlannedBatch(SCREENING, _tasks(plan, wanted))
 
 
 def _coarse(case: PlannedCase) -> list[int]:
@@ -176,7 +175,7 @@ def _coarse(case: PlannedCase) -> list[int]:
 
 
 def _spread(sizes: Sequence[int]) -> list[int]:
-    places = np.linspace(0, len(sizes) - 1, min(LOOK_SIZES, len(sizes)))
+    places = np.linspace(0, len(sizes) - 1, min(SCREENING_SIZES, len(sizes)))
     return [sizes[round(place)] for place in places]
 
 

@@ -34,8 +34,8 @@ class Measured:
 
     `places` are those of the plan by the ids of the systems that the cells are of. Cells of other
     campaigns are of a case whose system, operation, pattern and layout are the same. `considered`
-    are methods that the plans of those campaigns left to choose from, or to a look that could not
-    use them, by the group of a case.
+    are methods that the plans of those campaigns left to choose from, or to a screening that could
+    not use them, by the group of a case.
     """
 
     cells: Sequence[Cell] = ()

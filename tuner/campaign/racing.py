@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from tuner import atomic
-from tuner.campaign import first_look, launches
+from tuner.campaign import launches, screening
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.planned import done, known, plan_next, remaining, spent_s
@@ -98,7 +98,7 @@ def race(starts: Starts) -> list[LaunchError]:
 def _choose_methods(plan: RacePlan, starts: Starts) -> None:
     """Restrict the cases that this campaign has not measured to the likeliest methods.
 
-    If that fails, all methods are looked at, and an error line says why.
+    If that fails, all methods are screened, and an error line says why.
     """
     missing = remaining(plan)
     new = starts.of_case.keys() - {task.case for task in plan.tasks if task not in missing}
@@ -109,19 +109,19 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
             procs = {plan.cases[number].procs for number in new}
             specs = launches.specs(starts.probe.launcher, starts.swpbench, procs)
             known_cases = known_methods(plan, known(plan))
-            first_look.choose(plan, new, specs, lambda: _probe(starts), known_cases)
+            screening.choose(plan, new, specs, lambda: _probe(starts), known_cases)
     except (SwitchpointError, OSError) as error:
-        sys.stderr.write(f"race: all methods are looked at, as none is predicted: {error}\n")
+        sys.stderr.write(f"race: all methods are screened, as none is predicted: {error}\n")
 
 
-def _probe(starts: Starts) -> first_look.Known:
+def _probe(starts: Starts) -> screening.Known:
     """Return what is known of the machine by a probe, which is not kept."""
     with tempfile.TemporaryDirectory() as scratch:
         raw, start = Path(scratch) / "probe.jsonl", starts.probe
         launches.run(
             start.launcher, starts.swpbench, start.options, raw, start.limit_s, command="probe"
         )
-        return first_look.known_by(raw)
+        return screening.known_by(raw)
 
 
 def _next(plan: RacePlan, turn: Turn) -> list[Task]:

@@ -64,7 +64,7 @@ def show_next(
     system: str | None, database: Path, most_procs: float, most_node_hours: float, as_json: bool
 ) -> None:
     """Print unmeasured layouts within these limits, by expected gain per node."""
-    from tuner.campaign.planning import look_s
+    from tuner.campaign.planning import screening_budget_s
     from tuner.commands.printing.grids import Columns
     from tuner.commands.printing.results import console
     from tuner.machine.systems import LOCAL
@@ -74,7 +74,7 @@ def show_next(
         table = store.table(one_system(store, system))
     if table is None:
         raise SwitchpointError("there is no table to begin from; run `switchpoint tune`")
-    node_hours = look_s(len({point.case[:2] for point in table.points})) / 3600
+    node_hours = screening_budget_s(len({point.case[:2] for point in table.points})) / 3600
     most_nodes = most_node_hours / node_hours
     if table.provenance.name == LOCAL:
         most_nodes = min(most_nodes, 1)

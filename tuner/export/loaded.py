@@ -128,7 +128,7 @@ class _Check:
         found: dict[SizedCall, tuple[str, str]] = {}
         for _ in range(_ATTEMPTS[how]):
             try:
-                self._look(how, open_cases, evidence)
+                self._gather(how, open_cases, evidence)
             except _LoadingError as error:
                 return [CheckedRule(rule, DID_NOT, str(error)) for rule in self._rules]
             found |= {case: judge(evidence[case]) for case in open_cases}
@@ -137,7 +137,7 @@ class _Check:
                 break
         return [_of_cases(rule, cases[rule], found) for rule in self._rules]
 
-    def _look(
+    def _gather(
         self, how: str, cases: Sequence[SizedCall], evidence: dict[SizedCall, "_Evidence"]
     ) -> None:
         """Add what is seen in three kinds of launches."""
@@ -269,7 +269,7 @@ def _by_messages(evidence: _Evidence) -> tuple[str, str]:
     launches = evidence.loaded[-1], evidence.forced[-1], evidence.default[-1]
     for are_compared in (_is_count, lambda word: True):
         loaded, forced, default = (
-            {frozenset(filter(are_compared, words)) for words in looks} for looks in launches
+            {frozenset(filter(are_compared, words)) for words in launch} for launch in launches
         )
         if not len(loaded) == len(forced) == len(default) == 1:
             return UNKNOWN, "it does not always send the same messages"
@@ -322,14 +322,14 @@ def _by_stacks(evidence: _Evidence) -> tuple[str, str]:
     return DID_NOT, "no function that only this algorithm has was seen"
 
 
-def _mostly(looks: Sequence[frozenset[str]]) -> set[str]:
-    """Return the functions that are in most stacks of every look of a launch."""
-    return set.intersection(*({word for word in words if "!" in word} for words in looks))
+def _mostly(launch: Sequence[frozenset[str]]) -> set[str]:
+    """Return the functions that are in most stacks of every line of a launch."""
+    return set.intersection(*({word for word in words if "!" in word} for words in launch))
 
 
 def _ever(launches: Iterable[Sequence[frozenset[str]]]) -> set[str]:
     """Return all functions, as those that are in most stacks are written."""
-    words = (word for launch in launches for look in launch for word in look)
+    words = (word for launch in launches for words in launch for word in words)
     return {word if "!" in word else word.replace(":", ":!", 1) for word in words}
 
 

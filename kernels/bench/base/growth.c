@@ -14,7 +14,7 @@ static const int64_t HEAP_LEAST_BYTES = 1024, RESIDENT_LEAST_BYTES = 1 << 20;
 #ifdef BENCH_MALLINFO
 /*
  * Fills glibc's per-thread cache of freed blocks: it counts as in use, and varying calls go on filling it for
- * a hundred thousand executions. Once full, it is the same at every look.
+ * a hundred thousand executions. Once full, it is the same at every reading.
  */
 static void fill_cache(void) {
   enum { CACHED_MOST_BYTES = 1032, SIZES_STEP_BYTES = 16, BLOCKS = 64 };
@@ -51,22 +51,22 @@ static int64_t resident_bytes(void) {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-void growth_look(struct growth *growth) {
-  growth->resident_bytes[growth->looks] = resident_bytes();
-  growth->heap_bytes[growth->looks++] = heap_bytes();
+void growth_read(struct growth *growth) {
+  growth->resident_bytes[growth->readings] = resident_bytes();
+  growth->heap_bytes[growth->readings++] = heap_bytes();
 }
 
 static int64_t leak_bytes(const int64_t *bytes, int64_t least) {
-  const int64_t all = bytes[GROWTH_LOOKS - 1] - bytes[0];
-  const int64_t second_half = bytes[GROWTH_LOOKS - 1] - bytes[GROWTH_LOOKS / 2];
-  for (int i = 1; i < GROWTH_LOOKS; i++)
+  const int64_t all = bytes[GROWTH_READINGS - 1] - bytes[0];
+  const int64_t second_half = bytes[GROWTH_READINGS - 1] - bytes[GROWTH_READINGS / 2];
+  for (int i = 1; i < GROWTH_READINGS; i++)
     if (bytes[i] <= bytes[i - 1])
       return 0;
   return all >= least && second_half >= all / 4 ? all : 0;
 }
 
 int64_t growth_leak_bytes(const struct growth *growth) {
-  if (growth->looks < GROWTH_LOOKS)
+  if (growth->readings < GROWTH_READINGS)
     return 0;
   const int64_t heap = leak_bytes(growth->heap_bytes, HEAP_LEAST_BYTES);
   return heap ? heap : leak_bytes(growth->resident_bytes, RESIDENT_LEAST_BYTES);

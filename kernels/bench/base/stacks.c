@@ -88,23 +88,24 @@ int stacks_seen(const struct stacks *stacks, const void *function) {
   return 0;
 }
 
-static bool is_in_most(const struct stacks *looks, int count, const void *function) {
+static bool is_in_most(const struct stacks *observed, int count, const void *function) {
   for (int i = 0; i < count; i++)
-    if (2 * stacks_seen(&looks[i], function) <= looks[i].count)
+    if (2 * stacks_seen(&observed[i], function) <= observed[i].count)
       return false;
   return true;
 }
 
-static bool is_in_none(const struct stacks *looks, int count, const void *function) {
+static bool is_in_none(const struct stacks *observed, int count, const void *function) {
   for (int i = 0; i < count; i++)
-    if (looks[i].full || stacks_seen(&looks[i], function) > 0) /* full: it may have been there unseen */
+    if (observed[i].full || stacks_seen(&observed[i], function) > 0) /* full: it may have been there unseen */
       return false;
   return true;
 }
 
-bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int looks) {
+bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int observations) {
   for (int i = 0; i < here->nfunctions; i++)
-    if (is_in_most(here, looks, here->functions[i]) && is_in_none(there, looks, here->functions[i]))
+    if (is_in_most(here, observations, here->functions[i]) &&
+        is_in_none(there, observations, here->functions[i]))
       return true;
   return false;
 }

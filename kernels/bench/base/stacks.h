@@ -25,7 +25,8 @@ void stacks_end(void);
 /* Returns in how many of the stacks a function was. */
 int stacks_seen(const struct stacks *stacks, const void *function);
 
-/* Returns whether some function is in most stacks of each of `looks` here, and in none of those there. */
-bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int looks);
+/* Returns whether some function is in most stacks of each of `observations` here, and in none of those there.
+ */
+bool stacks_distinguish(const struct stacks *here, const struct stacks *there, int observations);
 
 #endif

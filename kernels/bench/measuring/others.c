@@ -8,17 +8,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The shortest time that is judged where ranks outnumber cores: they look one after the other. */
+/* The shortest time that is judged where ranks outnumber cores: they read one after the other. */
 static const int64_t WINDOW_NS = 500 * 1000 * 1000;
 
-struct look {
-  int64_t at_ns; /* of the first rank that looked */
+struct reading {
+  int64_t at_ns; /* of the first rank that read */
   double own_s;  /* of this rank */
   double idle_s; /* of the cores, on the first rank of the machine; else 0; -1: not known */
 };
 
 /* When one of the launches began; and the one before it, at least WINDOW_NS earlier. */
-static struct look last, before;
+static struct reading last, before;
 
 /* The cores that the ranks of this machine may use together. */
 static cpu_set_t cpus;
@@ -80,8 +80,8 @@ static double idle_s(void) {
   return any ? (double)sum * tick_s() : -1;
 }
 
-static struct look look_now(const struct team *team) {
-  struct look now = {.at_ns = clock_ns(), .own_s = own_s()};
+static struct reading read_now(const struct team *team) {
+  struct reading now = {.at_ns = clock_ns(), .own_s = own_s()};
   reduce(team, &now.at_ns, 1, MPI_INT64_T, MPI_MIN);
   if (is_first(team))
     now.idle_s = idle_s();
@@ -94,7 +94,7 @@ void others_begin(const struct team *team) {
     return;
   if (is_new)
     find_cores(team);
-  const struct look now = look_now(team);
+  const struct reading now = read_now(team);
   if (!is_new && now.at_ns - last.at_ns < WINDOW_NS)
     return;
   before = is_new ? now : last;
@@ -104,8 +104,8 @@ void others_begin(const struct team *team) {
 double others_share(const struct team *team) {
   if (SWP_SIMULATED)
     return -1;
-  const struct look now = look_now(team);
-  const struct look *begin = now.at_ns - last.at_ns >= WINDOW_NS ? &last : &before;
+  const struct reading now = read_now(team);
+  const struct reading *begin = now.at_ns - last.at_ns >= WINDOW_NS ? &last : &before;
   const int64_t elapsed_ns = now.at_ns - begin->at_ns;
   const double all_s = (double)elapsed_ns * 1e-9 * cores;
   const bool unknown = now.idle_s < 0 || begin->idle_s < 0 || all_s <= 0;

@@ -5,7 +5,7 @@
 
 #include "team.h"
 
-/* Begins to look. Collective. */
+/* Takes a first reading. Collective. */
 void others_begin(const struct team *team);
 
 /*

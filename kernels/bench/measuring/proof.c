@@ -1,8 +1,8 @@
 /* Proof by stacks: one rank comes late, and the functions in which the others wait belong to the
-   algorithm. Where they wait is also chance, so each is looked at several times, in passes over all of them,
-   as a busy machine changes it for a while: what distinguishes two algorithms is there at every look at the
-   one and at no look at the other. Where messages can be seen, those of an execution come first: they are no
-   chance, and who sends unlike the library by itself and all others needs no stacks. */
+   algorithm. Where they wait is also chance, so each is observed several times, in passes over all of them,
+   as a busy machine changes it for a while: what distinguishes two algorithms is there at every observation
+   of the one and at no observation of the other. Where messages can be seen, those of an execution come
+   first: they are no chance, and who sends unlike the library by itself and all others needs no stacks. */
 #include "proof.h"
 
 #include "hang.h"
@@ -25,8 +25,8 @@ enum {
   WARM_CALLS = 8,
   LATE_RANKS = 2,
   PASSES = 2,
-  PASS_LOOKS = 4,
-  LOOKS = PASSES * PASS_LOOKS,
+  PASS_OBSERVATIONS = 4,
+  OBSERVATIONS = PASSES * PASS_OBSERVATIONS,
   CONFIRMED = 2,
   SPECS_BYTES = 1 << 14
 };
@@ -46,7 +46,7 @@ struct sight {
   bool varies;  /* what they sent */
   bool settled; /* neither the library by itself nor any other contender sends the same */
   bool seen[PASSES];
-  struct stacks stacks[LATE_RANKS][LOOKS];
+  struct stacks stacks[LATE_RANKS][OBSERVATIONS];
 };
 
 static int late_rank(const struct workload *workload, int index) {
@@ -96,35 +96,34 @@ static bool is_seen(const struct sight *sight) {
   return all;
 }
 
-static bool is_complete(const struct sight *sight, int late, int first, int looks) {
-  for (int look = first; look < first + looks; look++)
-    if (sight->stacks[late][look].count < ENOUGH)
+static bool is_complete(const struct sight *sight, int late, int first, int count) {
+  for (int i = first; i < first + count; i++)
+    if (sight->stacks[late][i].count < ENOUGH)
       return false;
   return true;
 }
 
-/* Returns whether all others waited for the late root, or the root for the late rank, at each look of a
-   pass. */
+/* Returns whether all others waited for the late root, or the root for the late rank, in a whole pass. */
 static bool is_enough(const struct workload *workload, const struct sight *sight, int pass) {
   const int rank = workload->team->rank, root = workload->pattern->root;
   int waited[LATE_RANKS];
   for (int i = 0; i < LATE_RANKS; i++)
-    waited[i] = is_complete(sight, i, pass * PASS_LOOKS, PASS_LOOKS) || rank == late_rank(workload, i) ||
-                (i > 0 && rank != root);
+    waited[i] = is_complete(sight, i, pass * PASS_OBSERVATIONS, PASS_OBSERVATIONS) ||
+                rank == late_rank(workload, i) || (i > 0 && rank != root);
   team_allreduce(workload->team, waited, LATE_RANKS, MPI_INT, MPI_MIN);
   return waited[0] || waited[1];
 }
 
 /* Makes ranks later and later, until enough stacks were seen in a pass. */
-static int look_at(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
+static int see_stacks(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass) {
   const struct team *team = workload->team;
   int error = warm_up(workload, plan, sight);
   sight->seen[pass] = false;
   for (int attempt = 0; attempt < ATTEMPTS && error == SWP_SUCCESS && !sight->seen[pass]; attempt++) {
-    for (int i = 0; i < LATE_RANKS * PASS_LOOKS && error == SWP_SUCCESS; i++) {
+    for (int i = 0; i < LATE_RANKS * PASS_OBSERVATIONS && error == SWP_SUCCESS; i++) {
       const int late = i % LATE_RANKS;
       error = watch(workload, plan, late_rank(workload, late), LATE_US << attempt,
-                    &sight->stacks[late][pass * PASS_LOOKS + i / LATE_RANKS]);
+                    &sight->stacks[late][pass * PASS_OBSERVATIONS + i / LATE_RANKS]);
       team_allreduce(team, &error, 1, MPI_INT, MPI_MAX);
     }
     sight->seen[pass] = is_enough(workload, sight, pass);
@@ -137,25 +136,25 @@ static int count_sent(const struct workload *workload, swp_plan *plan, struct si
   return warm_up(workload, plan, sight);
 }
 
-typedef int look_function(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass);
+typedef int see_function(const struct workload *workload, swp_plan *plan, struct sight *sight, int pass);
 
 /* Each pass has a plan of its own, and so another communicator: one may be unlike the next. */
-static int observe_pass(const struct workload *workload, look_function *look, const char *spec,
-                        swp_plan *plan, struct sight *sight, int pass) {
+static int observe_pass(const struct workload *workload, see_function *see, const char *spec, swp_plan *plan,
+                        struct sight *sight, int pass) {
   swp_plan *own = NULL;
   hang_next("proof of", spec, workload->payload.item_bytes);
   int error = pass > 0 ? workload->operation->plan(workload, spec, &own) : SWP_SUCCESS;
   if (error == SWP_SUCCESS)
-    error = look(workload, pass > 0 ? own : plan, sight, pass);
+    error = see(workload, pass > 0 ? own : plan, sight, pass);
   swp_plan_free(&own);
   return error;
 }
 
-static int observe(const struct workload *workload, look_function *look, const char *spec, swp_plan *plan,
+static int observe(const struct workload *workload, see_function *see, const char *spec, swp_plan *plan,
                    struct sight *sight) {
   int error = SWP_SUCCESS;
   for (int pass = 0; pass < PASSES && error == SWP_SUCCESS; pass++)
-    error = observe_pass(workload, look, spec, plan, sight, pass);
+    error = observe_pass(workload, see, spec, plan, sight, pass);
   return error;
 }
 
@@ -168,9 +167,9 @@ static bool send_differently(const struct sight *a, const struct sight *b) {
 static bool differ(const struct team *team, const struct sight *a, const struct sight *b) {
   int different = send_differently(a, b);
   for (int i = 0; i < LATE_RANKS; i++)
-    if (is_complete(a, i, 0, LOOKS) && is_complete(b, i, 0, LOOKS))
-      different |= stacks_distinguish(a->stacks[i], b->stacks[i], LOOKS) ||
-                   stacks_distinguish(b->stacks[i], a->stacks[i], LOOKS);
+    if (is_complete(a, i, 0, OBSERVATIONS) && is_complete(b, i, 0, OBSERVATIONS))
+      different |= stacks_distinguish(a->stacks[i], b->stacks[i], OBSERVATIONS) ||
+                   stacks_distinguish(b->stacks[i], a->stacks[i], OBSERVATIONS);
   team_allreduce(team, &different, 1, MPI_INT, MPI_MAX);
   return different;
 }
@@ -206,7 +205,7 @@ static bool has_other(const struct workload *workload, const char *own, const st
     swp_plan *plan = NULL;
     found = is_algorithm(spec) && strcmp(spec, own) != 0 &&
             workload->operation->plan(workload, spec, &plan) == SWP_SUCCESS &&
-            observe(workload, look_at, spec, plan, other) == SWP_SUCCESS &&
+            observe(workload, see_stacks, spec, plan, other) == SWP_SUCCESS &&
             differ(workload->team, sight, other);
     swp_plan_free(&plan);
     free(other);
@@ -244,14 +243,14 @@ static bool is_proved(const struct workload *workload, struct contender *contend
   return differs && same == NULL;
 }
 
-/* Takes the plan from a contender that is not proved. What the first look does not prove, chance may seem to
-   prove at another, so the most of three further looks decide. */
+/* Takes the plan from a contender that is not proved. What is not proved at first, chance may seem to prove
+   at another time, so the most of three further times decide. */
 static void judge(const struct workload *workload, struct contender *contenders, int count, int index,
                   struct sight *sights) {
   struct contender *contender = &contenders[index];
   bool proved = is_proved(workload, contenders, count, index, sights);
   for (int yes = 0, no = 0; !proved && no < CONFIRMED;) {
-    if (observe(workload, look_at, contender->spec, contender->plan, &sights[index]) != SWP_SUCCESS) {
+    if (observe(workload, see_stacks, contender->spec, contender->plan, &sights[index]) != SWP_SUCCESS) {
       refuse(contender);
       return;
     }
@@ -300,14 +299,14 @@ static void count_all(const struct workload *workload, struct contender *contend
   }
 }
 
-/* Looks at all contenders before it judges any. */
+/* Sees the stacks of all contenders before it judges any. */
 static void prove(const struct workload *workload, struct contender *contenders, int count) {
   struct sight *sights = allocate_zeros(((size_t)count + 1) * sizeof *sights);
   count_all(workload, contenders, count, sights);
   for (int pass = 0; pass < PASSES; pass++)
     for (int i = 0; i < count; i++)
       if (is_to_prove(&contenders[i]) && !sights[i].settled &&
-          observe_pass(workload, look_at, contenders[i].spec, contenders[i].plan, &sights[i], pass) !=
+          observe_pass(workload, see_stacks, contenders[i].spec, contenders[i].plan, &sights[i], pass) !=
               SWP_SUCCESS)
         refuse(&contenders[i]);
   for (int i = 0; i < count; i++)

@@ -228,7 +228,7 @@ static enum failure find_leak(const struct growth *growth, struct verdict *verdi
 static bool execute_watched(struct workload *workload, swp_plan *plan, int64_t until,
                             struct verdict *verdict) {
   const int64_t all = until - now.executions, quarter = now.executions + all / 4;
-  int64_t interval = all / (4 * GROWTH_LOOKS);
+  int64_t interval = all / (4 * GROWTH_READINGS);
   interval = interval < 1 ? 1 : interval > INTERVAL_MOST ? INTERVAL_MOST : interval;
   struct growth growth = {0};
   bool over = false;
@@ -239,9 +239,9 @@ static bool execute_watched(struct workload *workload, swp_plan *plan, int64_t u
         execute_until(workload, plan, now.executions + (left < interval ? left : interval));
     over = launch_is_over(&now.session->launch);
     verdict->failure = agree(workload->team, mine, &over, verdict->reason);
-    const int64_t due = quarter + (until - quarter) / (GROWTH_LOOKS - 1) * growth.looks;
-    if (growth.looks < GROWTH_LOOKS && now.executions >= due)
-      growth_look(&growth);
+    const int64_t due = quarter + (until - quarter) / (GROWTH_READINGS - 1) * growth.readings;
+    if (growth.readings < GROWTH_READINGS && now.executions >= due)
+      growth_read(&growth);
   }
   if (verdict->failure == NONE)
     verdict->failure = agree(workload->team, find_leak(&growth, verdict), &over, verdict->reason);

@@ -9,7 +9,7 @@
 
 enum { RADIX = 4 };
 
-/* Several for bcast alone, and others only where they are no star: a first look has room for all kinds of
+/* Several for bcast alone, and others only where they are no star: a screening has room for all kinds of
    methods. */
 static bool knomial_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
   static const int of_bcast[] = {3, RADIX, 8};

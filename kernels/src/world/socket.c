@@ -17,7 +17,7 @@ static int covering_socket(hwloc_topology_t machine, hwloc_const_cpuset_t cores)
   return object != NULL ? (int)object->logical_index : SOCKET_UNKNOWN;
 }
 
-static void look(hwloc_topology_t machine) {
+static void read_machine(hwloc_topology_t machine) {
   /* Reading caches and cores too would take several times as long. */
   if (hwloc_topology_set_all_types_filter(machine, HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
       hwloc_topology_set_type_filter(machine, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
@@ -37,7 +37,7 @@ static void find(void) {
   hwloc_topology_t machine;
   if (hwloc_topology_init(&machine) != 0)
     return;
-  look(machine);
+  read_machine(machine);
   hwloc_topology_destroy(machine);
 }
 

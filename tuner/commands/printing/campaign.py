@@ -50,7 +50,7 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
     most = f"at most {plan.budget_s:.0f} s"
     if plan.share:
         most = f"{plan.share:.3g} of the time to measure everything, " + (
-            f"about {plan.budget_s:.0f} s" if plan.batches else "determined by the first look"
+            f"about {plan.budget_s:.0f} s" if plan.batches else "determined by the screening"
         )
     out.print(
         f"campaign {plan.campaign}: {len(plan.cases)} cases in {most}; {plan.spent_s:.0f} s spent"
@@ -82,7 +82,7 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
         ).most_common(3)
         finished = sum(task.number in done for task in batch.tasks)
         batches.add_row(
-            *(batch.stage, str(len(batch.tasks)), str(finished)),
+            *(batch.title, str(len(batch.tasks)), str(finished)),
             ", ".join(text for text, _ in count),
             f"{sum(task.budget_s for task in batch.tasks):.0f} s",
         )

@@ -1,4 +1,4 @@
-"""The methods that the first launch of a case takes, where there are too many for one.
+"""Screening: the methods of the first launch of a case, where there are too many for one.
 
 A probe of a few seconds, which is not kept, comes first; the models rank the methods by it, behind
 those that gained on the nearest system in the catalogue.
@@ -24,7 +24,7 @@ from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
 
 MOST_RIVALS = 12
-"""Methods beside the default that a first look takes."""
+"""Methods beside the default that a screening takes."""
 
 PROBE = {"--sizes": "1:1M:x4", "--max-samples": "12"}
 """Options of the probe: a second on a node, some ten at 1 Gbit/s."""

@@ -1,4 +1,4 @@
-"""The first look of a race at what the library proposes, of which it refuses some on a layout."""
+"""The screening of what the library proposes for a race, of which it refuses some on a layout."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import Kernels
 from tests.round_machine import machine, pair
-from tuner.campaign import first_look, launches
+from tuner.campaign import launches, screening
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.machine.mpi import launch
@@ -39,12 +39,12 @@ def test_no_method_that_cannot_run_takes_the_place_of_another(
     pattern = "blocks" if operation in COLLECTIVES else "random:degree=2"
     for (procs, ppn), of_refused in REFUSED.items():
         case = PlannedCase("local:cpu", "mpi", operation, pattern, "", procs, ppn, [1, 65536])
-        order = first_look.ranked(model, case, specs[operation, procs])
+        order = screening.ranked(model, case, specs[operation, procs])
         assert sorted(order) == sorted(specs[operation, procs])
         refused = [spec for spec in order if re.match(of_refused, spec)]
         assert order[len(order) - len(refused) :] == refused
         plan = RacePlan("20261121T034500Z", "", 600, [case], in_job=True)
-        first_look.choose(plan, [0], specs, lambda: first_look.Known(model))
+        screening.choose(plan, [0], specs, lambda: screening.Known(model))
         methods = plan.cases[0].methods or plan.cases[0].offered  # none stands for all
-        assert len(methods) <= first_look.MOST_RIVALS + 1
+        assert len(methods) <= screening.MOST_RIVALS + 1
         assert DEFAULT_METHODS[operation] in methods
