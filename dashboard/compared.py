@@ -52,10 +52,10 @@ def undecided(store: Store, *sides: Side) -> str:
 def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
     waits = undecided(store, (system, campaign))
     points = [] if waits else decided.of_campaign(store, system, campaign)
-    verdicts, required = soaked.verdicts(store, system), tuning.required_by(store, system)
+    outcomes, required = soaked.outcomes(store, system), tuning.required_by(store, system)
     its = systems_of(store).set_index("system").loc[system].to_dict()
     cores = known_cores(its["name"], int(its["cores"]))
-    return comparison.measured(_times(store, system, campaign), points, verdicts, required, cores)
+    return comparison.measured(_times(store, system, campaign), points, outcomes, required, cores)
 
 
 @kept(32)

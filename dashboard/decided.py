@@ -86,7 +86,7 @@ def of_campaign(
     store: Store, system: str, campaign: str, operation: str | None = None
 ) -> list[Point]:
     """Return the decisions on one campaign alone, of an operation or of all, as `compare` does."""
-    if tuning.holds(store, system, campaign, soaked.verdicts(store, system)):
+    if tuning.holds(store, system, campaign, soaked.outcomes(store, system)):
         return store.decisions(system, campaign, operation)
     points = _anew(store, system, campaign)
     return [point for point in points if operation in (None, point.case.operation)]
@@ -99,4 +99,4 @@ def _decided(store: Store, system: str, campaign: str, operation: str) -> _Point
 
 @kept(4)
 def _anew(store: Store, system: str, campaign: str) -> list[Point]:
-    return tuning.decide_again(store, system, campaign, soaked.verdicts(store, system))
+    return tuning.decide_again(store, system, campaign, soaked.outcomes(store, system))

@@ -13,7 +13,7 @@ from dash.development.base_component import Component
 from dashboard.elements import Element, data_cell, element, row_head, table_row
 from dashboard.figures.methods import method_style, transparent
 from dashboard.markup import Static
-from dashboard.verdict import speed_of
+from dashboard.review import speed_of
 from dashboard.widgets import key
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import OPEN, UNSOAKED, WON, Point

@@ -1,4 +1,4 @@
-"""The verdicts and tables of all systems as a page for browsers without JavaScript."""
+"""The overview and rules of all systems as a page for browsers without JavaScript."""
 
 from http import HTTPStatus
 
@@ -13,8 +13,8 @@ from tuner.store.store import Store
 
 PATH = "/plain"
 _TEXT = (
-    "Without JavaScript, the pages cannot be drawn: here are the verdict on each system and its "
-    "rules. The same figures are in `switchpoint show`."
+    "Without JavaScript, the pages cannot be drawn: here are the overview and the rules of each "
+    "system. The same figures are in `switchpoint show`."
 )
 
 

@@ -44,10 +44,10 @@ def of_table(store: Store, system: str) -> Standing:
 
 def of_now(store: Store, system: str) -> Standing:
     """Return the soaks known now."""
-    return Standing(system, verdicts(store, system))
+    return Standing(system, outcomes(store, system))
 
 
 @kept(32)
-def verdicts(store: Store, system: str) -> list[Soaked]:
-    """Return the verdicts on a system's soaked methods; cached, as many views show them."""
-    return soaks.verdicts(soak.stored(store, system))
+def outcomes(store: Store, system: str) -> list[Soaked]:
+    """Return the outcomes for a system's soaked methods; cached, as many views show them."""
+    return soaks.outcomes(soak.stored(store, system))

@@ -133,7 +133,7 @@ def test_calls_that_need_a_promise_are_in_the_bound(table: Table) -> None:
     found = document.advice(mix.mix(its, table))
     lines = [*document.summary(found)]
     assert any("21 % is in calls that need a promise" in line for line in lines)
-    done = next(document.outcome(replace(found, verdict="none")))
+    done = next(document.outcome(replace(found, outcome="none")))
     assert done == "no gain: its calls need a promise"
     rule = next(rule for rule in table.rules if rule.method == "binomial")
     its = parse(content(*calls, tally("Gatherv", 8, 0.1), tally("Bcast_init", 64, 0.01)))
@@ -170,14 +170,14 @@ def test_a_program_whose_processes_wait_for_one_gains_nothing() -> None:
     ranks = [content(tally("Bcast", 8, seconds)).splitlines() for seconds in (0.5, 0.001)]
     its = mix.mix(parse(b"\n".join([ranks[0][0], ranks[1][1]])), None)
     assert not its.to_measure
-    outcome = document.outcome(replace(document.advice(its), verdict="none"))
+    outcome = document.outcome(replace(document.advice(its), outcome="none"))
     assert next(outcome) == "no gain: its processes wait for the slowest"
 
 
 def test_no_gain_has_its_reason() -> None:
     for name, why in (("Recv", "its time is in other calls"), ("Bcast", "not measured yet")):
         its = document.advice(mix.mix(parse(content(tally(name, 8, 0.5))), None))
-        assert why in next(document.outcome(replace(its, verdict="none")))
+        assert why in next(document.outcome(replace(its, outcome="none")))
 
 
 def test_without_a_store_everything_is_to_be_measured() -> None:
@@ -323,7 +323,7 @@ def pairs(ratio: float, noise: float, count: int, seed: int = 1) -> list[tuple[f
 
 
 @pytest.mark.parametrize(
-    ("ratio", "noise", "count", "verdict"),
+    ("ratio", "noise", "count", "outcome"),
     [
         (0.8, 0.01, 3, "gain"),
         (1.2, 0.01, 3, "loss"),
@@ -332,15 +332,15 @@ def pairs(ratio: float, noise: float, count: int, seed: int = 1) -> list[tuple[f
         (0.5, 0.001, LEAST_PAIRS - 1, "open"),
     ],
 )
-def test_a_difference_is_resolved(ratio: float, noise: float, count: int, verdict: str) -> None:
+def test_a_difference_is_resolved(ratio: float, noise: float, count: int, outcome: str) -> None:
     proof = Proof.of(pairs(ratio, noise, count))
-    assert proof.verdict == verdict
+    assert proof.outcome == outcome
     assert proof.low < proof.ratio < proof.high
 
 
 def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
     its = document.proved(document.advice(mix.mix(parse(LINE), None)), Proof.of([(1.0, 0.5)] * 3))
-    failed = replace(its, verdict="failed", ended="with the table, it hung", lines=["export A=1"])
+    failed = replace(its, outcome="failed", ended="with the table, it hung", lines=["export A=1"])
     said = [*document.outcome(failed)]
     assert said[0] == "the table is not recommended: with the table, it hung"
     assert "before that, the table saved 50 %" in said[1] and document.use(failed) == []
@@ -352,9 +352,9 @@ def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
 def test_a_failure_is_not_forgotten_after_a_start_that_was_resolved(tmp_path: Path) -> None:
     its = replace(document.advice(mix.mix(parse(LINE), None)), trial="one", pairs=[(1.0, 0.5)])
     (tmp_path / "profiles").mkdir()
-    failed = replace(its, verdict="failed", ended="it hung")
-    for number, (verdict, pairs_left) in enumerate({"open": its.pairs, "gain": []}.items()):
-        later = replace(its, verdict=verdict, failed_before=document.failure_of(failed))
+    failed = replace(its, outcome="failed", ended="it hung")
+    for number, (outcome, pairs_left) in enumerate({"open": its.pairs, "gain": []}.items()):
+        later = replace(its, outcome=outcome, failed_before=document.failure_of(failed))
         saved.save(saved.profile_path(tmp_path, str(number)), later)
         assert saved.before(tmp_path, "one") == (pairs_left, "it hung")
     assert saved.before(tmp_path, "other") == ([], "")
@@ -392,7 +392,7 @@ def test_a_table_that_slows_down_does_not_save() -> None:
     slower = document.proved(its, Proof.of([(1.0, 1.05)] * (LEAST_PAIRS - 1)))
     said = next(document.outcome(slower))
     assert "so far the table takes 5.0 % longer (no interval: three pairs are needed" in said
-    assert (slower.verdict, slower.low, slower.high) == ("open", None, None)
+    assert (slower.outcome, slower.low, slower.high) == ("open", None, None)
     loss = next(document.outcome(document.proved(its, Proof.of(pairs(1.2, 0.01, 8)))))
     ends = re.search(r"slower with the table \(([\d.]+) % to ([\d.]+) %,", loss)
     assert ends and float(ends[1]) < 20 < float(ends[2])
@@ -402,7 +402,7 @@ def test_a_table_that_slows_down_does_not_save() -> None:
 
 def test_what_is_not_measured_is_not_called_no_gain() -> None:
     its = document.advice(mix.mix(parse(LINE), None))
-    said = [next(document.outcome(replace(its, verdict=verdict))) for verdict in ("open", "none")]
+    said = [next(document.outcome(replace(its, outcome=outcome))) for outcome in ("open", "none")]
     assert [text.partition(":")[0] for text in said] == ["not resolved", "no gain"]
 
 
@@ -410,7 +410,7 @@ def test_runs_that_may_stop_at_any_pair_are_seldom_wrong() -> None:
     wrong = 0
     for seed in range(400):
         runs = pairs(1.0, 0.05, 12, seed)
-        looks = (Proof.of(runs[:count]).verdict for count in range(LEAST_PAIRS, 13))
+        looks = (Proof.of(runs[:count]).outcome for count in range(LEAST_PAIRS, 13))
         wrong += any(look in ("gain", "loss") for look in looks)
     assert wrong <= 1.5 * ERROR_LEVEL * 400
 

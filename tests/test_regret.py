@@ -49,16 +49,16 @@ def outcome(
 
 
 def test_regret_is_judged_against_the_best_and_the_default() -> None:
-    verdict = judge([outcome(1.0, default=2.0), outcome(1.1, default=1.0, PETSc=1.2)])
-    assert verdict.choosers["table"].mean == pytest.approx(0.05)
-    assert verdict.choosers["default"].mean == pytest.approx(0.5)
-    assert (verdict.choosers["PETSc"].cases, verdict.choosers["PETSc"].mean) == (
+    summary = judge([outcome(1.0, default=2.0), outcome(1.1, default=1.0, PETSc=1.2)])
+    assert summary.choosers["table"].mean == pytest.approx(0.05)
+    assert summary.choosers["default"].mean == pytest.approx(0.5)
+    assert (summary.choosers["PETSc"].cases, summary.choosers["PETSc"].mean) == (
         1,
         pytest.approx(0.2),
     )
-    assert verdict.worse == 0.5
-    assert verdict.gain == pytest.approx((2 / 1.1) ** 0.5)
-    assert verdict.unseen is None
+    assert summary.worse == 0.5
+    assert summary.gain == pytest.approx((2 / 1.1) ** 0.5)
+    assert summary.unseen is None
 
 
 def test_a_regret_that_launches_would_find_is_found_four_times_in_five() -> None:

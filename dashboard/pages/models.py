@@ -80,12 +80,12 @@ def _reason(outcome: Outcome | None, operation: str) -> str:
 def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:
     return {
         "fit": residuals(choice.errors, CLOSE, size_title(choice.query.operation)),
-        "verdict": _verdict(choice),
+        "accuracy": _accuracy(choice),
         "parameters": _parameters(choice.model) if choice.model else [],
     }
 
 
-def _verdict(choice: ModelsChoice) -> list[Component]:
+def _accuracy(choice: ModelsChoice) -> list[Component]:
     """Return the accuracy of the model on this case, in words."""
     validation = choice.outcome.validation if choice.outcome else None
     if validation is None or choice.reason:
@@ -154,7 +154,7 @@ def _words(text: str) -> str:
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
     return [
-        parts["verdict"],
+        parts["accuracy"],
         card(
             "Predicted and measured times",
             html.P(
@@ -183,7 +183,7 @@ PAGE = FilteredPage(
             "Measured and predicted time of each method against message size; below them, the "
             "relative errors."
         ),
-        "verdict": Block("notes"),
+        "accuracy": Block("notes"),
         "parameters": Block(),
     },
     choose=_choose,

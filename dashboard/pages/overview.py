@@ -1,4 +1,4 @@
-"""Overview: the verdict on each measured system, its table's decisions, and its campaigns."""
+"""Overview: the review of each measured system, its table's decisions, and its campaigns."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -16,10 +16,10 @@ from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.heatmap import heat_maps
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
+from dashboard.review import CARE, GOOD, OperationGain, SystemReview, judge, mean_gain
 from dashboard.snapshot import cached_table, kept
 from dashboard.steadiness import Steadiness
 from dashboard.units import ratio_text
-from dashboard.verdict import CARE, GOOD, OperationGain, SystemVerdict, judge, mean_gain
 from dashboard.web import OpenStore
 from dashboard.widgets import badge, card, commands, data_table, href, prose
 from tuner.domain.operations import FOREIGN
@@ -99,7 +99,7 @@ class _Found(NamedTuple):
     measured: list[str]
     newest: str
     step: Step | None
-    verdict: SystemVerdict
+    review: SystemReview
     maps: list[Component]
     campaigns: pd.DataFrame
     loads: dict[str, str]
@@ -119,7 +119,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
         measured=measured,
         newest=f"Newest campaign: {steadiness.text()}." if steadiness else "",
         step=step,
-        verdict=judge(store, row, tuned, steadiness, step),
+        review=judge(store, row, tuned, steadiness, step),
         maps=_maps(tuned.points if tuned else [], label),
         campaigns=store.campaigns(system),
         loads={campaign: f"{low:.1f} – {high:.1f}" for campaign, (low, high) in loads.items()},
@@ -135,7 +135,7 @@ def _system(store: Store, system: dict[str, Any], label: str) -> Component:
     return card(
         label,
         html.Div(notes, className="notes"),
-        _verdict(found.verdict, found.step, name),
+        _review(found.review, found.step, name),
         *found.maps,
         html.P(_links(name, found), className="links"),
         html.Details(
@@ -173,23 +173,23 @@ def _links(system: str, found: _Found) -> list[Component]:
     return [*links, html.A("Compare with the previous campaign", href=href(compare.PATH, search))]
 
 
-def _verdict(verdict: SystemVerdict, step: Step | None, system: str) -> Component:
-    """Return the answers to the four questions about a system, under its verdict."""
-    certain = [verdict.settled] if verdict.settled else []
+def _review(review: SystemReview, step: Step | None, system: str) -> Component:
+    """Return the answers to the four questions about a system, under its review."""
+    certain = [review.settled] if review.settled else []
     answers = [
-        _answer("Can it be trusted?", verdict.level, verdict.words, [*verdict.doubts, *certain]),
+        _answer("Can it be trusted?", review.level, review.words, [*review.doubts, *certain]),
         _changed(step),
-        _gained(verdict),
+        _gained(review),
         html.Div(
             [
                 html.P("What to do next", className="question"),
-                html.Strong(verdict.advice.reason),
-                commands(f"next-{system}", verdict.advice.lines),
+                html.Strong(review.advice.reason),
+                commands(f"next-{system}", review.advice.lines),
             ],
             className="answer-box",
         ),
     ]
-    return html.Div(answers, className="verdict-boxes")
+    return html.Div(answers, className="review-boxes")
 
 
 def _answer(question: str, level: str, words: str, details: Iterable[Any]) -> Component:
@@ -238,19 +238,19 @@ def _shift_text(shift: Shift, step: Step) -> str:
     return f"{shift.operation}: {ratio} the time, {cells} since {before.name}{upgraded}"
 
 
-def _gained(verdict: SystemVerdict) -> Component:
+def _gained(review: SystemReview) -> Component:
     """Return what the table gains over the default; layouts with too many ranks apart."""
     question = "What does the table gain?"
-    if not verdict.settled:
+    if not review.settled:
         return _answer(question, "", "Nothing without a table", [])
-    details: list[Any] = _gain_texts(verdict.gains)
-    if verdict.oversubscribed:
-        gains = [html.Li(text) for text in _gain_texts(verdict.oversubscribed)]
-        words = f"With more ranks than cores: {_mean_text(verdict.oversubscribed)}"
+    details: list[Any] = _gain_texts(review.gains)
+    if review.oversubscribed:
+        gains = [html.Li(text) for text in _gain_texts(review.oversubscribed)]
+        words = f"With more ranks than cores: {_mean_text(review.oversubscribed)}"
         folded = html.Details([html.Summary(words), html.Ul(gains)])
         details.append(folded if gains else words)
-    if any(gain.faster for gain in verdict.gains):
-        return _answer(question, GOOD, _mean_text(verdict.gains), details)
+    if any(gain.faster for gain in review.gains):
+        return _answer(question, GOOD, _mean_text(review.gains), details)
     return _answer(question, "", "Nothing yet: the defaults stay", details)
 
 

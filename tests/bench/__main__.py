@@ -58,9 +58,9 @@ def figure_rows(part: str, figures: list[dict[str, Any]], least: bool) -> list[l
     rows = []
     for figure in figures:
         if figure["bar"]:
-            verdict = "" if least else "ok" if figure["met"] else "MISSED"
+            result = "" if least else "ok" if figure["met"] else "MISSED"
             value = "none" if figure["figure"] is None else f"{figure['figure']:.4g}"
-            rows.append([part, figure["name"], f"{value} {figure['unit']}", figure["bar"], verdict])
+            rows.append([part, figure["name"], f"{value} {figure['unit']}", figure["bar"], result])
     return rows
 
 
@@ -76,8 +76,8 @@ def rows_of(
         reason = f"exit status {ended.status}"
     else:
         reason = ""
-    verdict = f"FAILED: {reason}" if reason else f"skipped: {skipped}" if skipped else "ran"
-    return [*rows, [part, "", f"{ended.seconds:.0f} s", "", verdict]]
+    result = f"FAILED: {reason}" if reason else f"skipped: {skipped}" if skipped else "ran"
+    return [*rows, [part, "", f"{ended.seconds:.0f} s", "", result]]
 
 
 def main() -> int:
@@ -94,7 +94,7 @@ def main() -> int:
         done = [] if options.parts or options.least else kept(part, options.directory)
         rows += done or run(part, options.directory, options.least)
     print("====", flush=True)
-    print_table([["part", "figure", "", "bar", "verdict"], *rows])
+    print_table([["part", "figure", "", "bar", "result"], *rows])
     return int(any(row[-1].startswith(("MISSED", "FAILED")) for row in rows))
 
 

@@ -311,9 +311,9 @@ def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
     return sorted(worth)
 
 
-def compare(campaigns: Campaigns, verdict: JudgingResult, seconds: float, launches: int) -> None:
-    """Choose, judge and print; the verdict gets the figures."""
-    operations = verdict.operations
+def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launches: int) -> None:
+    """Choose, judge and print; the result gets the figures."""
+    operations = result.operations
     chosen: dict[str, dict[int, JudgedTrial]] = {}
     needed_s: dict[str, float] = {}
     for number, operation in enumerate(operations, start=1):
@@ -335,8 +335,8 @@ def compare(campaigns: Campaigns, verdict: JudgingResult, seconds: float, launch
         launch_s = needed_s[operation] / 4
         judged = campaigns.measure("judge", operation, methods, launch_s, count, str(table))
         for size, trial in sorted(judged.items()):
-            verdict.add(operation, size, trial, chosen[operation][size])
-    verdict.conclude()
+            result.add(operation, size, trial, chosen[operation][size])
+    result.conclude()
 
 
 def measure(mpis: Sequence[Mpi], options: argparse.Namespace) -> list[Figure]:
@@ -356,10 +356,10 @@ def measure(mpis: Sequence[Mpi], options: argparse.Namespace) -> list[Figure]:
             campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
             most = most_together(one, options.operations)
             most_uneven = MOST_SMALL_UNEVEN if has_target(one) else None
-            verdict = JudgingResult(options.operations, most, most_uneven)
-            compare(campaigns, verdict, options.seconds, options.launches)
+            result = JudgingResult(options.operations, most, most_uneven)
+            compare(campaigns, result, options.seconds, options.launches)
             where = f"{one.name}, {here}" if options.alone else one.name
-            figures += [replace(each, name=f"{where}: {each.name}") for each in verdict.figures]
+            figures += [replace(each, name=f"{where}: {each.name}") for each in result.figures]
     return figures
 
 

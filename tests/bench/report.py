@@ -51,8 +51,8 @@ class Figure:
 
     def as_row(self, judged: bool) -> list[str]:
         """Return the row of a printed table."""
-        verdict = ("ok" if self.met else "MISSED") if self.bar and judged else ""
-        return [self.name, f"{self.value:.4g} {self.unit}".strip(), self.bar, verdict]
+        result = ("ok" if self.met else "MISSED") if self.bar and judged else ""
+        return [self.name, f"{self.value:.4g} {self.unit}".strip(), self.bar, result]
 
 
 def options_of(

@@ -83,9 +83,9 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     held: bool,
     words: str,
 ) -> None:
-    verdict = JudgingResult(["bcast"])
-    verdict.add("bcast", 64, trial(tmp_path, factor, selected), JudgedTrial())
-    assert verdict.conclude() is held
+    result = JudgingResult(["bcast"])
+    result.add("bcast", 64, trial(tmp_path, factor, selected), JudgedTrial())
+    assert result.conclude() is held
     assert words in capsys.readouterr().out
 
 
@@ -120,11 +120,11 @@ def test_all_operations_with_data_together_have_a_bar(
 
 def judged(directory: Path, factors: dict[tuple[str, int], float]) -> JudgingResult:
     """Return results by operation and size; `auto` takes so many times as long as the default."""
-    verdict = JudgingResult(list(dict.fromkeys(name for name, _ in factors)), 0.75, 0.8)
+    result = JudgingResult(list(dict.fromkeys(name for name, _ in factors)), 0.75, 0.8)
     for (operation, size), factor in factors.items():
-        verdict.add(operation, size, trial(directory, factor, "ring"), JudgedTrial())
-    verdict.conclude()
-    return verdict
+        result.add(operation, size, trial(directory, factor, "ring"), JudgedTrial())
+    result.conclude()
+    return result
 
 
 def test_what_moves_no_data_is_apart_from_all_operations(
@@ -164,11 +164,11 @@ def test_this_machine_alone_needs_no_nodes(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_operation_that_nothing_was_compared_of_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = JudgingResult(["bcast", "reduce"])
-    verdict.add("bcast", 64, trial(tmp_path, 0.5, "ring"), JudgedTrial())
+    result = JudgingResult(["bcast", "reduce"])
+    result.add("bcast", 64, trial(tmp_path, 0.5, "ring"), JudgedTrial())
     few = JudgedTrial(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
-    verdict.add("reduce", 64, few, JudgedTrial())
-    assert not verdict.conclude()
+    result.add("reduce", 64, few, JudgedTrial())
+    assert not result.conclude()
     alone = JudgingResult(["reduce"])
     alone.add("reduce", 64, few, JudgedTrial())
     assert not alone.conclude()

@@ -67,7 +67,7 @@ def test_figures_are_kept_with_commit_and_machine(
 
 
 @pytest.mark.parametrize(
-    ("status", "in_time", "figure", "verdicts"),
+    ("status", "in_time", "figure", "results"),
     [
         (0, True, MET, ["ok", "ran"]),
         (1, True, MISSED, ["MISSED", "ran"]),
@@ -77,11 +77,11 @@ def test_figures_are_kept_with_commit_and_machine(
     ],
 )
 def test_the_table_separates_missed_bars_from_failures(
-    status: int, in_time: bool, figure: Figure | None, verdicts: list[str]
+    status: int, in_time: bool, figure: Figure | None, results: list[str]
 ) -> None:
     figures = [] if figure is None else [figure.as_json()]
     rows = rows_of("part", figures, Ended(status, 3.0, in_time), least=False)
-    assert [row[-1] for row in rows] == verdicts
+    assert [row[-1] for row in rows] == results
 
 
 def test_a_part_is_kept_until_the_commit_changes(
@@ -95,14 +95,14 @@ def test_a_part_is_kept_until_the_commit_changes(
     assert kept("part", tmp_path) == []
     conclude("part", [MET, MISSED], Namespace(least=False, json=path))
     document = json.loads(path.read_text())
-    for changed, verdicts in (
+    for changed, results in (
         ({}, ["ok", "MISSED", "kept"]),
         ({"commit": "b" * 40}, []),
         ({"dirty": True}, []),
         ({"command": ["--seconds=1", *whole]}, []),
     ):
         path.write_text(json.dumps(document | now | changed))
-        assert [row[-1] for row in kept("part", tmp_path)] == verdicts
+        assert [row[-1] for row in kept("part", tmp_path)] == results
 
 
 def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
@@ -116,8 +116,8 @@ def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
     assert conclude("part", [], Namespace(least=False, json=path), "no virtual nodes") == 0
     document = json.loads(path.read_text())
     assert (document["figures"], document["skipped"]) == ([], "no virtual nodes")
-    ((*_, verdict),) = rows_of("part", [], Ended(0, 3.0, True), False, document["skipped"])
-    assert verdict == "skipped: no virtual nodes"
+    ((*_, result),) = rows_of("part", [], Ended(0, 3.0, True), False, document["skipped"])
+    assert result == "skipped: no virtual nodes"
     path.write_text(json.dumps(document | now))
     assert kept("part", tmp_path) == []
 

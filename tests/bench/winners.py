@@ -65,7 +65,7 @@ def campaign(results: Path, words: Iterable[str]) -> Table:
 def winners(table: Table, everything: bool) -> dict[Case, list[Winner]]:
     """Return the sizes given to a faster method by their case without the size.
 
-    everything: sizes of other verdicts, too, as if their challenger were faster.
+    everything: sizes of any other status, too, as if their challenger were faster.
     """
     found: dict[Case, list[Winner]] = defaultdict(list)
     for point in table.points:

@@ -110,7 +110,7 @@ def test_pages_show_which_methods_were_soaked_and_which_wait(
 
 def test_advice_is_shown_in_the_words_of_the_command(database: Path) -> None:
     choice, parts = drawn(pages.advice.PAGE, database)
-    assert choice.found is not None and choice.found.verdict == "gain"
+    assert choice.found is not None and choice.found.outcome == "gain"
     assert len(choice.options["advice"]) == 1  # a broken file is none
     text = said(parts["kept"])
     its = choice.found
@@ -532,6 +532,6 @@ def test_models_are_held_against_measurements(tmp_path: Path) -> None:
     assert errors["residual"].to_numpy() == pytest.approx(
         (errors["predicted_s"] / errors["median_s"] - 1).to_numpy(), rel=1e-6
     )
-    assert "within 15 %" in said(parts["verdict"])
+    assert "within 15 %" in said(parts["accuracy"])
     assert "LogGP" in said(parts["parameters"])
     assert "copying ns/B" in said(parts["parameters"])

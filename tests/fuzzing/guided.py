@@ -1,7 +1,7 @@
 """One parser in Python under Atheris: python -m tests.fuzzing.guided PARSER SWP_PARSERS OPTION...
 
 The options are those of libFuzzer, SWITCHPOINT_RESULTS is a scratch directory. Where SWP_PARSERS,
-the program, is not empty, the parser of the same name in C must come to the same verdict.
+the program, is not empty, the parser of the same name in C must come to the same result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VALUES: list[Any] = [
 """Values that a JSON value may be exchanged for."""
 
 
-def verdicts_in_c(program: str, parser: str) -> Callable[[Path], bool]:
+def results_in_c(program: str, parser: str) -> Callable[[Path], bool]:
     """Return a function that asks the program whether the parser in C accepts a file."""
     running = subprocess.Popen(
         [program, f"--parser={parser}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -99,10 +99,10 @@ def main() -> None:
     """Read inputs until the options say to end, or one is a finding."""
     parser, program, *options = sys.argv[1:]
     reader = READERS[parser]
-    in_c = verdicts_in_c(program, parser) if program and reader.shared else None
+    in_c = results_in_c(program, parser) if program and reader.shared else None
     place, committed = results_directory(), corpora.inputs(parser)
 
-    @atheris.instrument_func  # type: ignore[untyped-decorator] # the verdict is coverage, too
+    @atheris.instrument_func  # type: ignore[untyped-decorator] # the result is coverage, too
     def judge(accepted: bool | None) -> str:
         if accepted:
             return "accepted"

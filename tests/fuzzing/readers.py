@@ -43,7 +43,7 @@ _RUN = "2026_11_24___16_19_43"
 
 @dataclass(frozen=True)
 class Reader:
-    """A parser. `shared` stands for one of the same grammar in C, whose verdict is the same."""
+    """A parser. `shared` stands for one of the same grammar in C, whose result is the same."""
 
     read: Callable[[bytes, Path], bool | None]
     refusals: tuple[type[Exception], ...] = (SwitchpointError,)

@@ -16,7 +16,7 @@ from tests.kernels.test_builds import SANITIZED
 BY_DAY, SHARE = "python-query", 0.01
 
 
-def verdicts_in_c(kernels: Kernels, parser: str, directory: Path) -> list[bool]:
+def results_in_c(kernels: Kernels, parser: str, directory: Path) -> list[bool]:
     """Return which committed inputs the parser accepts."""
     paths = corpora.unpack(parser, directory)
     done = subprocess.run(
@@ -27,19 +27,19 @@ def verdicts_in_c(kernels: Kernels, parser: str, directory: Path) -> list[bool]:
     )
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {"accepted", "refused"}
-    return [verdict == "accepted" for verdict in done.stdout.split()]
+    return [result == "accepted" for result in done.stdout.split()]
 
 
 @pytest.mark.parametrize("parser", C_RUNS)
 def test_committed_inputs_in_c(any_kernels: Kernels, parser: str, tmp_path: Path) -> None:
-    assert len(verdicts_in_c(any_kernels, parser, tmp_path)) == len(corpora.inputs(parser))
+    assert len(results_in_c(any_kernels, parser, tmp_path)) == len(corpora.inputs(parser))
 
 
 @pytest.mark.check
 def test_sanitizers_find_nothing_in_committed_inputs(any_kernels: Kernels, tmp_path: Path) -> None:
     built = build_kernels(any_kernels.mpi, "sanitized", *SANITIZED, target="swp_parsers")
     for parser in C_RUNS:
-        verdicts_in_c(Kernels(any_kernels.mpi, built), parser, tmp_path / parser)
+        results_in_c(Kernels(any_kernels.mpi, built), parser, tmp_path / parser)
 
 
 @pytest.mark.parametrize("parser", READERS)
@@ -47,17 +47,17 @@ def test_committed_inputs_in_python(
     parser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    verdicts = [READERS[parser].accepts(each, tmp_path) for each in corpora.inputs(parser)]
-    assert False in verdicts and {True, None} & {*verdicts}
+    results = [READERS[parser].accepts(each, tmp_path) for each in corpora.inputs(parser)]
+    assert False in results and {True, None} & {*results}
 
 
 @pytest.mark.parametrize("parser", [name for name, its in READERS.items() if its.shared])
 def test_both_parsers_of_a_grammar_accept_the_same(
     any_kernels: Kernels, parser: str, tmp_path: Path
 ) -> None:
-    in_c = verdicts_in_c(any_kernels, parser, tmp_path)
-    for content, verdict in zip(corpora.inputs(parser), in_c, strict=True):
-        assert READERS[parser].accepts(content, tmp_path) in (verdict, None), content
+    in_c = results_in_c(any_kernels, parser, tmp_path)
+    for content, result in zip(corpora.inputs(parser), in_c, strict=True):
+        assert READERS[parser].accepts(content, tmp_path) in (result, None), content
 
 
 @pytest.mark.parametrize("target", by_day([BY_DAY], TARGETS))

@@ -88,7 +88,7 @@ def test_runs_with_the_table_dispatch_and_those_without_do_not(
     app = Application(kernels.mpi, kernels.build, 2, [program, "10", "64", "0"])
     runs = PairedRuns(app, table, usual_s=1.0, end_s=math.inf)
     proof = next(runs.proofs())
-    assert len(proof.pairs) == 1 and proof.verdict == "open"
+    assert len(proof.pairs) == 1 and proof.outcome == "open"
     assert runs.dispatched == ["alltoall by bruck: 10 calls of 64 to 64 bytes"]
     lines = ["export SWITCHPOINT_REPORT=1", *app.lines(table)]
     done = finish(["sh", "-e", "-c", "\n".join(lines)], os.environ, TIMEOUT_S)

@@ -174,7 +174,7 @@ def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: P
 @pytest.mark.parametrize(
     ("kernels", "rank"), by_day([("mpich", 0)], product(MPIS, [0, 1])), indirect=["kernels"]
 )
-def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
+def test_a_rank_that_is_stopped_for_good_leaves_an_outcome(
     kernels: Kernels, tmp_path: Path, rank: int
 ) -> None:
     """The watchdogs watch from the first method on; the stop is in the second."""
@@ -184,9 +184,9 @@ def test_a_rank_that_is_stopped_for_good_leaves_a_verdict(
     os.kill(stopped, signal.SIGSTOP)
     _, stderr = soaking.communicate(timeout=TIMEOUT_S)
     assert soaking.returncode != 0
-    *_, verdict, end = map(json.loads, (tmp_path / "o").read_text().splitlines())
-    assert (verdict["failure"], verdict["passed"]) == ("hang", False), stderr
-    assert f"rank {1 - rank} made no progress" in verdict["reason"]
+    *_, outcome, end = map(json.loads, (tmp_path / "o").read_text().splitlines())
+    assert (outcome["failure"], outcome["passed"]) == ("hang", False), stderr
+    assert f"rank {1 - rank} made no progress" in outcome["reason"]
     assert (end["record"], end["cases"]) == ("end", 2)
     assert [each["method"] for each in end["skipped"]] == ["stfw:dims=2"]
     end_s = time.monotonic() + TIMEOUT_S

@@ -75,7 +75,7 @@ def test_the_pairs_of_a_killed_comparison_are_continued(
     code, said = end(words, tabled, number, lambda: any(its.pairs for its in kept(tabled)))
     assert code in (KILLS[number], -number), said  # between two runs, it dies of the signal
     (killed,) = kept(tabled)
-    assert (killed.ended, killed.verdict) == ("interrupted", "open")
+    assert (killed.ended, killed.outcome) == ("interrupted", "open")
     code, said = end(
         words, tabled, signal.SIGTERM, lambda: any(its.earlier for its in kept(tabled))
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from tuner.advice.mix import Mix, Said, State
 from tuner.advice.profile import MOST_S, Natural, Seconds, Shape
-from tuner.advice.proof import LEAST_PAIRS, Proof, Verdict
+from tuner.advice.proof import LEAST_PAIRS, Outcome, Proof
 from tuner.domain.records import SHORTEST_S
 from tuner.selection.next_step import with_options
 from tuner.units import share_text, significant, size_text
@@ -53,7 +53,7 @@ class CallAdvice(msgspec.Struct, frozen=True):
 
 
 class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Facts about an application; from `verdict` on, the results of runs with a table."""
+    """Facts about an application; from `outcome` on, the results of runs with a table."""
 
     program: str
     processes: Natural
@@ -68,11 +68,12 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     to_measure: list[Shape]
     cut: Natural = 0
     notes: list[str] = []
-    verdict: Literal["", "failed"] | Verdict = ""  # that of the pairs; failed: with the table
+    # Of the pairs; "failed": with the table.
+    outcome: Literal["", "failed"] | Outcome = msgspec.field(name="verdict", default="")
     ended: str = ""  # why runs ended before they were resolved
     trial: str = ""  # what is compared: see `PairedRuns.identity`
     earlier: Natural = 0  # of the pairs: those of an earlier start
-    failed_before: str = ""  # why an earlier start ended with the verdict "failed"
+    failed_before: str = ""  # why an earlier start ended with the outcome "failed"
     recorded_s: Seconds | None = None  # of the whole run that was recorded
     pairs: list[tuple[RunSeconds, RunSeconds]] = []
     ratio: float | None = None
@@ -127,7 +128,7 @@ def proved(its: Advice, proof: Proof) -> Advice:
     known = len(proof.pairs) >= LEAST_PAIRS
     return msgspec.structs.replace(
         its,
-        verdict=proof.verdict,
+        outcome=proof.outcome,
         pairs=proof.pairs,
         ratio=proof.ratio,
         low=proof.low if known else None,
@@ -137,7 +138,7 @@ def proved(its: Advice, proof: Proof) -> Advice:
 
 def failure_of(its: Advice) -> str:
     """Return how runs with the table failed at this start, or before; "" if they did not."""
-    return its.ended if its.verdict == "failed" else its.failed_before
+    return its.ended if its.outcome == "failed" else its.failed_before
 
 
 COLUMNS = ("call", "processes", "bytes", "types", "calls", "of run", "waiting", "apart", "table")
@@ -238,23 +239,23 @@ def _why_none(its: Advice) -> str:
 
 def outcome(its: Advice) -> Iterator[str]:
     """Yield what runs with and without the table showed, and what was dispatched in them."""
-    if its.verdict == "failed":
+    if its.outcome == "failed":
         yield f"the table is not recommended: {its.ended}"
     elif its.ended:
         yield f"the runs ended early: {its.ended}"
-    if its.failed_before and its.verdict != "failed":
+    if its.failed_before and its.outcome != "failed":
         yield f"caution: an earlier start failed: {its.failed_before}"
-    if its.pairs and its.verdict:
+    if its.pairs and its.outcome:
         yield _compared(its, Proof.of(its.pairs))
     elif its.ended:
         pass
-    elif its.verdict == "open":
+    elif its.outcome == "open":
         yield "not resolved: calls that may gain are not measured, or too little"
-    elif its.verdict:
+    elif its.outcome:
         yield f"no gain: {_why_none(its)}"
     yield from _cost_of_recording(its)
     yield from its.dispatched
-    if its.verdict == "open" and its.pairs:
+    if its.outcome == "open" and its.pairs:
         yield "a larger --budget resolves smaller differences"
 
 
@@ -281,7 +282,7 @@ def _compared(its: Advice, proof: Proof) -> str:
     pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
     if its.earlier:
         pairs += f", {its.earlier} of an earlier start"
-    is_longer = proof.ratio > 1 and its.verdict != "none"
+    is_longer = proof.ratio > 1 and its.outcome != "none"
     ends = (proof.low - 1, proof.high - 1) if is_longer else (1 - proof.high, 1 - proof.low)
     low, high = (percent(end, 1) for end in ends)
     few = len(proof.pairs) < LEAST_PAIRS
@@ -296,12 +297,12 @@ def _compared(its: Advice, proof: Proof) -> str:
         "open": f"not resolved; so far the table {so_far}",
         "failed": f"before that, the table {before}",
     }
-    return f"{words[its.verdict]} ({interval}, by {pairs})"
+    return f"{words[its.outcome]} ({interval}, by {pairs})"
 
 
 def use(its: Advice) -> list[str]:
     """Return the lines for a shell that switch the table on, comments among them; [] if no gain."""
-    if its.verdict != "gain":
+    if its.outcome != "gain":
         return []
     by_srun = ["# in a job of Slurm, instead of the last line:", its.srun] if its.srun else []
     return [*its.lines, *by_srun]

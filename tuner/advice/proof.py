@@ -13,7 +13,7 @@ import numpy as np
 
 from tuner import stats
 
-Verdict = Literal["gain", "loss", "none", "open"]
+Outcome = Literal["gain", "loss", "none", "open"]
 
 LEAST_PAIRS = 3
 ERROR_LEVEL = 0.05
@@ -48,7 +48,7 @@ class Proof:
         return cls(pairs, math.exp(mean), low, high)
 
     @property
-    def verdict(self) -> Verdict:
+    def outcome(self) -> Outcome:
         """Return "gain", "loss", "none" for no difference that matters, or "open"."""
         if self.high < 1:
             return "gain"
@@ -83,5 +83,5 @@ def prove(
             pairs.append((without(), with_s))
         longest_s = max(longest_s, time.monotonic() - begun_s)
         yield (proof := Proof.of(pairs[:]))
-        if proof.verdict != "open":
+        if proof.outcome != "open":
             return

@@ -32,7 +32,7 @@ def before(results: Path, trial: str) -> tuple[list[tuple[float, float]], str]:
     found = next((its for its in newest(results).values() if its.trial == trial), None)
     if found is None:
         return [], ""
-    return found.pairs if found.verdict in ("open", "failed") else [], failure_of(found)
+    return found.pairs if found.outcome in ("open", "failed") else [], failure_of(found)
 
 
 def newest(results: Path) -> dict[str, Advice]:

@@ -308,7 +308,7 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
             (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
         }
         for place, system in newest.items():
-            for its in soaks.verdicts(soak.stored(store, system)):
+            for its in soaks.outcomes(soak.stored(store, system)):
                 if its.failure and its.method != DEFAULT_METHODS[its.operation]:
                     found[*place, its.operation].append(its.method)
     return found

@@ -263,21 +263,21 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _W
 def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | None:
     """Return the launches in which sizes that other campaigns settled are measured again.
 
-    The default meets the method on which the verdict rests.
+    The default meets the method on which the status rests.
     """
     tried = _tried(plan, number, staggered=False)
     together: dict[tuple[str, int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
     for size, trial in sorted(standing.trials.items()):
-        verdict, logs = trial.verdict(), standing.at(size)
-        rival = verdict.challenger
-        if tried[size] or not verdict.settled or rival is None or rival not in logs:
+        status, logs = trial.status(), standing.at(size)
+        rival = status.challenger
+        if tried[size] or not status.settled or rival is None or rival not in logs:
             continue
         pair_s = math.exp(logs[standing.default]), math.exp(logs[rival])
         rounds = _rounds(size, [rival], standing, max(pair_s))
         together[rival, rounds].append(size)
         cost_s += rounds * sum(map(of_sample_s, pair_s))
-        may_gain += NEARLY * (2 if trial.shown(verdict) == FASTER_HERE else 1)
+        may_gain += NEARLY * (2 if trial.shown(status) == FASTER_HERE else 1)
     if not together:
         return None
     racing = [
@@ -301,7 +301,7 @@ def _rivals(size: int, standing: CaseStanding, plan: RacePlan) -> list[str]:
         return [name for name in others if logs[name] <= best + REACH] or others[:1]
     new = sorted(name for name in standing.newcomers & logs.keys() if is_new(name, trial))
     new = [name for name in new if logs[name] <= best + REACH]
-    if trial.verdict().settled:
+    if trial.status().settled:
         return new
     rivals = [name for name in trial.rivals() if name in logs and name not in new]
     near = [name for name in rivals if logs[name] <= best + REACH] or rivals
@@ -344,10 +344,10 @@ def _between(standing: CaseStanding) -> Iterator[int]:
     """Yield sizes in the middle between neighbours that lose by each other's method."""
     sizes = sorted(standing.trials)
     logs = {size: standing.at(size) for size in sizes}
-    verdicts = {size: standing.trials[size].verdict() for size in sizes}
+    statuses = {size: standing.trials[size].status() for size in sizes}
     least = REFINED_OVERSUBSCRIBED if standing.oversubscribed else REFINED_ABOVE
     for low, high in pairwise(sizes):
-        before, after = verdicts[low].method, verdicts[high].method
+        before, after = statuses[low].method, statuses[high].method
         middle = round(math.sqrt(low * high) / 8) * 8
         if not {before, after} <= logs[low].keys() & logs[high].keys():
             continue  # chosen for another pattern of the degree class, or not applicable at one

@@ -50,9 +50,9 @@ def settled_before(plan: RacePlan, measured: Measured) -> PlannedBatch:
 def settled(standings: Mapping[int, CaseStanding]) -> tuple[int, int, int]:
     """Return the numbers of all sizes, of settled ones, and of those by one allocation alone."""
     found = [trial for its in standings.values() for trial in its.trials.values()]
-    verdicts = [(trial, trial.verdict()) for trial in found]
-    here = sum(trial.shown(verdict) == FASTER_HERE for trial, verdict in verdicts)
-    return len(found), sum(verdict.settled for _, verdict in verdicts), here
+    statuses = [(trial, trial.status()) for trial in found]
+    here = sum(trial.shown(status) == FASTER_HERE for trial, status in statuses)
+    return len(found), sum(status.settled for _, status in statuses), here
 
 
 def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
@@ -137,5 +137,5 @@ def is_fresh(trial: Trial | None) -> bool:
 
 
 def is_new(method: str, trial: Trial) -> bool:
-    """Return whether a method was measured too seldom at a size for any verdict."""
+    """Return whether a method was measured too seldom at a size to be judged."""
     return method not in trial.contrasts or trial.contrasts[method].launches < MIN_LAUNCHES

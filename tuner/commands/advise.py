@@ -115,7 +115,7 @@ def advise(
         document = advice.give(sys.stderr if as_json else sys.stdout)
     if as_json:
         say_json(msgspec.to_builtins(document))
-    if document.verdict == "failed":
+    if document.outcome == "failed":
         raise SwitchpointError("the application failed with the table, not without it")
 
 
@@ -416,13 +416,13 @@ class _Advice:
 
         used = [said for said in mix.said if said.method not in ("", "vendor")]
         if table is None or not used:
-            return replace(its, verdict="open" if its.to_measure else "none")
+            return replace(its, outcome="open" if its.to_measure else "none")
         system = table.provenance.system
         path = (results_directory() / system / "switchpoint.table").absolute()
         with Store.open(database_path(), readonly=True) as store:
             forms.write(table, "table", path, last_fitted(store, system))
         srun = "" if self._app.launcher else self._app.by_srun(path)
-        its = replace(its, verdict="open", lines=self._app.lines(path), srun=srun)
+        its = replace(its, outcome="open", lines=self._app.lines(path), srun=srun)
         its = replace(its, recorded_s=self._recorded_s)
         # Programs that do not finalize report nothing.
         promises = its.finalized and all(said.state is State.PROMISED for said in used)
@@ -438,13 +438,13 @@ class _Advice:
             for proof in trial.proofs(earlier):
                 if promises and trial.unchanged:
                     why = "the program makes no promise, so the table changed no call"
-                    return replace(its, verdict="none", ended=why, dispatched=trial.dispatched)
+                    return replace(its, outcome="none", ended=why, dispatched=trial.dispatched)
                 its = proved(its, proof)
                 saved.save(profile, replace(its, ended="interrupted"))
         except BudgetError as error:
             its = replace(its, ended=str(error))
         except TableError as error:
-            its = replace(its, verdict="failed", ended=str(error))
+            its = replace(its, outcome="failed", ended=str(error))
         except RunError as error:
             saved.save(profile, replace(its, ended=str(error)))
             raise

@@ -29,7 +29,7 @@ from tuner.units import change_text, share_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tuner.studies.regret.judging import LimitedFigure, RegretOutcome, RegretVerdict
+    from tuner.studies.regret.judging import LimitedFigure, RegretOutcome, RegretSummary
     from tuner.studies.regret.measuring import RegretRequest
     from tuner.studies.regret.problems import RegretProblem
 
@@ -120,8 +120,8 @@ def regret(
         outcomes = _measured(request, drawn, config, out)
     if not outcomes:
         raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
-    verdict = judging.judge(outcomes)
-    lines = judging.lines(verdict)
+    summary = judging.judge(outcomes)
+    lines = judging.lines(summary)
     cost = planned.cost_share(provenance.campaigns)
     settings = {
         "problems": count,
@@ -138,7 +138,7 @@ def regret(
         "settings": settings,
         "targets": [asdict(line) | {"met": line.met} for line in lines],
         "cost": cost,
-        "verdict": asdict(verdict),
+        "verdict": asdict(summary),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
     name = f"regret-{provenance.system}-{sha256(json.dumps(settings).encode()).hexdigest()[:8]}"
@@ -147,7 +147,7 @@ def regret(
     if as_json:
         say_json(document)
     else:
-        _show_verdict(verdict, lines, out)
+        _show_summary(summary, lines, out)
         if cost is not None:
             took = share_text(cost, 0)
             out.print(f"its campaigns took {took} of the time to measure everything\n")
@@ -198,26 +198,26 @@ def _show_outcomes(
         )
 
 
-def _show_verdict(verdict: RegretVerdict, lines: list[LimitedFigure], out: Console) -> None:
+def _show_summary(summary: RegretSummary, lines: list[LimitedFigure], out: Console) -> None:
     from tuner.commands.printing.grids import Columns
     from tuner.studies.regret.measuring import RULES
 
     out.print()
     grid = Columns("regret of", "cases", "mean", "95th percentile")
-    for name, judgement in verdict.choosers.items():
+    for name, judgement in summary.choosers.items():
         share = change_text(judgement.mean), change_text(judgement.p95)
         grid.add_row(name if name in RULES else f"the {name}", str(judgement.cases), *share)
     out.print(grid)
-    out.print(f"\nthe table's choices are {verdict.gain:.3f} times as fast as the default\n")
+    out.print(f"\nthe table's choices are {summary.gain:.3f} times as fast as the default\n")
     grid = Columns("operation", "cases", "launches", "the table", "an oracle", "finds from")
-    for name, its in verdict.operations.items():
+    for name, its in summary.operations.items():
         found = ("–" if share is None else change_text(share) for share in (its.oracle, its.finds))
         grid.add_row(name, str(its.cases), f"{its.launches:.1f}", change_text(its.table), *found)
     out.print(grid)
     out.print()
-    whole = sum(cause.mean * cause.cases for cause in verdict.causes.values())
+    whole = sum(cause.mean * cause.cases for cause in summary.causes.values())
     grid = Columns("basis of the choice", "cases", "mean regret", "share of the whole")
-    for name, cause in verdict.causes.items():
+    for name, cause in summary.causes.items():
         share_of_whole = cause.mean * cause.cases / whole if whole else 0.0
         grid.add_row(name, str(cause.cases), change_text(cause.mean), share_text(share_of_whole, 0))
     out.print(grid)

@@ -64,18 +64,18 @@ _Size = tuple[Place, int]  # degree class and bytes
 _Scheme = tuple[bool, bool, int, str]  # in the order of preference
 
 
-class Verdict(NamedTuple):
+class SizeStatus(NamedTuple):
     """A method, why, and the contrast that matters most, with the error level of its bounds."""
 
     method: str
-    status: str
+    word: str
     challenger: str | None
     error_level: float
 
     @property
     def settled(self) -> bool:
         """Return whether the measurements decide."""
-        return self.status != OPEN
+        return self.word != OPEN
 
 
 @dataclass(slots=True)
@@ -105,25 +105,25 @@ class Trial:
         """Return the logarithm of the least ratio that any method may have."""
         return min(self.lows.values(), default=-math.inf)
 
-    def verdict(self) -> Verdict:
-        """Return the verdict by the measurements of this size alone."""
+    def status(self) -> SizeStatus:
+        """Return the status by the measurements of this size alone."""
         if any(self.is_faster(method, self.faster_level) for method in self.contrasts):
             shown = [method for method in self.contrasts if self.is_faster(method, ERROR_LEVEL)]
             return self.won_by(min(shown, key=lambda name: _cautious(self.contrasts[name])))
         lows = self.lows
         riskiest = min(lows, key=lambda name: (lows[name], self.contrasts[name].mean), default=None)
         if riskiest is None or not any(map(_counts, self.contrasts.values())):
-            return Verdict(self.default, OPEN, riskiest, self.faster_level)
+            return SizeStatus(self.default, OPEN, riskiest, self.faster_level)
         if lows[riskiest] > 0:
-            return Verdict(self.default, DEFAULT, self.next_best(), ERROR_LEVEL)
+            return SizeStatus(self.default, DEFAULT, self.next_best(), ERROR_LEVEL)
         if lows[riskiest] > -NEGLIGIBLE:
-            return Verdict(self.default, EQUAL, riskiest, ERROR_LEVEL)
-        return Verdict(self.default, OPEN, riskiest, self.faster_level)
+            return SizeStatus(self.default, EQUAL, riskiest, ERROR_LEVEL)
+        return SizeStatus(self.default, OPEN, riskiest, self.faster_level)
 
-    def won_by(self, method: str) -> Verdict:
-        """Return the verdict that a method is faster, at the strictest level at which it is."""
+    def won_by(self, method: str) -> SizeStatus:
+        """Return the status that a method is faster, at the strictest level at which it is."""
         strict = self.is_faster(method, self.faster_level)
-        return Verdict(method, FASTER, method, self.faster_level if strict else ERROR_LEVEL)
+        return SizeStatus(method, FASTER, method, self.faster_level if strict else ERROR_LEVEL)
 
     def is_faster(self, method: str, error_level: float) -> bool:
         """Return whether a method may take the default's place.
@@ -141,12 +141,12 @@ class Trial:
             return -math.inf, math.inf
         return contrast.bounds(ERROR_LEVEL)
 
-    def shown(self, verdict: Verdict) -> str:
-        """Return the status of a verdict with what limits it: the arrival, or the allocation."""
-        contrast = self.contrasts.get(verdict.challenger or "")
-        if verdict.status != FASTER or contrast is None:
-            return verdict.status
-        if self.staggered_bounds(verdict.method)[0] > 0:
+    def shown(self, status: SizeStatus) -> str:
+        """Return the word of a status with what limits it: the arrival, or the allocation."""
+        contrast = self.contrasts.get(status.challenger or "")
+        if status.word != FASTER or contrast is None:
+            return status.word
+        if self.staggered_bounds(status.method)[0] > 0:
             return FASTER_TOGETHER
         return FASTER_HERE if 0 < contrast.allocations < ALLOCATIONS else FASTER
 
@@ -317,24 +317,24 @@ def _scheme_of(case: Case) -> _Scheme:
 def decide_class(trials: Mapping[int, Trial]) -> list[Point]:
     """Return the points of a degree class; of methods that are as good, switches are spared."""
     sizes = sorted(trials)
-    verdicts = {size: trials[size].verdict() for size in sizes}
-    settled = [size for size in sizes if verdicts[size].settled]
-    chosen = _fewest_switches([_as_good(trials[size], verdicts[size]) for size in settled])
+    statuses = {size: trials[size].status() for size in sizes}
+    settled = [size for size in sizes if statuses[size].settled]
+    chosen = _fewest_switches([_as_good(trials[size], statuses[size]) for size in settled])
     for size, method in zip(settled, chosen, strict=True):
-        if method != verdicts[size].method:
-            verdicts[size] = trials[size].won_by(method)
-    return [_point(trials[size], verdicts[size]) for size in sizes]
+        if method != statuses[size].method:
+            statuses[size] = trials[size].won_by(method)
+    return [_point(trials[size], statuses[size]) for size in sizes]
 
 
-def _as_good(trial: Trial, verdict: Verdict) -> dict[str, float]:
-    """Return the methods that may be chosen by a verdict, and what they lose by the means."""
-    if verdict.status != FASTER:
-        return {verdict.method: 0.0}
-    winner = trial.contrasts[verdict.method]
+def _as_good(trial: Trial, status: SizeStatus) -> dict[str, float]:
+    """Return the methods that may be chosen by a status, and what they lose by the means."""
+    if status.word != FASTER:
+        return {status.method: 0.0}
+    winner = trial.contrasts[status.method]
     return {
         name: of.mean - winner.mean
         for name, of in trial.contrasts.items()
-        if name == verdict.method
+        if name == status.method
         or (
             of.mean - winner.mean < max(NEARLY, math.hypot(of.error, winner.error))
             and trial.is_faster(name, ERROR_LEVEL)
@@ -371,39 +371,39 @@ def _filled(points: Sequence[Point], trials: Mapping[int, Trial]) -> list[Point]
 
 def _followed(trial: Trial, method: str) -> Point:
     """Return the open point that takes the method of other sizes or layouts."""
-    verdict = Verdict(method, OPEN, method, trial.faster_level)
+    status = SizeStatus(method, OPEN, method, trial.faster_level)
     if method == trial.default:
-        verdict = trial.verdict()
-    return _point(trial, verdict)._replace(filled=True)
+        status = trial.status()
+    return _point(trial, status)._replace(filled=True)
 
 
-def _point(trial: Trial, verdict: Verdict) -> Point:
+def _point(trial: Trial, status: SizeStatus) -> Point:
     """Return the decision with its evidence."""
     ratios = tuple(
-        _ratio(name, contrast, verdict.error_level) for name, contrast in trial.contrasts.items()
+        _ratio(name, contrast, status.error_level) for name, contrast in trial.contrasts.items()
     )
-    shown = next((ratio for ratio in ratios if ratio.method == verdict.challenger), None)
-    cell = next(cell for cell in trial.cells[::-1] if cell.key.method == verdict.method)
-    more = trial.more_launches() if verdict.status == OPEN else 0
-    contrast = trial.contrasts.get(verdict.challenger or "")
+    shown = next((ratio for ratio in ratios if ratio.method == status.challenger), None)
+    cell = next(cell for cell in trial.cells[::-1] if cell.key.method == status.method)
+    more = trial.more_launches() if status.word == OPEN else 0
+    contrast = trial.contrasts.get(status.challenger or "")
     least = trial.least_log
     return Point(
         campaign=cell.key.campaign,
         case=cell.key.case,
         mmax=cell.features.mmax,
         mavg=round(cell.features.mavg, MAVG_DIGITS),
-        method=verdict.method,
-        status=trial.shown(verdict),
-        challenger=verdict.challenger,
+        method=status.method,
+        status=trial.shown(status),
+        challenger=status.challenger,
         ratio=shown.ratio if shown else None,
         ratio_low=shown.low if shown else None,
         ratio_high=shown.high if shown else None,
         launches=contrast.launches if contrast else len(trial.cells[0].parts),
-        level=1 - 2 * verdict.error_level if any(its.low is not None for its in ratios) else None,
+        level=1 - 2 * status.error_level if any(its.low is not None for its in ratios) else None,
         may_lose=max(_exp(-least) - 1, 0.0) if math.isfinite(least) else None,
         more_launches=more,
         more_s=more * (START_S + ROUNDS * OVERHEAD * trial.round_s()) if more else 0.0,
-        staggered=trial.staggered_bounds(verdict.method)[1] < 0,
+        staggered=trial.staggered_bounds(status.method)[1] < 0,
         ratios=ratios,
     )
 

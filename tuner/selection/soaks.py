@@ -41,8 +41,8 @@ def are_possible(name: str) -> bool:
     return not (machines.is_simulated(name) or name.startswith(FOREIGN))
 
 
-def verdicts(soaks: pd.DataFrame) -> list[Soaked]:
-    """Return the verdict on every soaked method, from the sources that were soaked last.
+def outcomes(soaks: pd.DataFrame) -> list[Soaked]:
+    """Return the outcome for every soaked method, from the sources that were soaked last.
 
     soaks: the frame of `Store.soaks`. One failure on any layout, pattern or size fails the method,
     whatever else passed; only other sources are tried anew.

@@ -72,7 +72,7 @@ class Allocation(NamedTuple):
 
 
 class Trust:
-    """The verdicts of the checks on launches' parts of cells.
+    """The results of the checks on launches' parts of cells.
 
     headers: those of launches, by id; a launch without a header passes their checks. drifts:
     whether drift within launches counts, which only cells with samples show.

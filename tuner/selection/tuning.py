@@ -63,7 +63,7 @@ def tune(
     cells = [cell for its in measurements.values() for cell in its]
     description = described.loc[system].to_dict()
     required_executions = required_on(description["name"], required_executions)
-    soaked = soaks.verdicts(soak.stored(store, system))
+    soaked = soaks.outcomes(soak.stored(store, system))
     of_launches = headers(store, system)
     trust = Trust(cells, of_launches)
     candidates = soaks.candidates(cells, soaked)
@@ -137,7 +137,7 @@ def decide_again(
 def compared_side(store: Store, system: str, campaign: str | None = None) -> MeasuredSide:
     """Return a campaign, or all of a system, for a comparison. Raise TuningError, StoreError."""
     times = ComparedTimes.of_cells(store.contents(system, campaign=campaign, samples=False))
-    soaked = soaks.verdicts(soak.stored(store, system))
+    soaked = soaks.outcomes(soak.stored(store, system))
     if campaign and holds(store, system, campaign, soaked):
         points = store.decisions(system, campaign)
     else:

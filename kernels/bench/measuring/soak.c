@@ -32,7 +32,7 @@ enum failure { NONE, PAYLOAD, LEAK, ERROR, HANG };
 static const char *const failure_names[] = {"", "payload", "leak", "error", "hang"};
 
 /* The result of a method. */
-struct verdict {
+struct outcome {
   enum failure failure;
   char reason[REASON_ROOM];
   int64_t executions; /* done and verified */
@@ -65,31 +65,31 @@ static void begin(const struct method *method) {
   do_next("planning before execution");
 }
 
-static int write_record(const struct verdict *verdict) {
+static int write_record(const struct outcome *outcome) {
   struct json json;
   json_begin(&json, "soak");
   json_string(&json, "operation", now.workload->operation->name);
   json_string(&json, "method", now.method);
   json_string(&json, "pattern", now.session->launch.pattern);
   json_int(&json, "size_bytes", now.workload->payload.item_bytes);
-  json_int(&json, "executions", verdict->executions);
-  json_bool(&json, "passed", verdict->failure == NONE);
-  json_string(&json, "failure", failure_names[verdict->failure]);
-  json_string(&json, "reason", verdict->reason);
+  json_int(&json, "executions", outcome->executions);
+  json_bool(&json, "passed", outcome->failure == NONE);
+  json_string(&json, "failure", failure_names[outcome->failure]);
+  json_string(&json, "reason", outcome->reason);
   json_double(&json, "seconds", (double)(clock_ns() - now.begin_ns) * 1e-9);
-  json_int(&json, "growth_bytes", verdict->growth_bytes);
+  json_int(&json, "growth_bytes", outcome->growth_bytes);
   json_open(&json, "stack", '[');
-  for (int i = 0; verdict->where && i < verdict->where->count; i++)
-    json_string(&json, NULL, verdict->where->names[i]);
+  for (int i = 0; outcome->where && i < outcome->where->count; i++)
+    json_string(&json, NULL, outcome->where->names[i]);
   json_close(&json, ']');
   return launch_write(&now.session->launch, &json, 0);
 }
 
-static void print_verdict(const struct verdict *verdict) {
+static void print_outcome(const struct outcome *outcome) {
   if (now.session->options->quiet)
     return;
   printf("%8lld B  %s  %lld executions  %s%s\n", (long long)now.workload->payload.item_bytes, now.method,
-         (long long)verdict->executions, verdict->failure ? "FAILED: " : "passed", verdict->reason);
+         (long long)outcome->executions, outcome->failure ? "FAILED: " : "passed", outcome->reason);
   fflush(stdout);
 }
 
@@ -140,18 +140,18 @@ static void end_of_hang(const struct where *where) {
     fprintf(stderr, "swpbench: %s\n", failure_text());
   else if (rank <= 1) {
     const bool fails = *failure_text() != '\0'; /* and keeps the others waiting */
-    struct verdict verdict = {.failure = fails ? ERROR : HANG, .executions = now.executions, .where = where};
+    struct outcome outcome = {.failure = fails ? ERROR : HANG, .executions = now.executions, .where = where};
     if (fails)
-      snprintf(verdict.reason, sizeof verdict.reason, "rank %d: %.500s", rank, failure_text());
+      snprintf(outcome.reason, sizeof outcome.reason, "rank %d: %.500s", rank, failure_text());
     else
-      snprintf(verdict.reason, sizeof verdict.reason, "hang: %srank %d made no progress in %g s: %s %lld",
-               rank ? "rank 0 wrote no verdict, " : "", rank, now.limit_s, now.doing,
+      snprintf(outcome.reason, sizeof outcome.reason, "hang: %srank %d made no progress in %g s: %s %lld",
+               rank ? "rank 0 wrote no outcome, " : "", rank, now.limit_s, now.doing,
                (long long)now.executions + 1);
-    if (write_record(&verdict) || launch_close(&session->launch))
+    if (write_record(&outcome) || launch_close(&session->launch))
       fprintf(stderr, "swpbench: %s\n", failure_text());
-    print_verdict(&verdict);
+    print_outcome(&outcome);
     fprintf(stderr, "swpbench: soak failed: %s at %lld bytes: %s\n", now.method,
-            (long long)now.workload->payload.item_bytes, verdict.reason);
+            (long long)now.workload->payload.item_bytes, outcome.reason);
   } else {
     sleep(GRACE_S);
   }
@@ -214,62 +214,62 @@ static enum failure agree(const struct team *team, enum failure mine, bool *over
   return message.failure;
 }
 
-static enum failure find_leak(const struct growth *growth, struct verdict *verdict) {
-  verdict->growth_bytes = growth_leak_bytes(growth);
-  if (verdict->growth_bytes == 0)
+static enum failure find_leak(const struct growth *growth, struct outcome *outcome) {
+  outcome->growth_bytes = growth_leak_bytes(growth);
+  if (outcome->growth_bytes == 0)
     return NONE;
   failure_set("leak: %lld bytes more in use than after a quarter of the executions, and still growing",
-              (long long)verdict->growth_bytes);
+              (long long)outcome->growth_bytes);
   return LEAK;
 }
 
-/* Executes up to the given number, looks at the memory after a quarter of it, and sets the verdict. Returns
+/* Executes up to the given number, looks at the memory after a quarter of it, and sets the outcome. Returns
    whether the time is over. */
 static bool execute_watched(struct workload *workload, swp_plan *plan, int64_t until,
-                            struct verdict *verdict) {
+                            struct outcome *outcome) {
   const int64_t all = until - now.executions, quarter = now.executions + all / 4;
   int64_t interval = all / (4 * GROWTH_READINGS);
   interval = interval < 1 ? 1 : interval > INTERVAL_MOST ? INTERVAL_MOST : interval;
   struct growth growth = {0};
   bool over = false;
-  *verdict = (struct verdict){.failure = NONE};
-  while (verdict->failure == NONE && !over && now.executions < until) {
+  *outcome = (struct outcome){.failure = NONE};
+  while (outcome->failure == NONE && !over && now.executions < until) {
     const int64_t left = until - now.executions;
     const enum failure mine =
         execute_until(workload, plan, now.executions + (left < interval ? left : interval));
     over = launch_is_over(&now.session->launch);
-    verdict->failure = agree(workload->team, mine, &over, verdict->reason);
+    outcome->failure = agree(workload->team, mine, &over, outcome->reason);
     const int64_t due = quarter + (until - quarter) / (GROWTH_READINGS - 1) * growth.readings;
     if (growth.readings < GROWTH_READINGS && now.executions >= due)
       growth_read(&growth);
   }
-  if (verdict->failure == NONE)
-    verdict->failure = agree(workload->team, find_leak(&growth, verdict), &over, verdict->reason);
+  if (outcome->failure == NONE)
+    outcome->failure = agree(workload->team, find_leak(&growth, outcome), &over, outcome->reason);
   return over;
 }
 
 /* A suspected leak is looked at again: pools of a library fill up, and a leak goes on. */
-static void execute_all(struct workload *workload, swp_plan *plan, struct verdict *verdict) {
-  const bool over = execute_watched(workload, plan, now.wanted, verdict);
-  if (verdict->failure == LEAK && !over) {
-    const struct verdict suspicion = *verdict;
+static void execute_all(struct workload *workload, swp_plan *plan, struct outcome *outcome) {
+  const bool over = execute_watched(workload, plan, now.wanted, outcome);
+  if (outcome->failure == LEAK && !over) {
+    const struct outcome suspicion = *outcome;
     failure_clear();
-    if (execute_watched(workload, plan, AGAIN * now.wanted, verdict) && verdict->failure == NONE)
-      *verdict = suspicion;
+    if (execute_watched(workload, plan, AGAIN * now.wanted, outcome) && outcome->failure == NONE)
+      *outcome = suspicion;
   }
-  team_allreduce(workload->team, &verdict->growth_bytes, 1, MPI_INT64_T, MPI_MAX);
-  verdict->executions = now.executions;
+  team_allreduce(workload->team, &outcome->growth_bytes, 1, MPI_INT64_T, MPI_MAX);
+  outcome->executions = now.executions;
 }
 
 /* The plan of a failed execution cannot be freed, and may keep ranks from MPI_Finalize. */
-static _Noreturn void end_of_error(const struct verdict *verdict) {
+static _Noreturn void end_of_error(const struct outcome *outcome) {
   struct session *session = now.session;
   if (session->team->rank == 0) {
     watchdog_stop(); /* it would write to the same file; those of the others still watch this rank */
     launch_close(&session->launch);
     failure_clear();
     team_fail("soak failed: %s at %lld bytes: %s", now.method, (long long)now.workload->payload.item_bytes,
-              verdict->reason);
+              outcome->reason);
   }
   for (;;)
     pause();
@@ -286,7 +286,7 @@ static bool is_named_too(const struct session *session, const struct method *met
 /* Soaks one method at one size. *passed is false where it failed; -1: the launch cannot go on. */
 static int soak_method(struct workload *workload, const struct method *method, bool *passed) {
   struct session *session = now.session;
-  struct verdict verdict = {.failure = NONE};
+  struct outcome outcome = {.failure = NONE};
   swp_plan *plan = NULL;
   begin(method);
   if (!method->applicable) {
@@ -307,20 +307,20 @@ static int soak_method(struct workload *workload, const struct method *method, b
     swp_plan_free(&plan);
     return 0;
   }
-  execute_all(workload, plan, &verdict);
+  execute_all(workload, plan, &outcome);
   int status = 0;
   if (session->team->rank == 0) {
-    print_verdict(&verdict);
-    status = write_record(&verdict);
+    print_outcome(&outcome);
+    status = write_record(&outcome);
   } else {
     session->launch.cases++; /* which rank 1 writes if it has to close the file */
   }
-  if (verdict.failure == ERROR)
-    end_of_error(&verdict);
+  if (outcome.failure == ERROR)
+    end_of_error(&outcome);
   do_next("freeing after execution");
   now.method = method->spec;
   swp_plan_free(&plan);
-  *passed = verdict.failure == NONE;
+  *passed = outcome.failure == NONE;
   failure_clear();
   return team_agree(session->team, status);
 }

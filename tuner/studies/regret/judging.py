@@ -74,7 +74,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
-class RegretVerdict:
+class RegretSummary:
     """The summary of the outcomes; `gain` is the geometric mean of default / table.
 
     `causes` are the table's regret by the basis of its choices, the largest part first.
@@ -89,7 +89,7 @@ class RegretVerdict:
     collectives: Judgement | None
 
 
-def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
+def judge(outcomes: Sequence[RegretOutcome]) -> RegretSummary:
     """Summarise outcomes; there is at least one."""
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.times_s)
     del names["best"]
@@ -101,7 +101,7 @@ def judge(outcomes: Sequence[RegretOutcome]) -> RegretVerdict:
         causes[outcome.chosen_by].append(outcome)
     judged = {cause: _judgement(of_cause, "table") for cause, of_cause in causes.items()}
     operations = sorted({outcome.problem.operation for outcome in outcomes})
-    return RegretVerdict(
+    return RegretSummary(
         choosers={name: _judgement(outcomes, name) for name in names},
         operations={
             name: _resolution([each for each in outcomes if each.problem.operation == name])
@@ -129,18 +129,18 @@ class LimitedFigure:
         return self.achieved <= self.target
 
 
-def lines(verdict: RegretVerdict) -> list[LimitedFigure]:
+def lines(summary: RegretSummary) -> list[LimitedFigure]:
     """Return every target with the figure achieved."""
-    table = verdict.choosers["table"]
+    table = summary.choosers["table"]
     found = [
         LimitedFigure("mean regret", table.mean, 0.02),
         LimitedFigure("regret, 95th percentile", table.p95, 0.08),
     ]
-    if of := verdict.collectives:
+    if of := summary.collectives:
         found.append(LimitedFigure("regret, 95th percentile, collectives", of.p95, 0.12))
-    if of := verdict.unseen:
+    if of := summary.unseen:
         found.append(LimitedFigure("mean regret, processes never measured", of.mean, 0.02))
-    slower = LimitedFigure("share more than 2 % slower than the default", verdict.worse, 0.02)
+    slower = LimitedFigure("share more than 2 % slower than the default", summary.worse, 0.02)
     return [*found, slower]
 
 

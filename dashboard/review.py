@@ -1,4 +1,4 @@
-"""The verdict on a system: whether it can be trusted, what its table gains, and what to do next."""
+"""The review of a system: whether it can be trusted, what its table gains, and what to do next."""
 
 import math
 from collections import defaultdict
@@ -44,8 +44,8 @@ class OperationGain:
 
 
 @dataclass(frozen=True)
-class SystemVerdict:
-    """The verdict on a system. doubts: what limits its worth, the worst first.
+class SystemReview:
+    """The review of a system. doubts: what limits its worth, the worst first.
 
     gains: of layouts with a core for each rank. oversubscribed: of the others.
     """
@@ -65,22 +65,22 @@ def judge(
     table: Table | None,
     steadiness: Steadiness | None,
     step: Step | None,
-) -> SystemVerdict:
-    """Return the verdict on a system, a row of `Store.systems`, and on its table.
+) -> SystemReview:
+    """Return the review of a system, a row of `Store.systems`, and of its table.
 
     steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
     """
     name = system["system"]
     again = measuring(system)
     if steadiness is None:
-        return SystemVerdict(NONE, "No methods measured", [], NextStep("Measure methods.", again))
+        return SystemReview(NONE, "No methods measured", [], NextStep("Measure methods.", again))
     is_old = table is not None and int(system["launches"]) > table.provenance.launches
     if table is not None and not table.points and not is_old:
         measure = NextStep("Measure methods with their default, as rules compare with it.", again)
-        return SystemVerdict(NONE, "No rules", steadiness.doubts(), measure)
+        return SystemReview(NONE, "No rules", steadiness.doubts(), measure)
     if table is None or not table.points:
         tune = f"switchpoint tune --system {quote(name)}"
-        return SystemVerdict(
+        return SystemReview(
             NONE, "No table yet", steadiness.doubts(), NextStep("Make a table.", [tune])
         )
     settled = settlement(table.points)
@@ -96,7 +96,7 @@ def judge(
         doubts.append(f"replaced by {newer['mpi_library']}")
     level, words = _level(system, state, doubts)
     oversubscribed = [point for point in table.points if point.case.layout.oversubscribed]
-    return SystemVerdict(
+    return SystemReview(
         level=level,
         words=words,
         doubts=doubts,

@@ -1,4 +1,4 @@
-"""The front page: the verdict on a system whose truth is known, and the map of its decisions."""
+"""The front page: the review of a system whose truth is known, and the map of its decisions."""
 
 import json
 import re
@@ -13,9 +13,9 @@ import pytest
 from dashboard import compared, pages
 from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
+from dashboard.review import BAD, CARE, GOOD, NONE, SystemReview, judge, mean_gain
 from dashboard.soaked import Standing
 from dashboard.steadiness import Steadiness
-from dashboard.verdict import BAD, CARE, GOOD, NONE, SystemVerdict, judge, mean_gain
 from tests import probes, test_soaks
 from tests.dashboard.frames import said
 from tests.decisions import point
@@ -30,13 +30,13 @@ from tuner.store.store import Store
 FEW = Campaign(samples=20, sizes=(8, 32768))
 
 
-def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[SystemVerdict]:
-    """Return the verdicts on all systems, by name of their MPI library."""
+def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[SystemReview]:
+    """Return the reviews of all systems, by name of their MPI library."""
     path = results / "switchpoint.db"
     ingest(path, [results])
     with Store.open(path) as store:
         systems = store.systems().sort_values("mpi_library").to_dict("records")
-        verdicts = []
+        reviews = []
         for system in systems:
             name = system["system"]
             if tuned:
@@ -44,8 +44,8 @@ def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[System
             newest = store.campaigns_with_cells(name)
             steadiness = Steadiness.of(store, name, newest[0], {}) if newest else None
             step = compared.newest_step(store, name) if newest else None
-            verdicts.append(judge(store, system, store.table(name), steadiness, step))
-        return verdicts
+            reviews.append(judge(store, system, store.table(name), steadiness, step))
+        return reviews
 
 
 def rewrite(paths: list[Path], change: Callable[[dict[str, Any]], None]) -> None:
@@ -59,28 +59,28 @@ def rewrite(paths: list[Path], change: Callable[[dict[str, Any]], None]) -> None
 
 def test_a_quiet_system_is_trusted_and_its_gain_is_that_of_its_sizes(tmp_path: Path) -> None:
     write(tmp_path, FEW)
-    (verdict,) = judged(tmp_path)
-    assert (verdict.level, verdict.words, verdict.doubts) == (GOOD, "Can be trusted", [])
-    (gain,) = verdict.gains
+    (review,) = judged(tmp_path)
+    assert (review.level, review.words, review.doubts) == (GOOD, "Can be trusted", [])
+    (gain,) = review.gains
     assert (gain.operation, gain.sizes, gain.faster, gain.waiting) == ("exchange", 2, 1, 0)
     assert gain.most == pytest.approx(4.008 / 2.016, rel=0.05)
     assert mean_gain([gain]) == pytest.approx(gain.most**0.5)
-    assert verdict.advice.lines[0].startswith("switchpoint export --system local-cpu-mpich")
+    assert review.advice.lines[0].startswith("switchpoint export --system local-cpu-mpich")
 
 
-def test_a_system_whose_ranks_all_arrive_apart_has_a_verdict(tmp_path: Path) -> None:
+def test_a_system_whose_ranks_all_arrive_apart_has_a_review(tmp_path: Path) -> None:
     rewrite(
         write(tmp_path, FEW),
         lambda it: it.update(sync="window-staggered") if it["record"] == "header" else None,
     )
-    (verdict,) = judged(tmp_path, tuned=False)
-    assert verdict.words == "No table yet"
+    (review,) = judged(tmp_path, tuned=False)
+    assert review.words == "No table yet"
 
 
 def test_layouts_with_more_ranks_than_cores_gain_apart(tmp_path: Path) -> None:
     write(tmp_path, replace(FEW, procs=(2, 8)))
-    (verdict,) = judged(tmp_path)
-    assert [gain.sizes for gain in (*verdict.gains, *verdict.oversubscribed)] == [2, 2]
+    (review,) = judged(tmp_path)
+    assert [gain.sizes for gain in (*review.gains, *review.oversubscribed)] == [2, 2]
 
 
 def disturb(record: dict[str, Any]) -> None:
@@ -92,9 +92,9 @@ def disturb(record: dict[str, Any]) -> None:
 
 def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
     rewrite(write(tmp_path, FEW), disturb)
-    (verdict,) = judged(tmp_path)
-    assert (verdict.level, verdict.words) == (BAD, "Do not rely on it")
-    assert verdict.advice.lines == ["switchpoint run --environment mpich"]
+    (review,) = judged(tmp_path)
+    assert (review.level, review.words) == (BAD, "Do not rely on it")
+    assert review.advice.lines == ["switchpoint run --environment mpich"]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_system_is_measured_again_with_its_configuration(
             record["system"] = name
 
     rewrite(write(tmp_path, FEW), of_system)
-    (verdict,) = judged(tmp_path)
-    assert verdict.advice.lines == lines
+    (review,) = judged(tmp_path)
+    assert review.advice.lines == lines
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
         models = said(pages.models.PAGE.layout(store, ""))
         changes = said(pages.history.PAGE.layout(store, ""))
@@ -141,23 +141,23 @@ def test_a_system_is_measured_again_with_its_configuration(
 
 def test_what_waits_for_a_soak_is_soaked_next(tmp_path: Path) -> None:
     write(tmp_path, FEW)
-    (verdict,) = judged(tmp_path, soaked=1000)
-    (gain,) = verdict.gains
+    (review,) = judged(tmp_path, soaked=1000)
+    (gain,) = review.gains
     assert (gain.faster, gain.waiting, gain.mean) == (0, 1, 1.0)
     assert gain.awaited > 1.9
-    assert verdict.advice.lines[0].startswith("switchpoint soak --system ")
+    assert review.advice.lines[0].startswith("switchpoint soak --system ")
 
 
 def test_without_a_table_or_methods_the_next_command_makes_them(tmp_path: Path) -> None:
     write(tmp_path / "a", FEW)
-    (verdict,) = judged(tmp_path / "a", tuned=False)
-    assert verdict.level == NONE
-    assert verdict.advice.lines[0].startswith("switchpoint tune --system ")
+    (review,) = judged(tmp_path / "a", tuned=False)
+    assert review.level == NONE
+    assert review.advice.lines[0].startswith("switchpoint tune --system ")
     (tmp_path / "b").mkdir()
     probes.write(tmp_path / "b", probes.ProbeCampaign(sizes=(8, 64), launches=1))
-    (verdict,) = judged(tmp_path / "b")
-    assert verdict.level == NONE
-    assert verdict.advice.lines[0].startswith("switchpoint run")
+    (review,) = judged(tmp_path / "b")
+    assert review.level == NONE
+    assert review.advice.lines[0].startswith("switchpoint run")
     with Store.open(tmp_path / "b" / "switchpoint.db", readonly=True) as store:
         shown = as_html(pages.overview.PAGE.layout(store, ""), linked=True)
     assert "explore?" not in shown and "history?" not in shown  # which do not know the system
@@ -165,9 +165,9 @@ def test_without_a_table_or_methods_the_next_command_makes_them(tmp_path: Path) 
 
 def test_a_table_without_the_default_is_not_made_again(tmp_path: Path) -> None:
     write(tmp_path, replace(FEW, methods=("neighbor", "alltoallv")))
-    (verdict,) = judged(tmp_path)
-    assert (verdict.level, verdict.words) == (NONE, "No rules")
-    assert verdict.advice.lines[0].startswith("switchpoint run")
+    (review,) = judged(tmp_path)
+    assert (review.level, review.words) == (NONE, "No rules")
+    assert review.advice.lines[0].startswith("switchpoint run")
 
 
 def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced(
