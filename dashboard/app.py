@@ -79,7 +79,7 @@ def create_app(
     web.require_host(server, hosts)
     if token:
         web.require_token(server, token)
-    web.guard_pages(server, {page.path: page.check for page in PAGES}, open_store)
+    web.add_page_check(server, {page.path: page.check for page in PAGES}, open_store)
     app = Dash(
         __name__,
         server=server,
@@ -98,7 +98,7 @@ def create_app(
     _add_routing(app, open_store)
     for page in PAGES:
         page.register(app, open_store)
-    web.guard_callbacks(server, app)
+    web.add_callback_check(server, app)
     web.answer_errors(server)
     web.add_health(server, opener, is_open=not token)  # which waits for no view
     add_api(server, open_store)

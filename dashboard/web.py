@@ -149,7 +149,7 @@ def in_turn(open_store: OpenStore) -> OpenStore:
     return opened
 
 
-def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:
+def add_page_check(server: Flask, checks: Mapping[str, Check], open_store: OpenStore) -> None:
     """Pass a request on to Dash only if its page exists and the store can answer its query.
 
     By itself Dash answers every path with its page and status 200; here the catch-all route serves
@@ -173,7 +173,7 @@ def guard_pages(server: Flask, checks: Mapping[str, Check], open_store: OpenStor
         return None
 
 
-def guard_callbacks(server: Flask, app: Dash) -> None:
+def add_callback_check(server: Flask, app: Dash) -> None:
     """Reject calls that no page of ours sends: Dash would fail on them with a 500.
 
     All inputs and states of our callbacks are texts, or null before they are known.

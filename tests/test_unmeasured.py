@@ -242,7 +242,7 @@ def test_each_regime_has_one_untried_layout_first() -> None:
 SOCKET = 8
 
 
-def test_where_a_second_socket_changes_the_order_the_guard_keeps_its_promise() -> None:
+def test_where_a_second_socket_changes_the_order_the_risk_limit_holds() -> None:
     """Of what it lets pass, at most so many are slower than the default; and that is next."""
     random = np.random.default_rng(1)
     slower: list[bool] = []
@@ -259,7 +259,7 @@ def test_where_a_second_socket_changes_the_order_the_guard_keeps_its_promise() -
         slower += [ratios[1][method] > 1.02 for method in methods if method and method != "direct"]
         following.append(worths(found, 2 * SOCKET)[0].ppn)
     assert len(slower) > 100
-    assert np.mean(slower) <= unmeasured.RISK
+    assert np.mean(slower) <= unmeasured.MOST_RISK
     assert np.mean(np.array(following) > SOCKET) > 0.6
 
 

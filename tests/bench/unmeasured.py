@@ -227,7 +227,7 @@ def line(points: dict[NodesPpn, Point], here: NodesPpn, default: str) -> str:
 def nearest(
     points: dict[NodesPpn, Point], here: NodesPpn, default: str, regime: kriging.Regimes
 ) -> str:
-    """Return the choice of the nearest layout of the same regime, with the guard."""
+    """Return the choice of the nearest layout of the same regime, within the risk limit."""
     near = [place for place in points if regime(*place) == regime(*here)]
     spread = kriging.Spread(regime)
     place = min(near, key=lambda its: (spread.between(its, here), its), default=None)
@@ -238,7 +238,7 @@ def nearest(
     if value is None:
         return default
     risk = kriging.risk(kriging.estimate(here, {place: value}, spread))
-    return point.method if risk <= unmeasured.RISK else default
+    return point.method if risk <= unmeasured.MOST_RISK else default
 
 
 MeasuredPlace = tuple[NodesPpn, str]
@@ -403,25 +403,25 @@ def _cores(system: list[MeasuredSize]) -> int:
 
 
 def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure]:
-    """Return how often methods that the guard lets pass were slower, by one other layout."""
+    """Return how often methods within the risk limit were slower, by one other layout."""
     shown: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
     for system in systems:
         for risk, slower in _risks(system):
-            shown[risk > unmeasured.RISK / 2].append((risk, slower))
+            shown[risk > unmeasured.MOST_RISK / 2].append((risk, slower))
     figures = []
     for near, cases in shown.items():
         if not cases:
             continue
         expected, found = (float(np.mean(column)) for column in zip(*cases, strict=True))
-        name = f"{kind}, risk {'above' if near else 'below'} half of the guard's"
+        name = f"{kind}, risk {'above' if near else 'below'} half of the limit"
         shares = f"{share_text(expected)} expected, {share_text(found)} slower"
         print(f"{name}: {len(cases)} cases, {shares}")
-        figures.append(Figure(f"{name}: slower", found, OF_CASES, most=unmeasured.RISK))
+        figures.append(Figure(f"{name}: slower", found, OF_CASES, most=unmeasured.MOST_RISK))
     return figures
 
 
 def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
-    """Yield the risk of each gain that the guard lets pass elsewhere, and whether it was slower."""
+    """Yield the risk of each gain within the limit elsewhere, and whether it was slower."""
     cores = _cores(system)
     points = decide([cell for its in system for cell in its.cells()])
     regime = kriging.regimes(points, cores)
@@ -439,7 +439,7 @@ def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
                     continue
                 known = {_place(point.case): value}
                 risk = kriging.risk(kriging.estimate(other.place, known, spread))
-                if risk <= unmeasured.RISK:
+                if risk <= unmeasured.MOST_RISK:
                     yield risk, logs[ratio.method] > NEARLY
 
 

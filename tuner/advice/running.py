@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign import guard
+from tuner.campaign import reaper
 from tuner.campaign.ending import end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
@@ -137,10 +137,10 @@ def run(
     """
     begun_s = time.monotonic()
     signals = signal.SIGINT, *_ENDING
-    with exits_on(*_ENDING), held(*signals) as before, guard.watching() as watched:
+    with exits_on(*_ENDING), held(*signals) as before, reaper.reaping() as announce:
 
         def prepare() -> None:
-            watched()
+            announce()
             end_with_parent(at_kill)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -188,5 +188,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait(grace_s)
         return process.returncode is not None
 
-    guard.end_session(process.pid, has_ended)
+    reaper.end_session(process.pid, has_ended)
     process.wait()

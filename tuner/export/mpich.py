@@ -201,10 +201,10 @@ def _by_size(operation: str, leaves: list[tuple[int, str | None]], own: Tree) ->
         key: own if leaf is None else {leaf: {}}
         for key, (_, leaf) in zip(keys, leaves, strict=True)
     }
-    return _guarded(operation, tuned if len(tuned) > 1 else tuned[keys[0]], own)
+    return _conditional(operation, tuned if len(tuned) > 1 else tuned[keys[0]], own)
 
 
-def _guarded(operation: str, tuned: Tree, own: Tree) -> Tree:
+def _conditional(operation: str, tuned: Tree, own: Tree) -> Tree:
     """Return the tuned choice for calls like the measured ones, the library's own for others."""
     if operation == "alltoall":
         return {"is_sendbuf_inplace=yes": own, "is_sendbuf_inplace=no": tuned}

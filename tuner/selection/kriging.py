@@ -68,7 +68,7 @@ class Variances(NamedTuple):
 
 
 USUAL = Variances(octave=0.025, power_of_two=0.02, oversubscribed=0.02, shared_nodes=0.02)
-"""The variances that fit all systems; with them the guard keeps its promise."""
+"""The variances that fit all systems; with them the risk limit holds."""
 
 
 class Spread(NamedTuple):

@@ -1,8 +1,8 @@
-"""Choices on layouts that nobody measured, estimated from measured ones, and guarded.
+"""Choices on layouts that nobody measured, estimated from measured ones, within a risk.
 
 The logarithm of a method's time over the default's is taken as a Gaussian process over the layouts,
 of one node and of several apart. Where one layout was measured, its choices hold as far as the
-guard allows. No input or output.
+risk limit allows. No input or output.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ Spans = tuple[Span, Span]
 Layouts = dict[Spans, Classes]
 """Decisions by nodes and processes per node."""
 
-RISK = 0.2
-"""The most probability that a choice is slower than the default by over NEARLY: the guard."""
+MOST_RISK = 0.2
+"""The most probability that a choice is slower than the default by over NEARLY."""
 
 
 class MeasuredLayouts(NamedTuple):
@@ -214,14 +214,14 @@ def _choices_at(
 
 
 def choice(point: Point, estimates: Mapping[str, Inference]) -> str:
-    """Return the method of the least estimate that passes the guard, or else the default.
+    """Return the method of the least estimate within the risk limit, or else the default.
 
     The method of the nearest layout's point stays where nothing gains over it.
     """
     gains = {
         method: its.mean
         for method, its in estimates.items()
-        if its.mean < -NEARLY and risk(its) <= RISK
+        if its.mean < -NEARLY and risk(its) <= MOST_RISK
     }
     best = min(gains.values(), default=0.0)
     if point.method in gains and gains[point.method] < best + NEARLY:

@@ -1,4 +1,4 @@
-"""What a killed command has started is ended by its guard."""
+"""What a killed command has started is ended by its reaper."""
 
 import io
 import os
@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from tests.processes import is_running
-from tuner.campaign import guard
+from tuner.campaign import reaper
 
 STUBBORN = """
 import signal, subprocess, sys
@@ -26,10 +26,10 @@ rank.wait()
 
 COMMAND = """
 import subprocess, time
-from tuner.campaign import guard
-guard._PATIENCE_S = 0.1
-with guard.watching() as watched:
-    launcher = subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=watched)
+from tuner.campaign import reaper
+reaper._PATIENCE_S = 0.1
+with reaper.reaping() as announce:
+    launcher = subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=announce)
     print(launcher.pid, flush=True)
     time.sleep(600)
 """
@@ -40,14 +40,14 @@ with guard.watching() as watched:
 def test_a_launcher_that_outlives_its_command_is_ended(
     is_over: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["guard", "0.1"])
-    monkeypatch.setattr(guard, "_GRACE_S", 0.1)
+    monkeypatch.setattr(sys, "argv", ["reaper", "0.1"])
+    monkeypatch.setattr(reaper, "_GRACE_S", 0.1)
     command = [sys.executable, "-c", STUBBORN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as launcher:
         assert launcher.stdout is not None
         rank = int(launcher.stdout.readline())
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"{launcher.pid}\n" + "0\n" * is_over))
-        guard.main()
+        reaper.main()
         assert (launcher.poll() is None) == is_over
         assert is_running(rank) == is_over
         launcher.kill()
@@ -55,7 +55,7 @@ def test_a_launcher_that_outlives_its_command_is_ended(
             os.kill(rank, signal.SIGKILL)
 
 
-def test_the_guard_knows_what_runs_when_its_command_is_killed() -> None:
+def test_the_reaper_knows_what_runs_when_its_command_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", COMMAND], stdout=subprocess.PIPE) as command:
         assert command.stdout is not None
         pid = int(command.stdout.readline())

@@ -1,7 +1,7 @@
 """A process beside a command, which ends what that has started when it is killed itself.
 
 The signal at its end reaches a launcher alone, and MPICH's takes no notice of one in its first
-milliseconds. Started by `watching`: python -m tuner.campaign.guard SECONDS
+milliseconds. Started by `reaping`: python -m tuner.campaign.reaper SECONDS
 """
 
 import os
@@ -36,12 +36,12 @@ def end_session(pid: int, has_ended: Callable[[float | None], bool]) -> None:
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[], None]]:
+def reaping() -> Iterator[Callable[[], None]]:
     """Have the session of a launcher ended, should this process be killed in the block (Linux).
 
     Yield what the launcher has to call before it is executed, as it may be too late afterwards.
     """
-    _say(_NONE)  # the guard is there before the launcher
+    _say(_NONE)  # the reaper is there before the launcher
     try:
         yield lambda: _say(os.getpid())
     finally:
@@ -49,17 +49,17 @@ def watching() -> Iterator[Callable[[], None]]:
 
 
 def _say(pid: int) -> None:
-    if sys.platform == "linux" and (pipe := _guard().stdin) is not None:
-        with suppress(BrokenPipeError):  # the guard itself was killed
+    if sys.platform == "linux" and (pipe := _reaper().stdin) is not None:
+        with suppress(BrokenPipeError):  # the reaper itself was killed
             pipe.write(b"%d\n" % pid)
 
 
 @cache
-def _guard() -> subprocess.Popen[bytes]:
-    """Start the guard of this process, which belongs to no results."""
+def _reaper() -> subprocess.Popen[bytes]:
+    """Start the reaper of this process, which belongs to no results."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SWITCHPOINT_")}
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "tuner.campaign.guard", str(_PATIENCE_S)],
+        [sys.executable, "-P", "-m", "tuner.campaign.reaper", str(_PATIENCE_S)],
         bufsize=0,
         env=env,
         stdin=subprocess.PIPE,
