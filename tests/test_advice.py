@@ -17,10 +17,10 @@ from tests.cli import call, fail, succeed
 from tests.profiles import CALLS, EACH_S, RUN_S, content, parse, tally
 from tuner.advice import document, mix, recorded, saved
 from tuner.advice.mix import State
+from tuner.advice.paired_runs import PairedRuns
 from tuner.advice.profile import Profile, ProfileError
 from tuner.advice.proof import ERROR_LEVEL, LEAST_PAIRS, Proof
 from tuner.advice.running import Application
-from tuner.advice.trial import PairedRuns
 from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
@@ -350,7 +350,7 @@ def test_a_table_with_which_the_program_fails_is_not_recommended() -> None:
 
 
 def test_a_failure_is_not_forgotten_after_a_start_that_was_resolved(tmp_path: Path) -> None:
-    its = replace(document.advice(mix.mix(parse(LINE), None)), trial="one", pairs=[(1.0, 0.5)])
+    its = replace(document.advice(mix.mix(parse(LINE), None)), identity="one", pairs=[(1.0, 0.5)])
     (tmp_path / "profiles").mkdir()
     failed = replace(its, outcome="failed", ended="it hung")
     for number, (outcome, pairs_left) in enumerate({"open": its.pairs, "gain": []}.items()):

@@ -108,10 +108,10 @@ class Campaigns:
         table: str = "",
         pattern: str = "blocks",
         first: int = 0,
-    ) -> dict[int, JudgedTrial]:
+    ) -> dict[int, SizeSamples]:
         """Measure launches of an operation from the `first` on, which there are not yet.
 
-        Return the trials of all of its launches, by size. Exit when one fails.
+        Return the samples of all of its launches, by size. Exit when one fails.
         """
         for number in range(first, launches):
             options = {
@@ -134,7 +134,7 @@ class Campaigns:
             done = subprocess.run(command, env=env, capture_output=True, text=True)
             if done.returncode != 0:
                 raise SystemExit(f"swpbench failed for {operation}:\n{done.stderr[-2000:]}")
-        return read_trials([self.path(name, operation, number) for number in range(launches)])
+        return read_samples([self.path(name, operation, number) for number in range(launches)])
 
     def path(self, name: str, operation: str, number: int) -> Path:
         """Return the path of a launch's raw file."""
@@ -154,7 +154,7 @@ class Campaigns:
 
 
 @dataclass
-class JudgedTrial:
+class SizeSamples:
     """The samples of one operation at one size, by method and launch, with their rounds."""
 
     selected: str = ""
@@ -187,16 +187,16 @@ def paired_log_ratios(
     return ratios
 
 
-def read_trials(paths: list[Path]) -> dict[int, JudgedTrial]:
-    """Return the trials in raw files of one operation, by size."""
-    trials: dict[int, JudgedTrial] = defaultdict(JudgedTrial)
+def read_samples(paths: list[Path]) -> dict[int, SizeSamples]:
+    """Return the samples in raw files of one operation, by size."""
+    by_size: dict[int, SizeSamples] = defaultdict(SizeSamples)
     for launch, path in enumerate(paths):
         for record in map(json.loads, path.read_text().splitlines()):
             if record["record"] == "case":
-                trial = trials[record["size_bytes"]]
-                trial.selected = record.get("selected", trial.selected)
-                trial.samples[record["method"]][launch] = (record["round"], record["samples_s"])
-    return trials
+                at_size = by_size[record["size_bytes"]]
+                at_size.selected = record.get("selected", at_size.selected)
+                at_size.samples[record["method"]][launch] = (record["round"], record["samples_s"])
+    return by_size
 
 
 @dataclass
@@ -215,15 +215,15 @@ class JudgingResult:
     figures: list[Figure] = field(default_factory=list)
     worst: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
 
-    def add(self, operation: str, size: int, trial: JudgedTrial, chosen: JudgedTrial) -> None:
-        """Add the trial of a size, and print its line; `chosen` has the library's algorithms."""
+    def add(self, operation: str, size: int, at_size: SizeSamples, chosen: SizeSamples) -> None:
+        """Add the samples of a size, and print its line; `chosen` has the library's algorithms."""
         default = DEFAULT_METHODS[operation]
-        log, low, high = trial.log_ratio("auto", default)
+        log, low, high = at_size.log_ratio("auto", default)
         if math.isnan(log):
             print(f"{operation:21}{size_text(size):>8} in too few launches: give more --seconds")
             return
         self.logs[operation][size] = log
-        same = trial.selected == default
+        same = at_size.selected == default
         self.worst[same] = max(self.worst[same], log)
         case = f"{operation} at {size_text(size)}"
         self.figures.append(Figure(case, math.exp(low), INTERVAL, most=MOST_SLOWER))
@@ -235,8 +235,8 @@ class JudgingResult:
         best = min(own, key=own.__getitem__, default="")
         beside = f"{math.exp(own[best]):5.2f} {best}" if best else ""
         ratio = f"{math.exp(log):5.2f} [{math.exp(low):.2f}, {math.exp(high):.2f}]"
-        selected = f"{default} (same method)" if same else trial.selected
-        microseconds = trial.median_s(default) * 1e6
+        selected = f"{default} (same method)" if same else at_size.selected
+        microseconds = at_size.median_s(default) * 1e6
         print(
             f"{operation:21}{size_text(size):>8}{microseconds:10.0f} us"
             f"  {ratio} {selected:28}{beside}".rstrip()
@@ -295,15 +295,15 @@ def has_target(one: Mpi) -> bool:
     return one.family in ("mpich", "openmpi")
 
 
-def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
+def worth_choosing(by_size: dict[int, SizeSamples], default: str) -> list[str]:
     """Return the default, and the methods of all launches that are near the best at some size."""
     worth = {default}
-    for trial in trials.values():
-        launches = max(map(len, trial.samples.values()))
+    for at_size in by_size.values():
+        launches = max(map(len, at_size.samples.values()))
         near = NEAR_BEST ** (1 / math.sqrt(launches))
         medians_s = {
-            method: trial.median_s(method)
-            for method, of_launches in trial.samples.items()
+            method: at_size.median_s(method)
+            for method, of_launches in at_size.samples.items()
             if len(of_launches) == launches
         }
         least_s = min(medians_s.values())
@@ -314,19 +314,21 @@ def worth_choosing(trials: dict[int, JudgedTrial], default: str) -> list[str]:
 def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launches: int) -> None:
     """Choose, judge and print; the result gets the figures."""
     operations = result.operations
-    chosen: dict[str, dict[int, JudgedTrial]] = {}
+    chosen: dict[str, dict[int, SizeSamples]] = {}
     needed_s: dict[str, float] = {}
     for number, operation in enumerate(operations, start=1):
         print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
         for done in range(MOST_SCREENINGS):
             needed_s[operation] = launch_s = seconds * 2**done
-            trials = campaigns.measure("screen", operation, "all", launch_s, done + 1, first=done)
-            if len(trials) == len(sized(operation, campaigns.sizes).split(",")):
+            by_size = campaigns.measure("screen", operation, "all", launch_s, done + 1, first=done)
+            if len(by_size) == len(sized(operation, campaigns.sizes).split(",")):
                 break  # else sizes were dropped for lack of time
         for done in range(launches):
-            methods = " ".join(map(alone, worth_choosing(trials, DEFAULT_METHODS[operation])))
-            trials = campaigns.measure("choose", operation, methods, launch_s, done + 1, first=done)
-        chosen[operation] = trials
+            methods = " ".join(map(alone, worth_choosing(by_size, DEFAULT_METHODS[operation])))
+            by_size = campaigns.measure(
+                "choose", operation, methods, launch_s, done + 1, first=done
+            )
+        chosen[operation] = by_size
     table = campaigns.choose()
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
@@ -334,8 +336,8 @@ def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launche
         count = max(2, launches * 3 // 4)
         launch_s = needed_s[operation] / 4
         judged = campaigns.measure("judge", operation, methods, launch_s, count, str(table))
-        for size, trial in sorted(judged.items()):
-            result.add(operation, size, trial, chosen[operation][size])
+        for size, at_size in sorted(judged.items()):
+            result.add(operation, size, at_size, chosen[operation][size])
     result.conclude()
 
 

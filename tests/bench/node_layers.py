@@ -39,9 +39,9 @@ def compare(campaigns: Campaigns, operation: str, seconds: float, launches: int)
     by_memory = f"{method}:{MEMORY}"
     pattern = PATTERN if operation == "exchange" else "blocks"
     methods = f"{alone(method)} {by_memory}"
-    trials = campaigns.measure("layers", operation, methods, seconds, launches, pattern=pattern)
-    for size, trial in sorted(trials.items()):
-        log, low, high = trial.log_ratio(by_memory, method)
+    by_size = campaigns.measure("layers", operation, methods, seconds, launches, pattern=pattern)
+    for size, at_size in sorted(by_size.items()):
+        log, low, high = at_size.log_ratio(by_memory, method)
         interval = f"{math.exp(log):.3f} [{math.exp(low):.3f}, {math.exp(high):.3f}]"
         print(f"{operation:12}{size_text(size):>8}  {by_memory} / {method} {interval}", flush=True)
         yield log

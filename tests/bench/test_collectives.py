@@ -11,13 +11,13 @@ import pytest
 
 from tests.bench.collectives import (
     MEAN,
-    JudgedTrial,
     JudgingResult,
+    SizeSamples,
     main,
     most_together,
     paired_log_ratios,
     place,
-    read_trials,
+    read_samples,
     worth_choosing,
 )
 from tuner.domain.operations import COLLECTIVES, NO_DATA
@@ -27,7 +27,7 @@ ROUNDS = range(1, 41)
 TEN = tuple(name for name in COLLECTIVES if name not in NO_DATA)
 
 
-def trial(directory: Path, factor: float, selected: str) -> JudgedTrial:
+def size_samples(directory: Path, factor: float, selected: str) -> SizeSamples:
     """Return three drifting launches; `auto` takes `factor` times as long as the default."""
     paths = []
     for launch in range(3):
@@ -43,14 +43,14 @@ def trial(directory: Path, factor: float, selected: str) -> JudgedTrial:
         lines = [{"record": "header"}, *records, {"record": "end"}]
         paths.append(directory / f"{launch}.jsonl")
         paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (size, read), *more = read_trials(paths).items()
+    (size, read), *more = read_samples(paths).items()
     assert (size, read.selected, more) == (64, selected, [])
     return read
 
 
 def test_ratios_are_paired_within_rounds(tmp_path: Path) -> None:
     low, middle, high = map(
-        math.exp, sorted(trial(tmp_path, 0.5, "ring").log_ratio("auto", "vendor"))
+        math.exp, sorted(size_samples(tmp_path, 0.5, "ring").log_ratio("auto", "vendor"))
     )
     assert low == pytest.approx(0.5)
     assert middle == pytest.approx(0.5)
@@ -84,7 +84,7 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     words: str,
 ) -> None:
     result = JudgingResult(["bcast"])
-    result.add("bcast", 64, trial(tmp_path, factor, selected), JudgedTrial())
+    result.add("bcast", 64, size_samples(tmp_path, factor, selected), SizeSamples())
     assert result.conclude() is held
     assert words in capsys.readouterr().out
 
@@ -95,8 +95,8 @@ def test_the_best_algorithm_of_the_library_is_that_of_the_campaign_that_chose(
     times_s = {"vendor": 8e-6, "ring": 1e-6, "vendor:algorithm=a": 6e-6, "vendor:algorithm=b": 4e-6}
     samples = {method: {n: ([1], [time_s]) for n in (0, 1)} for method, time_s in times_s.items()}
     samples["vendor:algorithm=once"] = {0: ([1], [1e-6])}  # in one launch: no interval
-    chosen = JudgedTrial(samples=defaultdict(dict, samples))
-    JudgingResult(["bcast"]).add("bcast", 64, trial(tmp_path, 0.8, "ring"), chosen)
+    chosen = SizeSamples(samples=defaultdict(dict, samples))
+    JudgingResult(["bcast"]).add("bcast", 64, size_samples(tmp_path, 0.8, "ring"), chosen)
     assert capsys.readouterr().out.endswith(" 0.50 vendor:algorithm=b\n")
 
 
@@ -122,7 +122,7 @@ def judged(directory: Path, factors: dict[tuple[str, int], float]) -> JudgingRes
     """Return results by operation and size; `auto` takes so many times as long as the default."""
     result = JudgingResult(list(dict.fromkeys(name for name, _ in factors)), 0.75, 0.8)
     for (operation, size), factor in factors.items():
-        result.add(operation, size, trial(directory, factor, "ring"), JudgedTrial())
+        result.add(operation, size, size_samples(directory, factor, "ring"), SizeSamples())
     result.conclude()
     return result
 
@@ -165,12 +165,12 @@ def test_an_operation_that_nothing_was_compared_of_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = JudgingResult(["bcast", "reduce"])
-    result.add("bcast", 64, trial(tmp_path, 0.5, "ring"), JudgedTrial())
-    few = JudgedTrial(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
-    result.add("reduce", 64, few, JudgedTrial())
+    result.add("bcast", 64, size_samples(tmp_path, 0.5, "ring"), SizeSamples())
+    few = SizeSamples(samples={method: {0: ([1], [1e-5])} for method in ("auto", "vendor")})
+    result.add("reduce", 64, few, SizeSamples())
     assert not result.conclude()
     alone = JudgingResult(["reduce"])
-    alone.add("reduce", 64, few, JudgedTrial())
+    alone.add("reduce", 64, few, SizeSamples())
     assert not alone.conclude()
     said = capsys.readouterr().out
     assert "reduce               not compared at any size" in said
@@ -182,23 +182,23 @@ def test_methods_far_from_the_best_at_every_size_are_not_screened_again() -> Non
         8: {"vendor": 9e-6, "ring": 4e-6, "star": 1e-6, "chain": 2e-6},
         64: {"vendor": 9e-6, "ring": 4e-6, "star": 7e-6, "chain": 7e-6},
     }
-    trials = {
-        size: JudgedTrial(
+    by_size = {
+        size: SizeSamples(
             samples={method: {0: ([1], [time_s])} for method, time_s in times.items()}
         )
         for size, times in times_s.items()
     }
-    assert worth_choosing(trials, "vendor") == ["ring", "star", "vendor"]
+    assert worth_choosing(by_size, "vendor") == ["ring", "star", "vendor"]
 
 
 def test_the_more_launches_the_fewer_methods_are_near_the_best() -> None:
-    trial = JudgedTrial()
+    at_size = SizeSamples()
     for launch in range(4):
-        trial.samples["chain"][launch] = [1], [1e-6]
+        at_size.samples["chain"][launch] = [1], [1e-6]
         for method, factor in (("vendor", 9), ("ring", 1.2), ("star", 1.3)):
-            trial.samples[method][launch] = [1], [factor * 1e-6]
-    trial.samples["pairwise"][0] = [1], [1e-7]  # left out since
-    assert worth_choosing({8: trial}, "vendor") == ["chain", "ring", "vendor"]
+            at_size.samples[method][launch] = [1], [factor * 1e-6]
+    at_size.samples["pairwise"][0] = [1], [1e-7]  # left out since
+    assert worth_choosing({8: at_size}, "vendor") == ["chain", "ring", "vendor"]
 
 
 def test_an_mpi_that_is_not_there_is_an_error(

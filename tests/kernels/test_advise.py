@@ -18,10 +18,10 @@ from tests import synthetic
 from tests.conftest import Require, by_day
 from tests.foreign.programs import mpi_libraries
 from tests.kills import started_for
-from tuner.advice import measuring, trial
+from tuner.advice import measuring, paired_runs
+from tuner.advice.paired_runs import BudgetError, PairedRuns, TableError
 from tuner.advice.running import Application
 from tuner.advice.site import Site
-from tuner.advice.trial import BudgetError, PairedRuns, TableError
 from tuner.campaign.order import SoakJob, SoakLaunch
 from tuner.campaign.plans import PlannedCase, Racing
 from tuner.campaign.reframe import DispatchError
@@ -116,7 +116,7 @@ def test_a_program_that_hangs_with_the_table_is_ended(
     kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_s: float
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))  # by which its processes are found
-    monkeypatch.setattr(trial, "HANG_S", 1.0 if left_s > 3 else 60.0)
+    monkeypatch.setattr(paired_runs, "HANG_S", 1.0 if left_s > 3 else 60.0)
     program = script(tmp_path / "hangs", '[ -z "$SWITCHPOINT_TABLE" ] || sleep 1000')
     app = Application(kernels.mpi, kernels.build, 2, [program])
     runs = PairedRuns(app, tmp_path / "a.table", usual_s=0.1, end_s=time.monotonic() + left_s)
@@ -218,7 +218,7 @@ def test_two_starts_agree_on_what_a_program_gains(
     assert not ends or max(low for low, _ in ends) <= min(high for _, high in ends)
 
 
-def test_what_differs_in_command_or_rules_is_another_trial(
+def test_what_differs_in_command_or_rules_is_another_comparison(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, rule = tmp_path / "a.table", "rule op=alltoall method=bruck"

@@ -71,7 +71,8 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     # Of the pairs; "failed": with the table.
     outcome: Literal["", "failed"] | Outcome = msgspec.field(name="verdict", default="")
     ended: str = ""  # why runs ended before they were resolved
-    trial: str = ""  # what is compared: see `PairedRuns.identity`
+    # Of what is compared: see `PairedRuns.identity`.
+    identity: str = msgspec.field(name="trial", default="")
     earlier: Natural = 0  # of the pairs: those of an earlier start
     failed_before: str = ""  # why an earlier start ended with the outcome "failed"
     recorded_s: Seconds | None = None  # of the whole run that was recorded

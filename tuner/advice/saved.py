@@ -24,12 +24,12 @@ def save(profile: Path, its: Advice) -> None:
     atomic.write(profile.with_suffix(_SUFFIX), msgspec.json.encode(its))
 
 
-def before(results: Path, trial: str) -> tuple[list[tuple[float, float]], str]:
-    """Return the pairs that a trial goes on with, and how it failed at an earlier start, else "".
+def before(results: Path, identity: str) -> tuple[list[tuple[float, float]], str]:
+    """Return the pairs that a comparison goes on with, and how it failed earlier, else "".
 
     None are left where it was resolved.
     """
-    found = next((its for its in newest(results).values() if its.trial == trial), None)
+    found = next((its for its in newest(results).values() if its.identity == identity), None)
     if found is None:
         return [], ""
     return found.pairs if found.outcome in ("open", "failed") else [], failure_of(found)

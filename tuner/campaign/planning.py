@@ -184,7 +184,7 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
     tried = _tried(plan, number, staggered=False)
 
     def left(size: int) -> int:
-        fresh = is_fresh(standing.trials.get(size))
+        fresh = is_fresh(standing.measured.get(size))
         return min(plan.launches, FRUITLESS if fresh else plan.launches) - tried[size]
 
     def entrants(sizes: Iterable[int]) -> dict[int, list[str]]:
@@ -208,13 +208,13 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
         proofs += len(algorithms := {name for name in methods if name.startswith(ALGORITHM)})
         proved = proved and standing.raced.get(size, {}).keys() >= algorithms
         cost_s += rounds * sum(map(of_sample_s, seconds))
-        trial = standing.trials.get(size)
+        at_size = standing.measured.get(size)
         lost = logs[default] - min(logs.values()) + NEARLY
-        if trial and trial.contrasts:
-            lost = -trial.least_log
-        needed = trial.more_launches() if trial else BATCH_LAUNCHES
+        if at_size and at_size.contrasts:
+            lost = -at_size.least_log
+        needed = at_size.more_launches() if at_size else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
-        launches.append(1 if plan.in_job and is_fresh(trial) else max(needed, 2))
+        launches.append(1 if plan.in_job and is_fresh(at_size) else max(needed, 2))
     return _Wanted(
         number,
         [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
@@ -242,9 +242,9 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _W
     arrival_s = plan.cases[number].arrival_s
     together: dict[str, list[int]] = defaultdict(list)
     cost_s = 0.0
-    sizes, points = sorted(standing.trials), decide_class(standing.trials)
+    sizes, points = sorted(standing.measured), decide_class(standing.measured)
     for size, point in zip(sizes, points, strict=True):
-        logs, staggered = standing.at(size), standing.trials[size].staggered.get(point.method)
+        logs, staggered = standing.at(size), standing.measured[size].staggered.get(point.method)
         if tried[size] >= MIN_LAUNCHES or (staggered and staggered.launches >= MIN_LAUNCHES):
             continue
         # One that was chosen for another pattern of the degree class may not be known here.
@@ -268,8 +268,8 @@ def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wante
     tried = _tried(plan, number, staggered=False)
     together: dict[tuple[str, int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
-    for size, trial in sorted(standing.trials.items()):
-        status, logs = trial.status(), standing.at(size)
+    for size, at_size in sorted(standing.measured.items()):
+        status, logs = at_size.status(), standing.at(size)
         rival = status.challenger
         if tried[size] or not status.settled or rival is None or rival not in logs:
             continue
@@ -277,7 +277,7 @@ def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wante
         rounds = _rounds(size, [rival], standing, max(pair_s))
         together[rival, rounds].append(size)
         cost_s += rounds * sum(map(of_sample_s, pair_s))
-        may_gain += NEARLY * (2 if trial.shown(status) == FASTER_HERE else 1)
+        may_gain += NEARLY * (2 if at_size.shown(status) == FASTER_HERE else 1)
     if not together:
         return None
     racing = [
@@ -292,25 +292,25 @@ def _rivals(size: int, standing: CaseStanding, plan: RacePlan) -> list[str]:
 
     There are none where it is settled, or where it would take too many launches of this campaign.
     """
-    trial, default = standing.trials.get(size), standing.default
+    at_size, default = standing.measured.get(size), standing.default
     logs = standing.at(size)
     best = min(logs.values())
-    if trial is None or is_fresh(trial):
+    if at_size is None or is_fresh(at_size):
         others = sorted(logs.keys() - {default}, key=logs.__getitem__)
         # The default never races alone: without a rival, nothing is known here.
         return [name for name in others if logs[name] <= best + REACH] or others[:1]
-    new = sorted(name for name in standing.newcomers & logs.keys() if is_new(name, trial))
+    new = sorted(name for name in standing.newcomers & logs.keys() if is_new(name, at_size))
     new = [name for name in new if logs[name] <= best + REACH]
-    if trial.status().settled:
+    if at_size.status().settled:
         return new
-    rivals = [name for name in trial.rivals() if name in logs and name not in new]
+    rivals = [name for name in at_size.rivals() if name in logs and name not in new]
     near = [name for name in rivals if logs[name] <= best + REACH] or rivals
     racing = near if _is_short(math.exp(logs[default])) else near[:RIVALS]
     own = Counter[str]()
-    for cell in trial.cells:
+    for cell in at_size.cells:
         own[cell.key.method] += len(cell.parts) * (cell.key.campaign == plan.campaign)
     done = min((own[name] for name in racing), default=0)
-    hopeless = done >= plan.launches / 2 and trial.more_launches() > plan.launches
+    hopeless = done >= plan.launches / 2 and at_size.more_launches() > plan.launches
     return new if hopeless else [*racing, *new]
 
 
@@ -324,12 +324,14 @@ def _rounds(size: int, rivals: Sequence[str], standing: CaseStanding, longest_s:
 
     Those of the shortest executions cost next to nothing.
     """
-    trial = standing.trials.get(size)
+    at_size = standing.measured.get(size)
     least = SHORT_ROUNDS if _is_short(longest_s) else LEAST_ROUNDS
-    known = [trial.contrasts[name] for name in rivals if name in trial.contrasts] if trial else []
+    known = (
+        [at_size.contrasts[name] for name in rivals if name in at_size.contrasts] if at_size else []
+    )
     known = [its for its in known if its.launches > 1] or [
         its
-        for each in standing.trials.values()
+        for each in standing.measured.values()
         for its in each.contrasts.values()
         if its.launches > 1
     ]
@@ -342,9 +344,9 @@ def _rounds(size: int, rivals: Sequence[str], standing: CaseStanding, longest_s:
 
 def _between(standing: CaseStanding) -> Iterator[int]:
     """Yield sizes in the middle between neighbours that lose by each other's method."""
-    sizes = sorted(standing.trials)
+    sizes = sorted(standing.measured)
     logs = {size: standing.at(size) for size in sizes}
-    statuses = {size: standing.trials[size].status() for size in sizes}
+    statuses = {size: standing.measured[size].status() for size in sizes}
     least = REFINED_OVERSUBSCRIBED if standing.oversubscribed else REFINED_ABOVE
     for low, high in pairwise(sizes):
         before, after = statuses[low].method, statuses[high].method

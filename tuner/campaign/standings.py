@@ -13,14 +13,14 @@ from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER_HERE
-from tuner.selection.decisions import MIN_LAUNCHES, Trial, trials
+from tuner.selection.decisions import MIN_LAUNCHES, SizeMeasurements, measurements
 from tuner.selection.intervals import place_of
 from tuner.selection.trust import Trust
 
 
 @dataclass(slots=True)
 class CaseStanding:
-    """The standing of a case: the race and the trial of each measured size, predicted times.
+    """The standing of a case: the race and the measurements of each size, predicted times.
 
     Newcomers are methods that no earlier campaign knew, though it measured the case.
     """
@@ -30,7 +30,7 @@ class CaseStanding:
     raced: dict[int, Race]
     absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
     newcomers: set[str]
-    trials: dict[int, Trial] = field(default_factory=dict)
+    measured: dict[int, SizeMeasurements] = field(default_factory=dict)
     oversubscribed: bool = False
 
     def at(self, size: int) -> dict[str, float]:
@@ -49,9 +49,9 @@ def settled_before(plan: RacePlan, measured: Measured) -> PlannedBatch:
 
 def settled(standings: Mapping[int, CaseStanding]) -> tuple[int, int, int]:
     """Return the numbers of all sizes, of settled ones, and of those by one allocation alone."""
-    found = [trial for its in standings.values() for trial in its.trials.values()]
-    statuses = [(trial, trial.status()) for trial in found]
-    here = sum(trial.shown(status) == FASTER_HERE for trial, status in statuses)
+    found = [at_size for its in standings.values() for at_size in its.measured.values()]
+    statuses = [(at_size, at_size.status()) for at_size in found]
+    here = sum(at_size.shown(status) == FASTER_HERE for at_size, status in statuses)
     return len(found), sum(status.settled for _, status in statuses), here
 
 
@@ -80,7 +80,9 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
     systems: dict[str, list[Cell]] = defaultdict(list)
     for cell in _candidates(plan, measured):
         systems[cell.key.system].append(cell)
-    tried = {its: trials(cells, Trust(cells, measured.headers)) for its, cells in systems.items()}
+    tried = {
+        its: measurements(cells, Trust(cells, measured.headers)) for its, cells in systems.items()
+    }
     known = known_methods(plan, measured)
     standings: dict[int, CaseStanding] = {}
     for number, raced in races(plan, of_cases).items():
@@ -94,10 +96,10 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
     for cell, numbers in of_cases:
         its = cell.key.case
         place = place_of(its, cell.features.mmax, cell.features.mavg)
-        trial = tried[cell.key.system].get((place, its.bytes))
+        at_size = tried[cell.key.system].get((place, its.bytes))
         for number in numbers & standings.keys():
-            if trial is not None:
-                standings[number].trials[its.size_bytes] = trial
+            if at_size is not None:
+                standings[number].measured[its.size_bytes] = at_size
                 standings[number].oversubscribed = its.layout.oversubscribed
     return standings
 
@@ -127,15 +129,15 @@ def _absent(
     return absent
 
 
-def _launches(trial: Trial) -> int:
-    return max((contrast.launches for contrast in trial.contrasts.values()), default=0)
+def _launches(at_size: SizeMeasurements) -> int:
+    return max((contrast.launches for contrast in at_size.contrasts.values()), default=0)
 
 
-def is_fresh(trial: Trial | None) -> bool:
+def is_fresh(at_size: SizeMeasurements | None) -> bool:
     """Return whether a size was measured at most once: then no method is out of the race."""
-    return trial is None or _launches(trial) < MIN_LAUNCHES
+    return at_size is None or _launches(at_size) < MIN_LAUNCHES
 
 
-def is_new(method: str, trial: Trial) -> bool:
+def is_new(method: str, at_size: SizeMeasurements) -> bool:
     """Return whether a method was measured too seldom at a size to be judged."""
-    return method not in trial.contrasts or trial.contrasts[method].launches < MIN_LAUNCHES
+    return method not in at_size.contrasts or at_size.contrasts[method].launches < MIN_LAUNCHES

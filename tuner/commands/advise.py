@@ -406,9 +406,9 @@ class _Advice:
         from tuner.advice import saved
         from tuner.advice.document import proved
         from tuner.advice.mix import State
+        from tuner.advice.paired_runs import BudgetError, PairedRuns, TableError
         from tuner.advice.proof import Proof
         from tuner.advice.running import RunError
-        from tuner.advice.trial import BudgetError, PairedRuns, TableError
         from tuner.export import forms
         from tuner.models.fitting import last_fitted
         from tuner.paths import database_path, results_directory
@@ -426,19 +426,19 @@ class _Advice:
         its = replace(its, recorded_s=self._recorded_s)
         # Programs that do not finalize report nothing.
         promises = its.finalized and all(said.state is State.PROMISED for said in used)
-        trial = PairedRuns(self._app, path, run_s, self._end_s, self._begun_ns)
+        runs = PairedRuns(self._app, path, run_s, self._end_s, self._begun_ns)
         shapes = [said.calls.shape for said in used]
-        identity = trial.identity({shape.operation or shape.promised for shape in shapes})
+        identity = runs.identity({shape.operation or shape.promised for shape in shapes})
         earlier, failed = saved.before(results_directory(), identity)
         if earlier:
             self._say(f"going on with {len(earlier)} pairs of runs of an earlier start")
             its = proved(its, Proof.of(earlier))
-        its = replace(its, trial=identity, earlier=len(earlier), failed_before=failed)
+        its = replace(its, identity=identity, earlier=len(earlier), failed_before=failed)
         try:
-            for proof in trial.proofs(earlier):
-                if promises and trial.unchanged:
+            for proof in runs.proofs(earlier):
+                if promises and runs.unchanged:
                     why = "the program makes no promise, so the table changed no call"
-                    return replace(its, outcome="none", ended=why, dispatched=trial.dispatched)
+                    return replace(its, outcome="none", ended=why, dispatched=runs.dispatched)
                 its = proved(its, proof)
                 saved.save(profile, replace(its, ended="interrupted"))
         except BudgetError as error:
@@ -451,4 +451,4 @@ class _Advice:
         if not its.pairs and not its.ended:
             why = f"the budget has no room for a pair of runs, about {2 * run_s:.1f} s"
             its = replace(its, ended=why)
-        return replace(its, dispatched=trial.dispatched)
+        return replace(its, dispatched=runs.dispatched)

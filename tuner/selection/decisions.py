@@ -79,7 +79,7 @@ class SizeStatus(NamedTuple):
 
 
 @dataclass(slots=True)
-class Trial:
+class SizeMeasurements:
     """All measurements at one size of one degree class, with the default among them."""
 
     default: str
@@ -227,16 +227,18 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
         point: method for point, method in open_choices(apart) if not apart[point].excludes(method)
     }
     return [
-        _followed(trial, chosen[point]) if point in chosen else point
-        for point, trial in apart.items()
+        _followed(at_size, chosen[point]) if point in chosen else point
+        for point, at_size in apart.items()
     ]
 
 
-def decide_apart(cells: Iterable[Cell], trust: Trust | None = None) -> dict[Point, Trial]:
+def decide_apart(
+    cells: Iterable[Cell], trust: Trust | None = None
+) -> dict[Point, SizeMeasurements]:
     """Return the decisions on each layout by itself, and of what each is made."""
-    classes: dict[Place, dict[int, Trial]] = defaultdict(dict)
-    for (place, size), trial in trials(list(cells), trust).items():
-        classes[place][size] = trial
+    classes: dict[Place, dict[int, SizeMeasurements]] = defaultdict(dict)
+    for (place, size), at_size in measurements(list(cells), trust).items():
+        classes[place][size] = at_size
     return {
         point: of_class[point.case.bytes]
         for _, of_class in sorted(classes.items())
@@ -244,8 +246,10 @@ def decide_apart(cells: Iterable[Cell], trust: Trust | None = None) -> dict[Poin
     }
 
 
-def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[_Size, Trial]:
-    """Return the trials of one system that have the default, by degree class and bytes."""
+def measurements(
+    cells: Sequence[Cell], trust: Trust | None = None
+) -> dict[_Size, SizeMeasurements]:
+    """Return the measurements of one system that have the default, by degree class and bytes."""
     trust = trust or Trust(cells)
     comparable: dict[bool, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -263,7 +267,7 @@ def trials(cells: Sequence[Cell], trust: Trust | None = None) -> dict[_Size, Tri
         default = DEFAULT_METHODS[where[0].operation]
         its.sort(key=lambda cell: (cell.key.method != default, cell.key))
         if its[0].key.method == default:
-            found[where] = Trial(default, its, contrasts[where], of_staggered[where])
+            found[where] = SizeMeasurements(default, its, contrasts[where], of_staggered[where])
     return found
 
 
@@ -314,30 +318,30 @@ def _scheme_of(case: Case) -> _Scheme:
     return case.layout.oversubscribed, case.cold, rank, sync
 
 
-def decide_class(trials: Mapping[int, Trial]) -> list[Point]:
+def decide_class(measured: Mapping[int, SizeMeasurements]) -> list[Point]:
     """Return the points of a degree class; of methods that are as good, switches are spared."""
-    sizes = sorted(trials)
-    statuses = {size: trials[size].status() for size in sizes}
+    sizes = sorted(measured)
+    statuses = {size: measured[size].status() for size in sizes}
     settled = [size for size in sizes if statuses[size].settled]
-    chosen = _fewest_switches([_as_good(trials[size], statuses[size]) for size in settled])
+    chosen = _fewest_switches([_as_good(measured[size], statuses[size]) for size in settled])
     for size, method in zip(settled, chosen, strict=True):
         if method != statuses[size].method:
-            statuses[size] = trials[size].won_by(method)
-    return [_point(trials[size], statuses[size]) for size in sizes]
+            statuses[size] = measured[size].won_by(method)
+    return [_point(measured[size], statuses[size]) for size in sizes]
 
 
-def _as_good(trial: Trial, status: SizeStatus) -> dict[str, float]:
+def _as_good(at_size: SizeMeasurements, status: SizeStatus) -> dict[str, float]:
     """Return the methods that may be chosen by a status, and what they lose by the means."""
     if status.word != FASTER:
         return {status.method: 0.0}
-    winner = trial.contrasts[status.method]
+    winner = at_size.contrasts[status.method]
     return {
         name: of.mean - winner.mean
-        for name, of in trial.contrasts.items()
+        for name, of in at_size.contrasts.items()
         if name == status.method
         or (
             of.mean - winner.mean < max(NEARLY, math.hypot(of.error, winner.error))
-            and trial.is_faster(name, ERROR_LEVEL)
+            and at_size.is_faster(name, ERROR_LEVEL)
         )
     }
 
@@ -356,54 +360,54 @@ def _fewest_switches(options: Sequence[Mapping[str, float]]) -> list[str]:
     return min(paths)[2]
 
 
-def _filled(points: Sequence[Point], trials: Mapping[int, Trial]) -> list[Point]:
+def _filled(points: Sequence[Point], measured: Mapping[int, SizeMeasurements]) -> list[Point]:
     """Return the points; open ones take the method of both neighbours, where these agree."""
     found = list(points)
     settled = [index for index, point in enumerate(points) if point.settled]
     for before, after in pairwise(settled):
         method = points[before].method
         for index in range(before + 1, after):
-            trial = trials[points[index].case.bytes]
-            if points[after].method == method and not trial.excludes(method):
-                found[index] = _followed(trial, method)
+            at_size = measured[points[index].case.bytes]
+            if points[after].method == method and not at_size.excludes(method):
+                found[index] = _followed(at_size, method)
     return found
 
 
-def _followed(trial: Trial, method: str) -> Point:
+def _followed(at_size: SizeMeasurements, method: str) -> Point:
     """Return the open point that takes the method of other sizes or layouts."""
-    status = SizeStatus(method, OPEN, method, trial.faster_level)
-    if method == trial.default:
-        status = trial.status()
-    return _point(trial, status)._replace(filled=True)
+    status = SizeStatus(method, OPEN, method, at_size.faster_level)
+    if method == at_size.default:
+        status = at_size.status()
+    return _point(at_size, status)._replace(filled=True)
 
 
-def _point(trial: Trial, status: SizeStatus) -> Point:
+def _point(at_size: SizeMeasurements, status: SizeStatus) -> Point:
     """Return the decision with its evidence."""
     ratios = tuple(
-        _ratio(name, contrast, status.error_level) for name, contrast in trial.contrasts.items()
+        _ratio(name, contrast, status.error_level) for name, contrast in at_size.contrasts.items()
     )
     shown = next((ratio for ratio in ratios if ratio.method == status.challenger), None)
-    cell = next(cell for cell in trial.cells[::-1] if cell.key.method == status.method)
-    more = trial.more_launches() if status.word == OPEN else 0
-    contrast = trial.contrasts.get(status.challenger or "")
-    least = trial.least_log
+    cell = next(cell for cell in at_size.cells[::-1] if cell.key.method == status.method)
+    more = at_size.more_launches() if status.word == OPEN else 0
+    contrast = at_size.contrasts.get(status.challenger or "")
+    least = at_size.least_log
     return Point(
         campaign=cell.key.campaign,
         case=cell.key.case,
         mmax=cell.features.mmax,
         mavg=round(cell.features.mavg, MAVG_DIGITS),
         method=status.method,
-        status=trial.shown(status),
+        status=at_size.shown(status),
         challenger=status.challenger,
         ratio=shown.ratio if shown else None,
         ratio_low=shown.low if shown else None,
         ratio_high=shown.high if shown else None,
-        launches=contrast.launches if contrast else len(trial.cells[0].parts),
+        launches=contrast.launches if contrast else len(at_size.cells[0].parts),
         level=1 - 2 * status.error_level if any(its.low is not None for its in ratios) else None,
         may_lose=max(_exp(-least) - 1, 0.0) if math.isfinite(least) else None,
         more_launches=more,
-        more_s=more * (START_S + ROUNDS * OVERHEAD * trial.round_s()) if more else 0.0,
-        staggered=trial.staggered_bounds(status.method)[1] < 0,
+        more_s=more * (START_S + ROUNDS * OVERHEAD * at_size.round_s()) if more else 0.0,
+        staggered=at_size.staggered_bounds(status.method)[1] < 0,
         ratios=ratios,
     )
 

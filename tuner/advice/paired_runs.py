@@ -52,7 +52,7 @@ class PairedRuns:
     dispatched: list[str] = field(default_factory=list)  # by rank 0, in the last run with the table
 
     def identity(self, operations: Collection[str]) -> str:
-        """Return a digest of what is compared: two trials that have the same are one.
+        """Return a digest of what is compared: two comparisons with the same are one.
 
         It changes with the command, its program, the environment, the machine, the methods, the
         rules for the operations, and the files that the command names and runs do not write.
@@ -81,7 +81,7 @@ class PairedRuns:
     def proofs(self, earlier: Sequence[tuple[float, float]] = ()) -> Iterator[Proof]:
         """Yield the proof after each pair of runs, until the difference is resolved or time is up.
 
-        `earlier` are pairs of a trial that was ended.
+        `earlier` are pairs of a comparison that was ended.
 
         Raises:
             TableError: the application failed, or hung, with the table.
