@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from checks.campaign import CampaignCheck
-from tuner.domain.operations import APART, COLLECTIVES, MOST_CALLED
+from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES, MOST_CALLED
 
 
 @rfm.simple_test
@@ -29,24 +29,24 @@ class collective(CampaignCheck):
     @property
     def runs(self) -> int:
         """Return the number of launches, including those of the algorithms in `apart`."""
-        return super().runs * (1 + len(self.algorithms_apart))
+        return super().runs * (1 + len(self.by_environment))
 
     @property
     def interleaved(self) -> bool:
         """Return whether no algorithm has launches of its own."""
-        return not self.algorithms_apart
+        return not self.by_environment
 
     @property
-    def algorithms_apart(self) -> list[str]:
+    def by_environment(self) -> list[str]:
         """Return the names in `apart`."""
         return [name for name in self.apart.split(",") if name]
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
         """Return options for all methods, or for the algorithm in `apart` that a launch has."""
-        launch, turn = divmod(number, 1 + len(self.algorithms_apart))
+        launch, turn = divmod(number, 1 + len(self.by_environment))
         options = super().measured_options(launch, pattern) | {"--launch": str(launch)}
         if turn:
-            options["--methods"] = APART + self.algorithms_apart[turn - 1]
+            options["--methods"] = BY_ENVIRONMENT + self.by_environment[turn - 1]
         return options
 
     @property

@@ -40,8 +40,8 @@ class Steadiness:
         """Return the steadiness of the cells with these columns, at least one; {} takes all."""
         cells = _slowdowns(store, system, campaign, case.get("operation"))
         if "sync" not in case:  # ranks that arrive apart are late by intention
-            apart = cells["sync"].str.endswith(STAGGERED)
-            cells = cells if apart.all() else cells[~apart]
+            staggered = cells["sync"].str.endswith(STAGGERED)
+            cells = cells if staggered.all() else cells[~staggered]
         for name in (*_PLACE, "pattern"):
             if name in case:
                 cells = cells[cells[name] == case[name]]

@@ -44,7 +44,7 @@ from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point
 from tuner.rawfile.ingest import ingest
 from tuner.selection import evidence
-from tuner.selection.decisions import decide_apart, select
+from tuner.selection.decisions import decide_each_layout, select
 from tuner.selection.intervals import NEARLY
 
 
@@ -112,7 +112,7 @@ def switches(cells: list[Cell], procs: int) -> list[tuple[Point, Point]]:
 
     Decided by the layout's own launches, as a race decides.
     """
-    of_layout = [point for point in decide_apart(cells) if point.case.layout.procs == procs]
+    of_layout = [point for point in decide_each_layout(cells) if point.case.layout.procs == procs]
     found = [pair for pair in pairwise(of_layout) if pair[0].method != pair[1].method]
     assert len(found) == 3
     return found

@@ -338,39 +338,41 @@ def test_cells_without_noise_say_nothing_of_others() -> None:
 
 def test_a_disturbed_launch_of_the_default_counts_little_for_what_has_its_own() -> None:
     default = make_cells({"vendor": scaled(1)}, operation="bcast", launches=6)
-    apart = make_cells({APART: scaled(0.7)}, operation="bcast", launches=6, first_id=2000, seed=2)
+    own = make_cells(
+        {BY_ENVIRONMENT: scaled(0.7)}, operation="bcast", launches=6, first_id=2000, seed=2
+    )
     for cell in default:
         cell.parts["canary_s"][4:] *= 9
         cell.samples_s[160:] *= 5
-    disturbed = [point.ratio for point in decide(default + apart)]
+    disturbed = [point.ratio for point in decide(default + own)]
     for cell in default:
         cell.parts["canary_s"] = 0
-    counted = [point.ratio for point in decide(default + apart)]
+    counted = [point.ratio for point in decide(default + own)]
     assert max(counted) < 0.75 * min(disturbed)
 
 
-APART = "vendor:environment=3"
+BY_ENVIRONMENT = "vendor:environment=3"
 
 
-def bcast_apart(time: float, **where: str) -> list[Point]:
+def bcast_by_environment(time: float, **where: str) -> list[Point]:
     """Decide between the default and an algorithm of the environment, in launches of its own."""
     default = make_cells({"vendor": scaled(1)}, operation="bcast", launches=6)
-    apart = {APART: scaled(time)}
-    more = make_cells(apart, operation="bcast", launches=6, first_id=2000, seed=2, **where)
+    own = {BY_ENVIRONMENT: scaled(time)}
+    more = make_cells(own, operation="bcast", launches=6, first_id=2000, seed=2, **where)
     return decide(default + more)
 
 
 def test_what_has_launches_of_its_own_is_compared_with_the_default_s_of_the_same_number() -> None:
-    points = bcast_apart(0.7)
-    assert chosen(points) == {(APART, "faster")}
+    points = bcast_by_environment(0.7)
+    assert chosen(points) == {(BY_ENVIRONMENT, "faster")}
     assert all(point.ratio == pytest.approx(0.7, rel=0.05) for point in points)
     assert {point.launches for point in points} == {6}
-    assert chosen(bcast_apart(1.0)) == {("vendor", "equal")}
-    assert chosen(bcast_apart(1.4)) == {("vendor", "default")}
+    assert chosen(bcast_by_environment(1.0)) == {("vendor", "equal")}
+    assert chosen(bcast_by_environment(1.4)) == {("vendor", "default")}
 
 
 def test_what_has_launches_of_its_own_is_compared_within_its_campaign_only() -> None:
-    assert chosen(bcast_apart(0.7, campaign="B")) == {("vendor", "open")}
+    assert chosen(bcast_by_environment(0.7, campaign="B")) == {("vendor", "open")}
 
 
 def test_one_sample_of_a_simulated_machine_is_enough(tmp_path: Path) -> None:

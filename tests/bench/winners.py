@@ -24,7 +24,7 @@ import numpy as np
 from tests.bench.report import Figure, conclude, options_of
 from tuner.campaign import launches
 from tuner.domain.cases import Case
-from tuner.domain.operations import APART, DEFAULT_METHODS, alone
+from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS, alone
 from tuner.domain.tables import FASTER, Table
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.systems import kernels, launch_on
@@ -71,7 +71,7 @@ def winners(table: Table, everything: bool) -> dict[Case, list[Winner]]:
     for point in table.points:
         method = point.challenger if everything else point.method
         wins = everything or (point.status == FASTER and not point.filled)
-        if wins and method is not None and not method.startswith(APART):
+        if wins and method is not None and not method.startswith(BY_ENVIRONMENT):
             its = Winner(point.case, method)
             found[point.case._replace(size_bytes=0, bytes=0)].append(its)
     return found

@@ -376,8 +376,8 @@ def test_ranks_may_arrive_apart(kernels: Kernels, tmp_path: Path) -> None:
         headers.append(header)
         longest_s = max(case["samples_s"])
     said = [(header["sync"], header.get("arrival_s")) for header in headers]
-    apart = "window-staggered"
-    assert said == [("window", None), (apart, None), (apart, 0.01)]
+    staggered = "window-staggered"
+    assert said == [("window", None), (staggered, None), (staggered, 0.01)]
     assert longest_s > 0.002  # the wait alone
     for arrival in ("late", "2"):
         done = kernels.run(SWPBENCH, ["run", *options[:-1], arrival], 2)

@@ -238,7 +238,7 @@ def test_counts_between_layouts_join_where_the_next_has_fewer_processes_on_some_
 def test_sizes_that_process_counts_scale_are_those_of_near_counts(scaled: bool) -> None:
     intervals = [SizeRange(0, 99, "ring"), SizeRange(100, None, "chain")]
     counts = Counts((2, 10), (10, 100), True, intervals, [])
-    spans = counts.apart(scaled)
+    spans = counts.spans(scaled)
     assert [spans[0][0], spans[-1][1]] == [20, 1000]
     assert all(low == high + 1 for (_, high), (low, _) in pairwise(spans))
     if scaled:
@@ -246,7 +246,7 @@ def test_sizes_that_process_counts_scale_are_those_of_near_counts(scaled: bool) 
         assert all(high - low <= low / 32 for low, high in spans)
         assert spans[0] == (20, 20)
         assert spans[-1] == (1000, 1000)
-    assert counts._replace(intervals=intervals[:1]).apart(scaled) == [(20, 1000)]
+    assert counts._replace(intervals=intervals[:1]).spans(scaled) == [(20, 1000)]
 
 
 def test_mpich_gets_no_algorithm_for_powers_of_two_at_inferred_counts(require: Require) -> None:
@@ -300,8 +300,8 @@ def test_what_mpich_does_not_compose_needs_no_second_file(require: Require) -> N
 def test_mpich_5_gets_no_rule_that_it_would_take_for_parts_of_operations(require: Require) -> None:
     for name, rules in (("mpich4", 2), ("mpich5", 1)):
         mpich = installed(name, require)
-        apart = [rule(each, "vendor:algorithm=nb", nodes=PROCS) for each in ("bcast", "alltoall")]
-        text = export(table_for(mpich, apart), "mpich")
+        both = [rule(each, "vendor:algorithm=nb", nodes=PROCS) for each in ("bcast", "alltoall")]
+        text = export(table_for(mpich, both), "mpich")
         assert len(stated_in(text)) == rules
         assert ("bcast, 4 processes: with one process on each node" in text) == (rules == 1)
 

@@ -15,7 +15,7 @@ import msgspec
 from tuner import atomic
 from tuner.campaign.plans import RacePlan, Racing
 from tuner.campaign.reframe import Call
-from tuner.domain.operations import APART, COLLECTIVES
+from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
 from tuner.paths import results_directory
@@ -55,9 +55,9 @@ class SoakLaunch:
     operation: str = ""  # nor this
 
     @property
-    def is_apart(self) -> bool:
+    def needs_own_start(self) -> bool:
         """Return whether its processes can take no other launch."""
-        return any(name.startswith(APART) for race in self.races for name in race.methods)
+        return any(name.startswith(BY_ENVIRONMENT) for race in self.races for name in race.methods)
 
     @property
     def options(self) -> dict[str, str]:
@@ -87,9 +87,9 @@ class SoakJob:
 
     def starts(self, numbers: Sequence[int]) -> list[list[int]]:
         """Return these launches by starts: all in one, but for those that need their own."""
-        apart = [number for number in numbers if self.launches[number].is_apart]
-        together = [number for number in numbers if number not in apart]
-        return [each for each in (together, *([number] for number in apart)) if each]
+        own = [number for number in numbers if self.launches[number].needs_own_start]
+        together = [number for number in numbers if number not in own]
+        return [each for each in (together, *([number] for number in own)) if each]
 
 
 @dataclass(frozen=True, slots=True)

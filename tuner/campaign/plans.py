@@ -135,14 +135,14 @@ class Task:
     @property
     def options(self) -> dict[str, str]:
         """Return swpbench's options that differ between launches; each has its own order."""
-        apart = f"{self.arrival_s:.3g}" if self.arrival_s > 0 else "staggered"
+        arrival = f"{self.arrival_s:.3g}" if self.arrival_s > 0 else "staggered"
         return {
             "--launch": str(self.number),
             "--races": "|".join(map(str, self.races)),
             "--budget": f"{self.budget_s:g}",
             "--seed": str(self.number + 1),
             "--proof": "earlier" if self.proved else "here",
-            "--arrival": apart if self.staggered else "together",
+            "--arrival": arrival if self.staggered else "together",
         }
 
 

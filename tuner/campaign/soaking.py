@@ -20,7 +20,7 @@ from tuner.campaign.plans import PlannedCase, Racing
 from tuner.campaign.reframe import Call, DispatchError, Job
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
-from tuner.domain.operations import APART
+from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
 from tuner.domain.tables import Provenance, Table
 from tuner.paths import database_path, new_campaign
@@ -203,8 +203,8 @@ def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]
     together: dict[tuple[str, str], dict[tuple[int, int], list[Lack]]]
     together = defaultdict(lambda: defaultdict(list))
     for lack in lacks:
-        apart = lack.method if lack.method.startswith(APART) else ""
-        together[lack.operation, apart][lack.size_bytes, lack.executions].append(lack)
+        own = lack.method if lack.method.startswith(BY_ENVIRONMENT) else ""
+        together[lack.operation, own][lack.size_bytes, lack.executions].append(lack)
     for (operation, _), alike in together.items():
         races = [
             Racing([size], [lack.method for lack in its], executions)

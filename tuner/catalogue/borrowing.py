@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Layout
-from tuner.domain.operations import ALGORITHM, APART, DEFAULT_METHODS, known_cores
+from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, DEFAULT_METHODS, known_cores
 from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
@@ -159,10 +159,10 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
     points = [_unfilled(point) for point in like(lender, borrower.cores)]
     rules = [
         rule
-        for rule in compile_rules(points, borrower.cores, apart=_method_and_settled)
+        for rule in compile_rules(points, borrower.cores, key=_method_and_settled)
         if rule.evidence.settled
         and (rule.operation, rule.method) not in borrower.failed
-        and not (away.other_library and rule.method.startswith((ALGORITHM, APART)))
+        and not (away.other_library and rule.method.startswith((ALGORITHM, BY_ENVIRONMENT)))
     ]
     if not rules:
         raise BorrowingError(f"no settled rule of {theirs} holds for {borrower}")
@@ -176,7 +176,7 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
 
 
 def _method_and_settled(point: Point) -> object:
-    """Return what keeps points apart, so that no open one takes settled ones out of the table."""
+    """Return a merge key by which no open point takes settled ones out of the table."""
     return point.method, point.settled
 
 

@@ -53,7 +53,7 @@ SHARED_BYTES = 8192
 ALGORITHM = "vendor:algorithm="
 """Prefix of the methods that ask the MPI library for one of its algorithms."""
 
-APART = "vendor:environment="
+BY_ENVIRONMENT = "vendor:environment="
 """Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""
 
 FOREIGN = "pico:"

@@ -15,7 +15,7 @@ from itertools import product
 from typing import NamedTuple
 
 from tuner.domain.cases import Place
-from tuner.domain.operations import ALGORITHM, APART, COLLECTIVES, FOREIGN
+from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, COLLECTIVES, FOREIGN
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.export.exported import Exported
@@ -75,7 +75,7 @@ class Counts(NamedTuple):
         """Return whether there is one number of processes alone, which is a power of two."""
         return self.procs == self.most and self.procs.bit_count() == 1
 
-    def apart(self, scaled: bool) -> list[tuple[int, int]]:
+    def spans(self, scaled: bool) -> list[tuple[int, int]]:
         """Return the process counts as intervals, within NEAR if sizes are `scaled` by them.
 
         The last count is alone then.
@@ -142,7 +142,7 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
             "`switchpoint run`"
         )
     choices = Choices()
-    prefixes = (ALGORITHM, APART) if by_environment else (ALGORITHM,)
+    prefixes = (ALGORITHM, BY_ENVIRONMENT) if by_environment else (ALGORITHM,)
     of_spans: dict[str, dict[_Spans, list[Rule]]] = defaultdict(lambda: defaultdict(list))
     for rule in table.rules:
         if rule.operation in COLLECTIVES:
@@ -225,8 +225,8 @@ def _why_none(table: Table, prefixes: tuple[str, ...]) -> str:
     ]
     if not of_collectives:
         return "it has no rules for collectives; measure them"
-    unproved = {rule.method for rule in of_collectives if rule.method.startswith(APART)}
-    if unproved and APART not in prefixes:
+    unproved = {rule.method for rule in of_collectives if rule.method.startswith(BY_ENVIRONMENT)}
+    if unproved and BY_ENVIRONMENT not in prefixes:
         return f"no launch proved that it obeys {', '.join(sorted(unproved))}"
     unsettled = sum(not rule.evidence.settled for rule in of_collectives)
     if unsettled:
@@ -245,7 +245,7 @@ def _add(
         if rule.method != "vendor" and not rule.method.startswith(prefixes):
             why = (
                 ": no launch proved that the library obeys it"
-                if rule.method.startswith(APART)
+                if rule.method.startswith(BY_ENVIRONMENT)
                 else " is not an algorithm of the library"
             )
             choices.leave_out(operation, counts, f"{_bytes(rule)}: {rule.method}{why}")

@@ -8,7 +8,7 @@ one process count.
 
 from typing import Any
 
-from tuner.domain.operations import APART, COLLECTIVES
+from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
 from tuner.domain.tables import Rule, Table
 from tuner.export.choices import SIZE_MOST, Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
@@ -26,8 +26,8 @@ CAUTION = (
 )
 
 
-def _is_apart(rule: Rule) -> bool:
-    return rule.operation in COLLECTIVES and rule.method.startswith(APART)
+def _is_by_environment(rule: Rule) -> bool:
+    return rule.operation in COLLECTIVES and rule.method.startswith(BY_ENVIRONMENT)
 
 
 def _settings(table: Table) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _settings(table: Table) -> dict[str, Any]:
         "version": version,
         "jobs": dict(sorted(jobs.items())),
         "exported": choices.exported,
-        "cautions": [CAUTION] if any(_is_apart(rule) for rule in table.rules) else [],
+        "cautions": [CAUTION] if any(_is_by_environment(rule) for rule in table.rules) else [],
         "left_out": choices.left_out,
     }
 

@@ -138,7 +138,7 @@ def _ranges(
     choices: Choices, operation: str, counts: list[Counts], names: _Names
 ) -> Iterator[_Range]:
     for each in counts:
-        for first, last in each.apart(operation in TOTALS):
+        for first, last in each.spans(operation in TOTALS):
             scale = first if operation in TOTALS else 1
             sizes = []
             for interval in choices.fitting(operation, each, scale):

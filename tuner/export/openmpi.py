@@ -83,7 +83,7 @@ def _sizes(
     """
     sizes: list[dict[str, Any]] = [{"procs": 1, "messages": _OWN}]
     for each in counts:
-        for first, last in each.apart(operation in TOTALS):
+        for first, last in each.spans(operation in TOTALS):
             if sizes[-1]["procs"] == first:
                 sizes.pop()
             messages = _messages(choices, operation, each, first, algorithms)

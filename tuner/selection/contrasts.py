@@ -15,7 +15,7 @@ import numpy as np
 
 from tuner import stats
 from tuner.domain.cases import Case, Layout, Place
-from tuner.domain.operations import APART, DEFAULT_METHODS
+from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
 from tuner.selection import pooling
@@ -91,13 +91,15 @@ class _Cluster(NamedTuple):
     operation: str
     layout: Layout
     sync: str
-    apart: bool
+    by_environment: bool
 
     @classmethod
     def of(cls, pair: "_Pair") -> Self:
         """Return the cluster of a method's launches."""
         case = pair.case
-        return cls(case.operation, case.layout, case.sync, pair.key.method.startswith(APART))
+        return cls(
+            case.operation, case.layout, case.sync, pair.key.method.startswith(BY_ENVIRONMENT)
+        )
 
 
 class _Levels(NamedTuple):
@@ -157,7 +159,7 @@ def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
             if cell is default:
                 continue
             key = Key(place_of(case, cell.features.mmax, cell.features.mavg), case.bytes, method)
-            pair = _apart if method.startswith(APART) else _together
+            pair = _by_launch if method.startswith(BY_ENVIRONMENT) else _by_round
             found = pair(cell, default)
             if not machines.is_simulated(cell.key.system):
                 found = _counting(found)
@@ -188,7 +190,7 @@ def _counting(found: _Ratios) -> _Ratios:
     return _Ratios(launches, beside, found.values[kept], found.rounds[kept], found.spreads[kept])
 
 
-def _together(mine: Cell, other: Cell) -> _Ratios:
+def _by_round(mine: Cell, other: Cell) -> _Ratios:
     """Return the ratios of methods that stand in the same rounds."""
     launches, rounds = mine.parts["launch"], mine.parts["samples"].astype(np.int64)
     same = np.array_equal(mine.parts["samples"], other.parts["samples"])
@@ -214,7 +216,7 @@ def _together(mine: Cell, other: Cell) -> _Ratios:
     return _Ratios(kept, kept, values, rounds[some], spreads)
 
 
-def _apart(mine: Cell, other: Cell) -> _Ratios:
+def _by_launch(mine: Cell, other: Cell) -> _Ratios:
     """Return the ratios of methods that hold for whole launches, paired by the launches' numbers.
 
     They have no common rounds, so the spreads of both are added.

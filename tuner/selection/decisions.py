@@ -222,17 +222,19 @@ def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:
     Open ones take what other sizes or layouts choose, where these are sure enough and the method
     was measured here, too. Without `trust`, the cells alone decide which launches are disturbed.
     """
-    apart = decide_apart(cells, trust)
+    decided = decide_each_layout(cells, trust)
     chosen = {
-        point: method for point, method in open_choices(apart) if not apart[point].excludes(method)
+        point: method
+        for point, method in open_choices(decided)
+        if not decided[point].excludes(method)
     }
     return [
         _followed(at_size, chosen[point]) if point in chosen else point
-        for point, at_size in apart.items()
+        for point, at_size in decided.items()
     ]
 
 
-def decide_apart(
+def decide_each_layout(
     cells: Iterable[Cell], trust: Trust | None = None
 ) -> dict[Point, SizeMeasurements]:
     """Return the decisions on each layout by itself, and of what each is made."""
@@ -257,7 +259,7 @@ def measurements(
         nameable = cell.key.method != AUTO and not cell.key.method.startswith(FOREIGN)
         if nameable and case.operation in RULED_OPERATIONS:
             comparable[case.staggered].append(cell)
-    used, staggered = (_one_scheme(comparable[apart], trust) for apart in (False, True))
+    used, staggered = (_one_scheme(comparable[kind], trust) for kind in (False, True))
     contrasts, of_staggered = _by_size(used, trust), _by_size(staggered, trust)
     measured: dict[_Size, list[Cell]] = defaultdict(list)
     for cell in used:

@@ -49,7 +49,7 @@ MeanClasses = list[tuple[Interval[float], list[Point]]]
 Classes = list[tuple[Interval[int], MeanClasses]]
 """All degree classes of one layout, each by increasing sizes."""
 
-KeptApart = Callable[[Point], object]
+MergeKey = Callable[[Point], object]
 """Function of what points have in common that may merge."""
 
 Chooser = Callable[[list[Point]], list[tuple[int, Point]]]
@@ -97,12 +97,12 @@ def _mean_classes(classes: dict[float, list[Point]]) -> MeanClasses:
 
 
 def its_method(point: Point) -> object:
-    """Return what keeps the points of a system's own rules apart."""
+    """Return the merge key of the points of a system's own rules."""
     return point.method
 
 
 def degrees_of(
-    classes: Classes, choices: Chooser | None = None, apart: KeptApart = its_method
+    classes: Classes, choices: Chooser | None = None, key: MergeKey = its_method
 ) -> DegreeIntervals:
     """Return the choices for every degree and size of a layout.
 
@@ -113,13 +113,12 @@ def degrees_of(
         chosen = choices(points) if choices else [(point.case.bytes, point) for point in points]
         intervals = whole_intervals([size for size, _ in chosen])
         pieces = [(interval, point) for interval, (_, point) in zip(intervals, chosen, strict=True)]
-        return merge(pieces, lambda point: (apart(point), _waiting(point)))
+        return merge(pieces, lambda point: (key(point), _waiting(point)))
 
     by_mean = [
-        (mmax, merge([(mavg, sizes(here)) for mavg, here in means], apart))
-        for mmax, means in classes
+        (mmax, merge([(mavg, sizes(here)) for mavg, here in means], key)) for mmax, means in classes
     ]
-    return merge(by_mean, apart)
+    return merge(by_mean, key)
 
 
 def _waiting(point: Point) -> str | None:
@@ -127,12 +126,12 @@ def _waiting(point: Point) -> str | None:
     return point.challenger if point.status == UNSOAKED else None
 
 
-def same(a: Any, b: Any, apart: KeptApart) -> bool:
+def same(a: Any, b: Any, key: MergeKey) -> bool:
     """Return whether two points, or all points of two lists of intervals, may merge."""
     if isinstance(a, Point):
-        return bool(apart(a) == apart(b))
+        return bool(key(a) == key(b))
     return [interval for interval, _ in a] == [interval for interval, _ in b] and all(
-        same(one, other, apart) for (_, one), (_, other) in zip(a, b, strict=True)
+        same(one, other, key) for (_, one), (_, other) in zip(a, b, strict=True)
     )
 
 
@@ -162,12 +161,12 @@ def _ends(point: Point) -> tuple[float, ...]:
     return (point.ratio,) if point.ratio is not None else ()
 
 
-def merge(pieces: list[tuple[Interval[N], T]], apart: KeptApart) -> list[tuple[Interval[N], T]]:
+def merge(pieces: list[tuple[Interval[N], T]], key: MergeKey) -> list[tuple[Interval[N], T]]:
     """Merge neighbouring intervals with the same content."""
     merged = pieces[:1]
     for interval, content in pieces[1:]:
         before, last = merged[-1]
-        if same(last, content, apart):
+        if same(last, content, key):
             merged[-1] = Interval(before.low, interval.high), join(last, content)
         else:
             merged.append((interval, content))

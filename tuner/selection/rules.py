@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tuner.domain.tables import Point, Rule
-from tuner.selection.intervals import DegreeIntervals, KeptApart, degrees_of, its_method, join, same
+from tuner.selection.intervals import DegreeIntervals, MergeKey, degrees_of, its_method, join, same
 from tuner.selection.kriging import USUAL, Variances
 from tuner.selection.unmeasured import MeasuredLayouts, Span, unmeasured
 
@@ -16,19 +16,19 @@ def compile_rules(
     points: Iterable[Point],
     cores: int | None = None,
     usual: Variances = USUAL,
-    apart: KeptApart = its_method,
+    key: MergeKey = its_method,
 ) -> list[Rule]:
     """Return the rules of one system's points, by operation, layout, degree and size.
 
     `cores` are those of a node; without them they are taken from the points. `usual` is how layouts
-    of systems differ. No rule holds points that are kept `apart`.
+    of systems differ. No rule holds points whose `key` differs.
     """
     rules = []
     of_operations, spread = MeasuredLayouts.of(points, cores, usual)
     for operation, measured in of_operations.items():
-        chosen = {layout: degrees_of(classes, apart=apart) for layout, classes in measured.items()}
-        between = dict(unmeasured(measured, spread, apart))
-        chosen |= _united(_united(between, 1, apart), 0, apart)
+        chosen = {layout: degrees_of(classes, key=key) for layout, classes in measured.items()}
+        between = dict(unmeasured(measured, spread, key))
+        chosen |= _united(_united(between, 1, key), 0, key)
         for (nodes_span, ppn_span), degrees in sorted(chosen.items(), key=lambda item: item[0]):
             for mmax, means in degrees:
                 for mavg, sizes in means:
@@ -38,12 +38,12 @@ def compile_rules(
     return rules
 
 
-def _united(layouts: ByLayout, axis: int, apart: KeptApart) -> ByLayout:
+def _united(layouts: ByLayout, axis: int, key: MergeKey) -> ByLayout:
     """Merge layouts that follow each other along nodes or processes per node and choose alike."""
     lines: dict[Span, list[tuple[Span, DegreeIntervals]]] = defaultdict(list)
     for layout, degrees in sorted(layouts.items(), key=lambda item: item[0]):
         line, span = lines[layout[1 - axis]], layout[axis]
-        if line and line[-1][0][1] + 1 == span[0] and same(line[-1][1], degrees, apart):
+        if line and line[-1][0][1] + 1 == span[0] and same(line[-1][1], degrees, key):
             (low, _), before = line.pop()
             span, degrees = (low, span[1]), join(before, degrees)
         line.append((span, degrees))

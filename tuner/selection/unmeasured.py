@@ -23,7 +23,7 @@ from tuner.selection.intervals import (
     NEARLY,
     Classes,
     DegreeIntervals,
-    KeptApart,
+    MergeKey,
     classes_of,
     degrees_of,
 )
@@ -78,7 +78,7 @@ class MeasuredLayouts(NamedTuple):
 
 
 def unmeasured(
-    measured: Layouts, spread: Spread, apart: KeptApart
+    measured: Layouts, spread: Spread, key: MergeKey
 ) -> Iterator[tuple[Spans, DegreeIntervals]]:
     """Yield the layouts between the least and the most nodes and processes that were measured.
 
@@ -86,7 +86,7 @@ def unmeasured(
     """
     for spans, here, near in asked(measured, spread):
         choices = partial(_choices_at, here, near, spread)
-        yield spans, degrees_of(near[next(iter(near))], choices, apart)
+        yield spans, degrees_of(near[next(iter(near))], choices, key)
 
 
 def asked(
