@@ -29,7 +29,7 @@ from checks.performance import medians_us
 from tuner.campaign.plans import MOST_BATCHES
 from tuner.campaign.times import BEYOND_S
 from tuner.campaign.worthiest import worthiest
-from tuner.domain.operations import RULED_OPERATIONS, sized
+from tuner.domain.operations import RULED_OPERATIONS, sizes_for
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.mpi import LaunchCommand, identify
 from tuner.machine.sites.jobs import ending
@@ -234,7 +234,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             "--methods": self.methods,
             "--cache": self.cache if self.command == "run" else "",
             "--pattern": pattern,
-            "--sizes": sized(
+            "--sizes": sizes_for(
                 self.operation, self.sizes or default_sizes(self.operation, self.pattern)
             ),
             "--budget": f"{self.budget_s:g}",

@@ -10,7 +10,7 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 from checks.campaign import LaunchesCheck, OrderedMixin
 from tuner.campaign import order
 from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
-from tuner.domain.operations import COLLECTIVES, MOST_CALLED, sized
+from tuner.domain.operations import COLLECTIVES, MOST_CALLED, sizes_for
 from tuner.rawfile import keeping
 
 
@@ -43,7 +43,7 @@ class SoakCheck(LaunchesCheck):
             "--op": self.kind,
             "--methods": self.methods,
             "--pattern": pattern,
-            "--sizes": sized(self.kind, self.sizes or "8,4K"),
+            "--sizes": sizes_for(self.kind, self.sizes or "8,4K"),
             "--executions": str(self.executions),
             "--limit": f"{HANG_LIMIT_S:g}",
             "--budget": f"{self.budget_s:g}",

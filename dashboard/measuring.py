@@ -12,9 +12,9 @@ from tuner.store.store import Store
 _RUN = "`switchpoint run"
 
 
-def measuring(system: dict[str, Any]) -> list[str]:
+def measuring_lines(system: dict[str, Any]) -> list[str]:
     """Return the lines for a shell that measure a system of `Store.systems` again."""
-    return next_step.measuring(system["name"], system["environment"], system["cpu_model"])
+    return next_step.measuring_lines(system["name"], system["environment"], system["cpu_model"])
 
 
 def with_own_commands(text: str, store: Store, system: str) -> str:
@@ -26,7 +26,7 @@ def with_own_commands(text: str, store: Store, system: str) -> str:
         return "PICO does not measure this."
     if machines.is_simulated(its["name"]) and "--tag=" in text:
         return "Simulated machines do not measure this."
-    *_, line = measuring(its)
+    *_, line = measuring_lines(its)
     of_reframe = re.sub(
         rf"{_RUN} -- ([^`]*)", lambda found: f"`{next_step.with_options(line, found[1])}", text
     )

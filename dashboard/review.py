@@ -9,7 +9,7 @@ from typing import Any
 
 from dashboard.choice import campaigns_of, explorable, upgrades, version_of
 from dashboard.compared import Step
-from dashboard.measuring import measuring
+from dashboard.measuring import measuring_lines
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
 from tuner.domain.tables import UNSOAKED, WON, Point, Table
@@ -71,7 +71,7 @@ def judge(
     steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
     """
     name = system["system"]
-    again = measuring(system)
+    again = measuring_lines(system)
     if steadiness is None:
         return SystemReview(NONE, "No methods measured", [], NextStep("Measure methods.", again))
     is_old = table is not None and int(system["launches"]) > table.provenance.launches
@@ -178,7 +178,7 @@ def _advice(
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
         resume = [f"switchpoint run --resume {quote(newest)}"]
         if not is_resumable(newest):
-            resume = measuring(system)
+            resume = measuring_lines(system)
         yield NextStep(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
     if (unused := int(system["launches"]) - table.provenance.launches) > 0:
         omitted = f"The table omits {_count(unused, 'launch', 'launches')}."

@@ -16,7 +16,7 @@ from dataclasses import replace
 from tests import killed, kills, starved
 from tests.fuzzing.__main__ import TARGETS, lacking
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
-from tuner.domain.operations import COLLECTIVES, sized
+from tuner.domain.operations import COLLECTIVES, sizes_for
 from tuner.machine.mpi import Mpi, find_mpis
 
 EXECUTIONS = dict.fromkeys(("exchange", "discovery", *COLLECTIVES), 1_000_000)
@@ -116,7 +116,7 @@ def make_part(
     pattern = "blocks" if operation in COLLECTIVES else "random:degree=1,seed=1"
     words = [
         *(mpi.name, str(procs), *options),
-        f"--sizes={sized(operation, '8')}",
+        f"--sizes={sizes_for(operation, '8')}",
         f"--executions={max(1, round(executions))}",
         f"--op={operation}",
         f"--pattern={pattern}",

@@ -52,7 +52,7 @@ def table(results: Path) -> Table:
 def test_a_gain_follows_from_the_table_and_the_time_in_calls(table: Table) -> None:
     its = parse(content(tally("Bcast", 64, CALLS * EACH_S)))
     found = mix.mix(its, table)
-    (said,) = found.said
+    (said,) = found.assessments
     assert (said.state, said.method) == (State.SETTLED, "binomial")
     ratio = synthetic.bcast_times("binomial", 64) / synthetic.bcast_times("vendor", 64)
     gain_s, low_s, high_s = found.gain_s
@@ -64,7 +64,7 @@ def test_a_gain_follows_from_the_table_and_the_time_in_calls(table: Table) -> No
 def test_a_size_that_was_not_measured_says_which_stands_for_it(table: Table) -> None:
     sizes = sorted({point.case.bytes for point in table.points})
     its = parse(content(tally("Bcast", sizes[0], 1.0), tally("Bcast", sizes[0] + 1, 0.5)))
-    measured, other = mix.mix(its, table).said
+    measured, other = mix.mix(its, table).assessments
     assert "not measured" not in measured.words
     assert other.words.endswith(f" (not measured: {sizes[0]} B stands for it)")
 
@@ -97,7 +97,7 @@ def test_what_promises_no_gain(
     table: Table, call: str, bytes_: int, group: int, state: State
 ) -> None:
     found = mix.mix(parse(content(tally(call, bytes_, 0.5, group))), table)
-    (said,) = found.said
+    (said,) = found.assessments
     assert (said.state, said.gain_s) == (state, 0.0)
     assert ("not dispatched: " in said.words) == (state is State.UNDISPATCHED)
     assert bool(found.to_measure) == (state is State.UNMEASURED)
@@ -140,7 +140,7 @@ def test_calls_that_need_a_promise_are_in_the_bound(table: Table) -> None:
     by_operation = {"alltoallv": "Alltoallv", "exchange": "Gatherv", "bcast": "Bcast_init"}
     for operation, ruled in by_operation.items():
         own = dataclasses.replace(table, rules=[rule._replace(operation=operation)])
-        methods = {said.calls.shape.call for said in mix.mix(its, own).said if said.method}
+        methods = {said.calls.shape.call for said in mix.mix(its, own).assessments if said.method}
         assert methods - {"Neighbor_alltoall_init"} == {ruled}
 
 

@@ -18,7 +18,7 @@ from tests.cli import fail, succeed
 from tuner import stats
 from tuner.domain.records import Cell
 from tuner.selection import comparison, soaks, tuning
-from tuner.selection.comparison import Choice, ComparedTimes, Comparison
+from tuner.selection.comparison import Choice, ComparedTimes, Comparison, MeasuredSide
 from tuner.selection.decisions import decide
 from tuner.store.store import Store
 
@@ -26,7 +26,7 @@ Write = Callable[..., None]
 
 
 def compare(a: list[Cell], b: list[Cell]) -> Comparison:
-    sides = (comparison.measured(ComparedTimes.of_cells(its), decide(its)) for its in (a, b))
+    sides = (MeasuredSide.of(ComparedTimes.of_cells(its), decide(its)) for its in (a, b))
     return comparison.compare(*sides)
 
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
 from tuner import stats
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, alone, sized
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, method_word, sizes_for
 from tuner.export import forms
 from tuner.machine import mpi
 from tuner.machine.mpi import LaunchCommand, Mpi
@@ -117,7 +117,7 @@ class Campaigns:
             options = {
                 "op": operation,
                 "pattern": pattern,
-                "sizes": sized(operation, self.sizes),
+                "sizes": sizes_for(operation, self.sizes),
                 "methods": methods,
                 "budget": seconds,
                 "launch": number,
@@ -321,10 +321,12 @@ def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launche
         for done in range(MOST_SCREENINGS):
             needed_s[operation] = launch_s = seconds * 2**done
             by_size = campaigns.measure("screen", operation, "all", launch_s, done + 1, first=done)
-            if len(by_size) == len(sized(operation, campaigns.sizes).split(",")):
+            if len(by_size) == len(sizes_for(operation, campaigns.sizes).split(",")):
                 break  # else sizes were dropped for lack of time
         for done in range(launches):
-            methods = " ".join(map(alone, worth_choosing(by_size, DEFAULT_METHODS[operation])))
+            methods = " ".join(
+                map(method_word, worth_choosing(by_size, DEFAULT_METHODS[operation]))
+            )
             by_size = campaigns.measure(
                 "choose", operation, methods, launch_s, done + 1, first=done
             )
@@ -332,7 +334,7 @@ def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launche
     table = campaigns.choose()
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
-        methods = f"auto {alone(DEFAULT_METHODS[operation])}"
+        methods = f"auto {method_word(DEFAULT_METHODS[operation])}"
         count = max(2, launches * 3 // 4)
         launch_s = needed_s[operation] / 4
         judged = campaigns.measure("judge", operation, methods, launch_s, count, str(table))

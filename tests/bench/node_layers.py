@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.bench.collectives import Campaigns, place
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
-from tuner.domain.operations import alone
+from tuner.domain.operations import method_word
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.nodes.namespaces import NodesError
 from tuner.units import size_text
@@ -38,7 +38,7 @@ def compare(campaigns: Campaigns, operation: str, seconds: float, launches: int)
     method = LAYERED[operation]
     by_memory = f"{method}:{MEMORY}"
     pattern = PATTERN if operation == "exchange" else "blocks"
-    methods = f"{alone(method)} {by_memory}"
+    methods = f"{method_word(method)} {by_memory}"
     by_size = campaigns.measure("layers", operation, methods, seconds, launches, pattern=pattern)
     for size, at_size in sorted(by_size.items()):
         log, low, high = at_size.log_ratio(by_memory, method)

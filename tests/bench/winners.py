@@ -24,7 +24,7 @@ import numpy as np
 from tests.bench.report import Figure, conclude, options_of
 from tuner.campaign import launches
 from tuner.domain.cases import Case
-from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS, alone
+from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS, method_word
 from tuner.domain.tables import FASTER, Table
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.systems import kernels, launch_on
@@ -89,7 +89,7 @@ def launch(
     sizes = sorted({winner.case.size_bytes for winner in its})
     options = [
         *("--op", case.operation, "--pattern", _pattern(case.pattern, scratch), "--quiet"),
-        *("--sizes", ",".join(map(str, sizes)), "--methods", ";".join(map(alone, methods))),
+        *("--sizes", ",".join(map(str, sizes)), "--methods", ";".join(map(method_word, methods))),
         *("--launch", str(number), "--seed", str(1000 + number), "--max-samples", str(rounds)),
     ]
     out = scratch / "launch.jsonl"

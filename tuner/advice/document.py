@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tuner.advice.mix import Mix, Said, State
+from tuner.advice.mix import Assessment, Mix, State
 from tuner.advice.profile import MOST_S, Natural, Seconds, Shape
 from tuner.advice.proof import LEAST_PAIRS, Outcome, Proof
 from tuner.domain.records import SHORTEST_S
@@ -33,7 +33,7 @@ class Gain(msgspec.Struct, frozen=True):
 
 
 class CallAdvice(msgspec.Struct, frozen=True):
-    """The calls of one shape, and what a table says of them: see `Calls` and `Said`."""
+    """The calls of one shape, and what a table says of them: see `Calls` and `Assessment`."""
 
     call: str
     procs: Natural
@@ -99,16 +99,16 @@ def advice(mix: Mix) -> Advice:
         bound_s=profile.bound_s,
         lost=profile.lost,
         gain=Gain(*mix.gain_s),
-        calls=[_call(said) for said in mix.said],
-        to_measure=[said.calls.shape for said in mix.to_measure],
+        calls=[_call(its) for its in mix.assessments],
+        to_measure=[its.calls.shape for its in mix.to_measure],
         run=mix.run,
         cut=profile.cut,
         notes=list(profile.notes),
     )
 
 
-def _call(said: Said) -> CallAdvice:
-    calls = said.calls
+def _call(its: Assessment) -> CallAdvice:
+    calls = its.calls
     return CallAdvice(
         **calls.shape._asdict(),
         types=list(calls.types),
@@ -116,11 +116,11 @@ def _call(said: Said) -> CallAdvice:
         seconds=calls.seconds,
         own_s=calls.own_s,
         spread_s=calls.spread_s,
-        state=said.state,
-        method=said.method,
-        evidence=said.words,
-        gain=Gain(said.gain_s, said.low_s, said.high_s),
-        may_add_s=said.more_s,
+        state=its.state,
+        method=its.method,
+        evidence=its.words,
+        gain=Gain(its.gain_s, its.low_s, its.high_s),
+        may_add_s=its.more_s,
     )
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT
 
-from tuner.advice.mix import Said
+from tuner.advice.mix import Assessment
 from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
@@ -41,7 +41,7 @@ SIZES = 4
 """Most sizes of a case, those that may add most first."""
 
 
-def cases_of(wanted: Sequence[Said], site: Site) -> list[PlannedCase]:
+def cases_of(wanted: Sequence[Assessment], site: Site) -> list[PlannedCase]:
     """Return the cases of the calls to measure, on layouts that start, the most promising first.
 
     Ranks arrive apart as in the most promising calls of the case. Cases weigh as many seconds as
@@ -50,15 +50,15 @@ def cases_of(wanted: Sequence[Said], site: Site) -> list[PlannedCase]:
     sizes: dict[tuple[str, int, int, int], list[int]] = defaultdict(list)
     first: dict[tuple[str, int, int, int], Calls] = {}
     weights: dict[tuple[str, int, int, int], float] = defaultdict(float)
-    for said in wanted:
-        shape = said.calls.shape
+    for each in wanted:
+        shape = each.calls.shape
         key = shape.operation, shape.nodes, shape.ppn, shape.procs
         items = max(round(shape.bytes / ITEM_BYTES), 1)
         size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM_BYTES
         if size not in sizes[key] and len(sizes[key]) < SIZES and site.start(*key[1:]):
             sizes[key].append(size)
-            first.setdefault(key, said.calls)
-            weights[key] += said.more_s
+            first.setdefault(key, each.calls)
+            weights[key] += each.more_s
     environment = site.kernels.mpi.name
     return [
         PlannedCase(

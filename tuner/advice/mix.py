@@ -17,7 +17,7 @@ from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.machine.systems import LOCAL
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
-from tuner.selection.next_step import measuring, measuring_more
+from tuner.selection.next_step import measuring_lines, measuring_more
 from tuner.units import size_text
 
 NEAR = 4.0
@@ -39,7 +39,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Assessment:
     """The answer of a table for calls, and the seconds that it gains, with their interval.
 
     Nothing is expected of calls that need a promise: profiles do not know of it.
@@ -62,7 +62,7 @@ class Mix:
     """The calls of a profile, those with the most time first, and what a table says of them."""
 
     profile: Profile
-    said: tuple[Said, ...]
+    assessments: tuple[Assessment, ...]
     run: str  # the command that measures its system
 
     @property
@@ -70,18 +70,20 @@ class Mix:
         """Return the expected gain with the sums of the ends of its intervals, within the bound."""
         most_s = self.profile.bound_s
         sums = (
-            sum(each.gain_s for each in self.said),
-            sum(each.low_s for each in self.said),
-            sum(each.high_s for each in self.said),
+            sum(each.gain_s for each in self.assessments),
+            sum(each.low_s for each in self.assessments),
+            sum(each.high_s for each in self.assessments),
         )
         gain_s, low_s, high_s = (min(value, most_s) for value in sums)
         return gain_s, low_s, high_s
 
     @property
-    def to_measure(self) -> list[Said]:
+    def to_measure(self) -> list[Assessment]:
         """Return what measurements may add more than a negligible gain to, the most first."""
         least_s = NEGLIGIBLE * self.profile.seconds
-        found = [each for each in self.said if min(each.more_s, self.profile.bound_s) > least_s]
+        found = [
+            each for each in self.assessments if min(each.more_s, self.profile.bound_s) > least_s
+        ]
         return sorted(found, key=lambda each: -each.more_s)
 
 
@@ -90,23 +92,23 @@ def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: s
 
     name, environment: ReFrame's of the system, if there is no table.
     """
-    run = measuring_more(table) if table else measuring(name, environment)
-    return Mix(profile, tuple(_said(calls, table) for calls in profile.calls), run[-1])
+    run = measuring_more(table) if table else measuring_lines(name, environment)
+    return Mix(profile, tuple(_assess(calls, table) for calls in profile.calls), run[-1])
 
 
-def _said(calls: Calls, table: Table | None) -> Said:
+def _assess(calls: Calls, table: Table | None) -> Assessment:
     shape = calls.shape
     if not shape.procs and shape.call.lower() in (*COLLECTIVES, *EXCHANGED):
-        return Said(calls, State.UNMEASURED, words="not judged: communicator or size unknown")
+        return Assessment(calls, State.UNMEASURED, words="not judged: communicator or size unknown")
     if not shape.operation and not shape.promised:
-        return Said(calls, State.UNDISPATCHED, words=f"not dispatched: {_why_not(shape)}")
+        return Assessment(calls, State.UNDISPATCHED, words=f"not dispatched: {_why_not(shape)}")
     if shape.procs == 1:
-        return Said(calls, State.ALONE)
+        return Assessment(calls, State.ALONE)
     if shape.promised:
-        return Said(calls, State.PROMISED, _promised_method(shape, table), _promise(shape))
+        return Assessment(calls, State.PROMISED, _promised_method(shape, table), _promise(shape))
     point = _nearest(table.points, shape) if table else None
     if table is None or point is None:
-        return Said(calls, State.UNMEASURED, more_s=calls.seconds)
+        return Assessment(calls, State.UNMEASURED, more_s=calls.seconds)
     default = DEFAULT_METHODS[shape.operation]
     rule = match.first(table.rules, Place(shape.operation, shape.nodes, shape.ppn), shape.bytes)
     method = rule.method if rule else default
@@ -116,7 +118,7 @@ def _said(calls: Calls, table: Table | None) -> Said:
     if point.case.bytes != shape.bytes:
         words += f" ({stand_in(size_text(point.case.bytes))})"
     may_lose = 1.0 if point.may_lose is None else min(point.may_lose, 1.0)
-    return Said(
+    return Assessment(
         *(calls, State.SETTLED if point.settled else State.OPEN, method, words),
         *(gain_s, low_s, high_s, 0.0 if point.settled else calls.seconds * may_lose),
     )

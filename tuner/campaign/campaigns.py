@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.order import FIXED, PLANS, OrderError, partial
+from tuner.campaign.order import FIXED, PLANS, OrderError, partial_campaigns
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import MOST_LAUNCHES, Budget
 from tuner.campaign.reframe import Call
@@ -67,7 +67,7 @@ def find(name: str) -> AnyCampaign:
             return _named(name, PlannedCampaign.load(path), path)
         if (path := FIXED.path_of(name)).is_file():
             return _named(name, FixedCampaign(FIXED.load(path)), path)
-    known = ", ".join(partial()) or "none"
+    known = ", ".join(partial_campaigns()) or "none"
     raise OrderError(f"no campaign {name} to resume; partial campaigns: {known}")
 
 

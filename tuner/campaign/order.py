@@ -174,7 +174,7 @@ def is_resumable(campaign: str) -> bool:
     return any(orders.path_of(campaign).is_file() for orders in (PLANS, FIXED))
 
 
-def partial() -> dict[str, str]:
+def partial_campaigns() -> dict[str, str]:
     """Return how much of each interrupted campaign is finished, the oldest first."""
     found = {}
     for name in FIXED.campaigns():

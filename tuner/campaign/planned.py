@@ -38,7 +38,7 @@ from tuner.campaign.soaking import SoakSite
 from tuner.campaign.standings import known_methods, settled_before
 from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
-from tuner.domain.operations import DEFAULT_METHODS, sized
+from tuner.domain.operations import DEFAULT_METHODS, sizes_for
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
@@ -275,7 +275,7 @@ def _sizes(job: Job) -> list[int]:
     """Return the sizes asked for, or octaves. Raise OrderError."""
     try:
         if job.sizes:
-            return parse_sizes(sized(job.operation, job.sizes))
+            return parse_sizes(sizes_for(job.operation, job.sizes))
         return octaves(job.operation, job.pattern)
     except ValueError as error:
         raise OrderError(f"--setvar=sizes: {error}") from error

@@ -27,7 +27,7 @@ from tuner.campaign.standings import (
     standings_of,
 )
 from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
-from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, of_sample_s
+from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, wall_of_sample_s
 from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
 from tuner.domain.tables import FASTER_HERE, WON
 from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, decide_class
@@ -207,7 +207,7 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
         together[methods, rounds].append(size)
         proofs += len(algorithms := {name for name in methods if name.startswith(ALGORITHM)})
         proved = proved and standing.raced.get(size, {}).keys() >= algorithms
-        cost_s += rounds * sum(map(of_sample_s, seconds))
+        cost_s += rounds * sum(map(wall_of_sample_s, seconds))
         at_size = standing.measured.get(size)
         lost = logs[default] - min(logs.values()) + NEARLY
         if at_size and at_size.contrasts:
@@ -251,7 +251,7 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _W
         if point.status in WON and point.method in logs:
             together[point.method].append(size)
             both_s = math.exp(logs[standing.default]) + math.exp(logs[point.method])
-            cost_s += ROUNDS * of_sample_s(both_s + (2 * arrival_s or both_s))
+            cost_s += ROUNDS * wall_of_sample_s(both_s + (2 * arrival_s or both_s))
     if not together:
         return None
     racing = [
@@ -276,7 +276,7 @@ def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wante
         pair_s = math.exp(logs[standing.default]), math.exp(logs[rival])
         rounds = _rounds(size, [rival], standing, max(pair_s))
         together[rival, rounds].append(size)
-        cost_s += rounds * sum(map(of_sample_s, pair_s))
+        cost_s += rounds * sum(map(wall_of_sample_s, pair_s))
         may_gain += NEARLY * (2 if at_size.shown(status) == FASTER_HERE else 1)
     if not together:
         return None

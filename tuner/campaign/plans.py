@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from tuner.campaign.times import BEYOND_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import SOAKS_SHARE, START_S
-from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, alone
+from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, method_word
 
 MOST_LAUNCHES = 24
 """Most launches of a size, unless others are asked for."""
@@ -97,7 +97,7 @@ class Racing:
     def __str__(self) -> str:
         """Return the form of swpbench's option."""
         sizes = ",".join(map(str, self.sizes))
-        return f"{sizes} {self.samples} {' '.join(map(alone, self.methods)) or 'all'}"
+        return f"{sizes} {self.samples} {' '.join(map(method_word, self.methods)) or 'all'}"
 
 
 @dataclass(frozen=True, slots=True)

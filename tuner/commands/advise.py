@@ -414,7 +414,7 @@ class _Advice:
         from tuner.paths import database_path, results_directory
         from tuner.store.store import Store
 
-        used = [said for said in mix.said if said.method not in ("", "vendor")]
+        used = [each for each in mix.assessments if each.method not in ("", "vendor")]
         if table is None or not used:
             return replace(its, outcome="open" if its.to_measure else "none")
         system = table.provenance.system
@@ -425,9 +425,9 @@ class _Advice:
         its = replace(its, outcome="open", lines=self._app.lines(path), srun=srun)
         its = replace(its, recorded_s=self._recorded_s)
         # Programs that do not finalize report nothing.
-        promises = its.finalized and all(said.state is State.PROMISED for said in used)
+        promises = its.finalized and all(each.state is State.PROMISED for each in used)
         runs = PairedRuns(self._app, path, run_s, self._end_s, self._begun_ns)
-        shapes = [said.calls.shape for said in used]
+        shapes = [each.calls.shape for each in used]
         identity = runs.identity({shape.operation or shape.promised for shape in shapes})
         earlier, failed = saved.before(results_directory(), identity)
         if earlier:

@@ -250,7 +250,7 @@ def show(
     if what:
         (show_models if what == "models" else show_overlap)(system, database, as_json)
         return
-    from tuner.campaign.order import partial
+    from tuner.campaign.order import partial_campaigns
     from tuner.commands.printing import results as showing
     from tuner.studies.products import last_measured
 
@@ -269,7 +269,7 @@ def show(
     out = showing.console()
     if not operation:
         showing.show_systems(systems, campaigns, out)
-        for state in partial().values():
+        for state in partial_campaigns().values():
             out.print(state)
     launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:

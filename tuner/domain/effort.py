@@ -16,6 +16,6 @@ SOAKS_SHARE = 0.22
 """The share of these minutes that is kept for the soaks."""
 
 
-def of_sample_s(seconds: float) -> float:
+def wall_of_sample_s(seconds: float) -> float:
     """Return the seconds that a sample takes, of which so many count."""
     return OVERHEAD * seconds + SAMPLE_S

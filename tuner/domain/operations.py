@@ -73,11 +73,11 @@ def by_memory(exchange: str) -> bool:
     return exchange == "shared" or exchange.endswith("node=shared")
 
 
-def alone(method: str) -> str:
+def method_word(method: str) -> str:
     """Return swpbench's word for one method; a name without parameters stands for its family."""
     return method if ":" in method else f"{method}:"
 
 
-def sized(operation: str, sizes: str) -> str:
+def sizes_for(operation: str, sizes: str) -> str:
     """Return the sizes that an operation has of those in a list as swpbench's --sizes."""
     return f"{NO_DATA_BYTES}" if operation in NO_DATA else sizes

@@ -183,7 +183,7 @@ class ComparedTimes:
         counted = Counter((cell.key.case.operation, cell.key.method) for cell in cells)
         return cls(counted, medians_of(cells), exact_in(cells), features)
 
-    def of(self, operation: str) -> ComparedTimes:
+    def only(self, operation: str) -> ComparedTimes:
         """Return the part of an operation, or all if it is ""."""
         if not operation:
             return self
@@ -211,27 +211,28 @@ class MeasuredSide:
     required_executions: int
     deployable: Chosen
 
-    def of(self, operation: str) -> MeasuredSide:
+    @classmethod
+    def of(
+        cls,
+        times: ComparedTimes,
+        points: list[Point],
+        soaked: Sequence[Soaked] = (),
+        required_executions: int = 0,
+        cores: int | None = None,
+    ) -> Self:
+        """Return the side of times and decisions on a system whose nodes have these cores."""
+        chosen = Chosen(points, cores)
+        deployable = soaks.withhold(points, soaked, required_executions)
+        return cls(
+            times=times,
+            chosen=chosen,
+            required_executions=required_executions,
+            deployable=chosen if deployable == points else Chosen(deployable, cores),
+        )
+
+    def only(self, operation: str) -> MeasuredSide:
         """Return the part of an operation that is compared, or all if it is ""."""
-        return replace(self, times=self.times.of(operation))
-
-
-def measured(
-    times: ComparedTimes,
-    points: list[Point],
-    soaked: Sequence[Soaked] = (),
-    required_executions: int = 0,
-    cores: int | None = None,
-) -> MeasuredSide:
-    """Return the compared side of times and decisions on a system whose nodes have these cores."""
-    chosen = Chosen(points, cores)
-    deployable = soaks.withhold(points, soaked, required_executions)
-    return MeasuredSide(
-        times=times,
-        chosen=chosen,
-        required_executions=required_executions,
-        deployable=chosen if deployable == points else Chosen(deployable, cores),
-    )
+        return replace(self, times=self.times.only(operation))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class NextStep:
         return f"next: {self.reason[0].lower()}{self.reason[1:].removesuffix('.')}: `{first}`"
 
 
-def measuring(
+def measuring_lines(
     name: str,
     environment: str,
     cpu_model: str = "",
@@ -83,18 +83,18 @@ def measuring(
 
 
 def measuring_more(table: Table, more_s: float = 0.0, operations: Iterable[str] = ()) -> list[str]:
-    """Return the lines for a shell that measure more of a table: see `measuring`.
+    """Return the lines for a shell that measure more of a table: see `measuring_lines`.
 
     operations: those to measure, if known.
     """
     its = table.provenance
     selection = ["--setvar", "cache=cold"] * any(point.case.cold for point in table.points)
     selection += _naming({*operations})
-    return measuring(its.name, its.environment, its.cpu_model, more_s, selection=selection)
+    return measuring_lines(its.name, its.environment, its.cpu_model, more_s, selection=selection)
 
 
 def with_options(command: str, options: str) -> str:
-    """Return a command of `measuring` with further options of ReFrame."""
+    """Return a command of `measuring_lines` with further options of ReFrame."""
     return f"{command} {options}" if " -- " in command else f"{command} -- {options}"
 
 

@@ -27,7 +27,7 @@ They are required on each layout on which it won, at the smallest of the sizes a
 the largest, whose executions take longest and use another protocol, a tenth is enough.
 """
 
-LARGEST_SHARE = 10
+_LARGEST_DIVISOR = 10
 
 SoakedMethod = tuple[str, str]
 """Operation and method."""
@@ -138,7 +138,7 @@ def _lacking(
         for at in its.places:
             if (at.nodes, at.ppn) == (nodes, ppn):
                 counts[int(min(at.size_bytes, limit))] += at.executions
-        needed = {most: -(-required // LARGEST_SHARE)} | {least: required}
+        needed = {most: -(-required // _LARGEST_DIVISOR)} | {least: required}
         lacks = [
             Lack(operation, method, nodes, ppn, size, number - count)
             for size, number in sorted(needed.items())

@@ -15,7 +15,7 @@ from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
-from tuner.selection import comparison, soaks
+from tuner.selection import soaks
 from tuner.selection.comparison import ComparedTimes, MeasuredSide
 from tuner.selection.decisions import decide
 from tuner.selection.rules import compile_rules
@@ -144,7 +144,7 @@ def compared_side(store: Store, system: str, campaign: str | None = None) -> Mea
         points = decide_again(store, system, campaign, soaked)
     its = store.description(system)
     cores = known_cores(its["name"], int(its["cores"]))
-    return comparison.measured(times, points, soaked, required_by(store, system), cores)
+    return MeasuredSide.of(times, points, soaked, required_by(store, system), cores)
 
 
 def headers(store: Store, system: str) -> dict[int, Header]:

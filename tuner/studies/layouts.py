@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuner.campaign.launches import measure
-from tuner.domain.operations import alone
+from tuner.domain.operations import method_word
 from tuner.machine.mpi import launch
 from tuner.models.collectives import grid_of
 from tuner.rawfile import reading
@@ -65,7 +65,7 @@ def _measure(
     """
     start = launch(build.mpi, procs, build=build.root)
     options = ["--op", operation, "--pattern", "blocks", "--sizes", sizes, "--quiet"]
-    options += ["--methods", f"{alone(DEFAULT)} {LAYOUTS}", "--budget", str(budget_s)]
+    options += ["--methods", f"{method_word(DEFAULT)} {LAYOUTS}", "--budget", str(budget_s)]
     options += ["--launch", str(number)]
     return _mean_logs(measure(start, build.programs["swpbench"], options))
 

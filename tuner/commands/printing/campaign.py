@@ -13,7 +13,7 @@ from tuner.campaign.planned import done
 from tuner.campaign.plans import RacePlan
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.printing.grids import Columns
-from tuner.selection.next_step import measuring
+from tuner.selection.next_step import measuring_lines
 from tuner.units import size_text
 
 
@@ -97,7 +97,7 @@ def _measuring(plan: RacePlan, operation: str) -> str:
     environment = environments.pop() if len(environments) == 1 else "all"
     config = Path(plan.config)
     site = None if config in CONFIGS.values() else config
-    *_, command = measuring(plan.places[0][0], environment, config=site)
+    *_, command = measuring_lines(plan.places[0][0], environment, config=site)
     if name := plan.variables.get("system_name"):
         command += f" --anonymous-as {quote(name)}"
     check = "parameters" if operation == "probe" else operation

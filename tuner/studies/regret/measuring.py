@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner.domain.cases import Place
-from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, alone
+from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, method_word
 from tuner.domain.tables import Table
 from tuner.machine.simulation import machines
 from tuner.rawfile.reading import BenchFile
@@ -157,7 +157,7 @@ class _Race:
     def methods(self) -> tuple[str, ...]:
         """Return all contenders, by the names that stand for no family."""
         names = {name for choices in self.chosen.values() for name in choices.racing}
-        return tuple(map(alone, sorted(names)))
+        return tuple(map(method_word, sorted(names)))
 
     def is_resolved(self, least: int) -> bool:
         """Return whether the launches would show a difference of RESOLVED, in the mean of sizes.
