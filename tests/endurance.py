@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tests import killed, kills, starved
+from tests import kill_commands, kill_writers, starved
 from tests.fuzzing.__main__ import TARGETS, lacking
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
 from tuner.domain.operations import COLLECTIVES, sizes_for
@@ -38,12 +38,12 @@ BY_MEMORY = {
 
 PROCS = (2, 4)
 LIMIT_MIN = 24 * 60
-KILLS = dict.fromkeys(kills.COMMANDS, 100) | dict.fromkeys(killed.COMMANDS, 200)
+KILLS = dict.fromkeys(kill_commands.COMMANDS, 100) | dict.fromkeys(kill_writers.COMMANDS, 200)
 CROWD_S = 600.0
 FAULTS = NightPart(
     "faults",
     LIMIT_MIN,
-    command=(*PYTEST, "-m", "nightly", "tests/test_faults.py", "tests/test_killed.py"),
+    command=(*PYTEST, "-m", "nightly", "tests/test_faults.py", "tests/test_kill_writers.py"),
 )
 """Every change of a file by ingest, keep, tune and export fails, and kills them; power is lost."""
 
@@ -71,7 +71,7 @@ def find_parts(share: float) -> Iterator[NightPart]:
     yield from_tests("starved", "starved", f"--every={every}", *starved.COMMANDS)
     yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")
     for name, kill_count in KILLS.items():
-        module = "kills" if name in kills.COMMANDS else "killed"
+        module = "kill_commands" if name in kill_commands.COMMANDS else "kill_writers"
         count = max(1, round(share * kill_count))
         yield from_tests(f"kills-{name}", module, f"--kills={count}", name)
     for target in TARGETS:

@@ -17,7 +17,7 @@ import pytest
 from tests import synthetic
 from tests.conftest import Require, by_day
 from tests.foreign.programs import mpi_libraries
-from tests.kills import started_for
+from tests.kill_commands import started_for
 from tuner.advice import measuring, paired_runs
 from tuner.advice.paired_runs import BudgetError, PairedRuns, TableError
 from tuner.advice.running import Application

@@ -10,7 +10,7 @@ import pytest
 
 from tests import synthetic
 from tests.conftest import by_day
-from tests.kills import end, launches, lost
+from tests.kill_commands import end, launches, lost
 from tuner.advice.running import Application
 from tuner.campaign.order import PLANS, SOAKINGS
 from tuner.campaign.plans import PlannedCase, RacePlan

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from tests import synthetic
 from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
-from tests.kills import end, launches
+from tests.kill_commands import end, launches
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
 from tuner.advice.running import Application

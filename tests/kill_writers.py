@@ -1,7 +1,8 @@
 """Commands that are killed at any moment while they change a store, with a reader beside.
 
 Nothing is lost, and the command repeated leaves what it leaves without a kill, byte for byte.
-Run from the checkout: python -m tests.killed [--kills 200] [--seed 1] ingest|tune|export|older
+Run from the checkout:
+python -m tests.kill_writers [--kills 200] [--seed 1] ingest|tune|export|older
 """
 
 from __future__ import annotations

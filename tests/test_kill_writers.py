@@ -14,7 +14,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from dashboard.app import create_app
-from tests import killed, synthetic
+from tests import kill_writers, synthetic
 from tests.conftest import by_day
 from tests.faults import KILLED, build_library, dump, in_memory
 from tuner.machine.mpi import CHECKOUT
@@ -142,14 +142,16 @@ def test_a_kill_at_any_write_loses_nothing(
 
 @pytest.mark.parametrize(
     ("command", "count"),
-    by_day([(command, 2) for command in killed.COMMANDS], product(killed.COMMANDS, [20])),
+    by_day(
+        [(command, 2) for command in kill_writers.COMMANDS], product(kill_writers.COMMANDS, [20])
+    ),
 )
 def test_a_kill_at_any_moment_beside_a_reader_loses_nothing(
     database: Path, command: str, count: int
 ) -> None:
     place = database.parent
     place.mkdir()
-    assert killed.kill_often(place, command, count, seed=count)["killed"] == count
+    assert kill_writers.kill_often(place, command, count, seed=count)["killed"] == count
 
 
 def test_what_readers_of_earlier_versions_left_is_an_empty_store(database: Path, raw: Path) -> None:

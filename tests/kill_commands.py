@@ -2,7 +2,7 @@
 
 Another process writes to the same store all the time. Most ends are by SIGKILL, others by SIGTERM
 or SIGINT. Run from the checkout:
-python -m tests.kills [--kills 100] [--seed 1] run|soak|advise|serve
+python -m tests.kill_commands [--kills 100] [--seed 1] run|soak|advise|serve
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from tests import synthetic
 from tests.faults import dump
 from tests.kernels.conftest import build_kernels
-from tests.killed import FORK, alongside
+from tests.kill_writers import FORK, alongside
 from tests.processes import environments
 from tests.test_soaking import measured
 from tuner.campaign.order import PLANS, SOAKINGS
