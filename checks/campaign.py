@@ -26,8 +26,8 @@ from reframe.core.builtins import (
 from checks import scales
 from checks.kernels import build_kernels
 from checks.performance import medians_us
+from tuner.campaign.durations import BEYOND_S
 from tuner.campaign.plans import MOST_BATCHES
-from tuner.campaign.times import BEYOND_S
 from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS, sizes_for
 from tuner.inputs.matrices.gallery import write_matrix

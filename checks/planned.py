@@ -25,7 +25,7 @@ from tuner.paths import results_directory
 if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
     from tuner.campaign import planned as planning
-    from tuner.campaign import racing, screening
+    from tuner.campaign import race_job, screening
     from tuner.campaign.plans import RAW_NAME, dealt
 
     plan = order.PLANS.load(Path(PLAN))
@@ -130,7 +130,7 @@ if PLAN := os.environ.get(order.PLAN):
                 widest = min(cases, key=self.distance_from_widest)
                 probe = replace(starts[widest], options=self.with_common(screening.PROBE))
                 path = Path(self.stagedir) / "starts.json"
-                racing.Starts(Path(PLAN), *self.place, self.program, starts, probe).save(path)
+                race_job.Starts(Path(PLAN), *self.place, self.program, starts, probe).save(path)
                 self.operation, self.pattern, self.scale = "race", "", ""
                 self.num_tasks = self.num_tasks_per_node = 1
                 self.job.launcher = own
@@ -140,7 +140,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.env_vars["PYTHONPATH"] = shlex.quote(python_path())
                 self.keep_files = []
                 self.executable = shlex.quote(sys.executable)
-                self.executable_opts = ["-m", racing.__name__, path.name]
+                self.executable_opts = ["-m", race_job.__name__, path.name]
 
             def distance_from_widest(self, number):
                 """Return a key whose least value has the most ranks with cores of their own."""
@@ -157,13 +157,13 @@ if PLAN := os.environ.get(order.PLAN):
                     env=start.env | self.switched_off(case),
                 )
                 limit_s = self.launch_limit_s - self.budget_s
-                return racing.Start(launcher, self.with_common(self.options_of(case)), limit_s)
+                return race_job.Start(launcher, self.with_common(self.options_of(case)), limit_s)
 
             @sanity_function
             def launches_are_right(self):
                 """Check that the race ended by itself; say which launch failed, and why."""
-                said = sn.evaluate(sn.extractall(rf"^{racing.FAILED}(.*)$", self.stdout, 1))
-                ended = sn.count(sn.extractall(rf"^{racing.ENDED}$", self.stdout))
+                said = sn.evaluate(sn.extractall(rf"^{race_job.FAILED}(.*)$", self.stdout, 1))
+                ended = sn.count(sn.extractall(rf"^{race_job.ENDED}$", self.stdout))
                 return sn.all(
                     [
                         self.ended_by_itself(),

@@ -9,7 +9,7 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 
 from checks.campaign import LaunchesCheck, OrderedMixin
 from tuner.campaign import order
-from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
+from tuner.campaign.durations import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.domain.operations import COLLECTIVES, MOST_CALLED, sizes_for
 from tuner.rawfile import keeping
 

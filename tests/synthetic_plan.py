@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from tests import synthetic
+from tuner.campaign.durations import LEAST_BUDGET_S
+from tuner.campaign.measured import Measured
 from tuner.campaign.planning import next_batch
-from tuner.campaign.plans import PlannedBatch, PlannedCase, RacePlan, Racing, Task, octaves
-from tuner.campaign.races import Measured
-from tuner.campaign.times import LEAST_BUDGET_S
+from tuner.campaign.plans import Entrants, PlannedBatch, PlannedCase, RacePlan, Task, octaves
 from tuner.domain.cases import COLD, STAGGERED, Place
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
@@ -100,7 +100,7 @@ class SyntheticMachine:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         return path
 
-    def _of(self, race: Racing, size: int, procs: int) -> tuple[str, ...]:
+    def _of(self, race: Entrants, size: int, procs: int) -> tuple[str, ...]:
         methods = tuple(race.methods) or self.methods
         return tuple(name for name in methods if math.isfinite(self.truth(name, size, procs)))
 

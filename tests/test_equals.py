@@ -11,9 +11,9 @@ from rich.console import Console
 from scipy.stats import binom
 
 from tests.conftest import by_day
-from tests.test_racing import CAMPAIGN, starts_of
+from tests.test_race_job import CAMPAIGN, starts_of
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.campaign.racing import race
+from tuner.campaign.race_job import race
 from tuner.commands.finish import tune_systems
 from tuner.domain.tables import Table
 from tuner.machine.mpi import available_cores, find_mpis

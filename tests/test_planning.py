@@ -18,6 +18,8 @@ from tests.synthetic_plan import (
     next_of_all,
     regrets,
 )
+from tuner.campaign.durations import LEAST_BUDGET_S, SESSION_S, SOAKS_S
+from tuner.campaign.measured import Measured
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
     REFINED_ABOVE,
@@ -37,8 +39,6 @@ from tuner.campaign.plans import (
     Task,
     dealt,
 )
-from tuner.campaign.races import Measured
-from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point

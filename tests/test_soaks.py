@@ -13,7 +13,7 @@ from tests.cli import call, fail, succeed
 from tests.decisions import point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
-from tuner.campaign.plans import PlannedCase, Racing
+from tuner.campaign.plans import Entrants, PlannedCase
 from tuner.campaign.soaking import SoakSite, affordable, jobs_of, partition_of
 from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt
 from tuner.paths import CHECKOUT
@@ -200,7 +200,7 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
         assert partition_of(own, ran) == "site:cpu"
     assert {(job.system, job.environment) for job in jobs} == {("site:gpu", "mpich")}
     lacking, small, large = (
-        Racing([size], ["stfw:dims=2"], n) for size, n in ((64, 30), (64, 500), (512, 50))
+        Entrants([size], ["stfw:dims=2"], n) for size, n in ((64, 30), (64, 500), (512, 50))
     )
     assert {(job.nodes, job.ppn): job.launches for job in jobs} == {
         (1, 2): [SoakLaunch(8, [lacking], "exchange")],

@@ -23,7 +23,7 @@ from tuner.advice.paired_runs import BudgetError, PairedRuns, TableError
 from tuner.advice.running import Application
 from tuner.advice.site import Site
 from tuner.campaign.order import SoakJob, SoakLaunch
-from tuner.campaign.plans import PlannedCase, Racing
+from tuner.campaign.plans import Entrants, PlannedCase
 from tuner.campaign.reframe import DispatchError
 from tuner.machine.mpi import find_mpis, mpi_of
 from tuner.machine.systems import LOCAL, BuiltKernels
@@ -156,7 +156,7 @@ def test_winners_are_soaked_as_they_were_measured(
     app = Application(any_kernels.mpi, any_kernels.build, 2, ["app"])
     site = Site.of(app, BuiltKernels(any_kernels.mpi, any_kernels.build, Path(bench)))
     launches_of = [
-        SoakLaunch(20.0, [Racing([8], [method], 50)], operation)
+        SoakLaunch(20.0, [Entrants([8], [method], 50)], operation)
         for operation, method in (("bcast", "binomial"), ("allgather", "ring"))
     ]
     place = LOCAL, any_kernels.mpi.name

@@ -15,13 +15,13 @@ from tuner.advice.mix import Assessment
 from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
+from tuner.campaign.durations import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.campaign.racing import FAILED, Start, Starts
+from tuner.campaign.race_job import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, DispatchError
 from tuner.campaign.screening import PROBE
 from tuner.campaign.soaking import SoakSite
-from tuner.campaign.times import HANG_LIMIT_S, SOAK_LIMIT_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
 from tuner.machine.mpi import LaunchCommand, last_line, python_path, scratch_directory
@@ -119,7 +119,7 @@ def _race(plan: RacePlan, site: Site, seconds: float) -> tuple[list[str], str]:
     log, failure = stage / "race.log", ""
     try:
         with log.open("wb") as output:
-            command = [sys.executable, "-m", "tuner.campaign.racing", str(stage / "starts.json")]
+            command = [sys.executable, "-m", "tuner.campaign.race_job", str(stage / "starts.json")]
             start = Invocation(command, {"PYTHONPATH": python_path()})
             run(start, output, output, stage, at_kill=SIGINT)  # by which it keeps launches
     except RunError as error:

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
+from tuner.campaign.durations import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S
 from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakSite
-from tuner.campaign.times import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S
 from tuner.domain.effort import START_S
 from tuner.rawfile import keeping
 

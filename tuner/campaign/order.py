@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from tuner import atomic
-from tuner.campaign.plans import RacePlan, Racing
+from tuner.campaign.plans import Entrants, RacePlan
 from tuner.campaign.reframe import Call
 from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
 from tuner.errors import SwitchpointError
@@ -51,7 +51,7 @@ class SoakLaunch:
     """The soaks of one launch, within a time; the samples of its races are executions."""
 
     budget_s: float
-    races: list[Racing] = field(default_factory=list)  # none in files of older versions
+    races: list[Entrants] = field(default_factory=list)  # none in files of older versions
     operation: str = ""  # nor this
 
     @property

@@ -1,6 +1,6 @@
 """Races: campaigns whose launches follow from the results of those before, within a budget.
 
-Where no queue forbids it, one job decides between its launches (tuner/campaign/racing.py).
+Where no queue forbids it, one job decides between its launches (tuner/campaign/race_job.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from rich.console import Console
 
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
+from tuner.campaign.durations import SESSION_S
+from tuner.campaign.measured import Baseline, Measured, no_model
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.planning import exhaustive_s, least_s, next_batch, screening_budget_s
 from tuner.campaign.plans import (
@@ -32,11 +34,9 @@ from tuner.campaign.plans import (
     Turn,
     octaves,
 )
-from tuner.campaign.races import Baseline, Measured, no_model
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.standings import known_methods, settled_before
-from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS, sizes_for
 from tuner.domain.records import Cell, Header

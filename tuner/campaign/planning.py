@@ -16,8 +16,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.plans import SCREENING, PlannedBatch, PlannedCase, RacePlan, Racing, Task, Turn
-from tuner.campaign.races import Measured, Times, races
+from tuner.campaign.durations import LEAST_BUDGET_S, SESSION_S, SOAKS_S
+from tuner.campaign.measured import Measured, Times, log_times
+from tuner.campaign.plans import (
+    SCREENING,
+    Entrants,
+    PlannedBatch,
+    PlannedCase,
+    RacePlan,
+    Task,
+    Turn,
+)
 from tuner.campaign.standings import (
     CaseStanding,
     is_fresh,
@@ -26,7 +35,6 @@ from tuner.campaign.standings import (
     settled,
     standings_of,
 )
-from tuner.campaign.times import LEAST_BUDGET_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, wall_of_sample_s
 from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
 from tuner.domain.tables import FASTER_HERE, WON
@@ -78,7 +86,7 @@ class _Wanted:
     """The races of a case's next launches; `cost_s` is that of one launch without its start."""
 
     case: int
-    races: list[Racing]
+    races: list[Entrants]
     launches: int
     cost_s: float
     may_gain: float = 0.0  # by a launch: the sum over sizes, as logarithms
@@ -156,7 +164,7 @@ def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch
     wanted = [
         _Wanted(
             number,
-            [Racing(_spread(_coarse(case)), methods[number], SCREENING_ROUNDS)],
+            [Entrants(_spread(_coarse(case)), methods[number], SCREENING_ROUNDS)],
             1,
             max(share_s, 0.0),
         )
@@ -217,7 +225,7 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
         launches.append(1 if plan.in_job and is_fresh(at_size) else max(needed, 2))
     return _Wanted(
         number,
-        [Racing(of, list(methods), rounds) for (methods, rounds), of in together.items()],
+        [Entrants(of, list(methods), rounds) for (methods, rounds), of in together.items()],
         min(launches),
         cost_s + (0.0 if proved else PROOF_S * proofs),
         may_gain,
@@ -255,7 +263,7 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _W
     if not together:
         return None
     racing = [
-        Racing(sizes, [standing.default, winner], ROUNDS) for winner, sizes in together.items()
+        Entrants(sizes, [standing.default, winner], ROUNDS) for winner, sizes in together.items()
     ]
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain=1.0, proved=True, staggered=True)
 
@@ -281,7 +289,7 @@ def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wante
     if not together:
         return None
     racing = [
-        Racing(sizes, [standing.default, rival], rounds)
+        Entrants(sizes, [standing.default, rival], rounds)
         for (rival, rounds), sizes in together.items()
     ]
     return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain, proved=True)
@@ -398,7 +406,7 @@ def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
 def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
     """Return the time of racing all methods at all sizes, as far as they were measured."""
     total_s = 0.0
-    for number, known in races(plan, measured.of_cases(plan)).items():
+    for number, known in log_times(plan, measured.of_cases(plan)).items():
         case = plan.cases[number]
         times = Times(case, known, measured.baseline)
         rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())

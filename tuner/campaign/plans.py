@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from tuner.campaign.times import BEYOND_S, SESSION_S, SOAKS_S
+from tuner.campaign.durations import BEYOND_S, SESSION_S, SOAKS_S
 from tuner.domain.effort import SOAKS_SHARE, START_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, method_word
 
@@ -84,7 +84,7 @@ class PlannedCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Racing:
+class Entrants:
     """Methods that race at sizes, with a number of samples; an empty list means all methods.
 
     Where they are soaked, the samples are executions.
@@ -106,7 +106,7 @@ class Task:
 
     number: int
     case: int
-    races: list[Racing]
+    races: list[Entrants]
     budget_s: float
     proved: bool = False  # by an earlier launch: that the MPI library runs its algorithms by name
     staggered: bool = False  # ranks arrive apart

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tuner.campaign.times import BAR_S, LINE_S
+from tuner.campaign.durations import BAR_S, LINE_S
 
 
 @contextmanager

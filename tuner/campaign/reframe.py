@@ -26,8 +26,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tuner.campaign.durations import POLL_S
 from tuner.campaign.ending import end_with_parent
-from tuner.campaign.times import POLL_S
 from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.mpi import python_path

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
+from tuner.campaign.durations import SESSION_S
 from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder, keep_finished
-from tuner.campaign.plans import PlannedCase, Racing
+from tuner.campaign.plans import Entrants, PlannedCase
 from tuner.campaign.reframe import Call, DispatchError, Job
-from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
@@ -207,7 +207,7 @@ def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]
         together[lack.operation, own][lack.size_bytes, lack.executions].append(lack)
     for (operation, _), alike in together.items():
         races = [
-            Racing([size], [lack.method for lack in its], executions)
+            Entrants([size], [lack.method for lack in its], executions)
             for (size, executions), its in sorted(alike.items())
         ]
         soaks_s = sum(expected(lack) for its in alike.values() for lack in its)

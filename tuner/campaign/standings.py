@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tuner.campaign.measured import LogTimes, Measured, Times, log_times
 from tuner.campaign.plans import CaseGroup, PlannedBatch, RacePlan
-from tuner.campaign.races import Measured, Race, Times, races
 from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
@@ -27,7 +27,7 @@ class CaseStanding:
 
     default: str
     times: Times
-    raced: dict[int, Race]
+    raced: dict[int, LogTimes]
     absent: dict[int, set[str]]  # by size, methods that were asked for, but are not applicable
     newcomers: set[str]
     measured: dict[int, SizeMeasurements] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
     }
     known = known_methods(plan, measured)
     standings: dict[int, CaseStanding] = {}
-    for number, raced in races(plan, of_cases).items():
+    for number, raced in log_times(plan, of_cases).items():
         case = plan.cases[number]
         default = DEFAULT_METHODS[case.operation]
         if any(default in race for race in raced.values()):
@@ -115,7 +115,7 @@ def _candidates(plan: RacePlan, measured: Measured) -> Iterator[Cell]:
 
 
 def _absent(
-    plan: RacePlan, number: int, raced: Mapping[int, Race], methods: Collection[str]
+    plan: RacePlan, number: int, raced: Mapping[int, LogTimes], methods: Collection[str]
 ) -> dict[int, set[str]]:
     """Return the methods that finished launches of a case left out, by size."""
     absent: dict[int, set[str]] = {size: set() for size in raced}

@@ -7,10 +7,10 @@ from pathlib import Path
 from rich.console import Console
 
 from tuner.campaign import reframe
+from tuner.campaign.durations import SESSION_S
 from tuner.campaign.order import STUDIES, STUDY, StudyOrder
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError
-from tuner.campaign.times import SESSION_S
 from tuner.domain.effort import START_S
 from tuner.paths import new_campaign, results_directory
 from tuner.rawfile import reading

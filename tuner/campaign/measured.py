@@ -19,7 +19,7 @@ Baseline = Callable[[PlannedCase, str, int], float | None]
 """Function from a case, method and size to the seconds a model predicts, or None without one."""
 
 
-Race = dict[str, dict[tuple[str, int], float]]
+LogTimes = dict[str, dict[tuple[str, int], float]]
 """Logarithms of median seconds at one size, by method, and by campaign and number of a launch."""
 
 
@@ -97,10 +97,14 @@ def _may_race(case: PlannedCase, method: str) -> bool:
     return not case.methods or off.is_off(method, " ".join(case.methods))  # words of a user
 
 
-def races(plan: RacePlan, of_cases: Iterable[tuple[Cell, set[int]]]) -> dict[int, dict[int, Race]]:
+def log_times(
+    plan: RacePlan, of_cases: Iterable[tuple[Cell, set[int]]]
+) -> dict[int, dict[int, LogTimes]]:
     """Return the measured times of every case, by size."""
     own = {task.number: task.case for task in plan.tasks}
-    found: dict[int, dict[int, Race]] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    found: dict[int, dict[int, LogTimes]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(dict))
+    )
     for cell, numbers in of_cases:
         key, is_own = cell.key, cell.key.campaign == plan.campaign
         for launch, median_s in cell.parts[["number", "median_s"]].tolist():
@@ -117,7 +121,9 @@ class Times:
     samples the height. Without a model this is a straight line between logarithms.
     """
 
-    def __init__(self, case: PlannedCase, known: Mapping[int, Race], baseline: Baseline) -> None:
+    def __init__(
+        self, case: PlannedCase, known: Mapping[int, LogTimes], baseline: Baseline
+    ) -> None:
         self._case = case
         self._baseline = baseline
         self._corrections: dict[str, dict[int, float]] = defaultdict(dict)

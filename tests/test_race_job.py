@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
-from tuner.campaign import racing
+from tuner.campaign import race_job
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.campaign.racing import Start, Starts, race
+from tuner.campaign.race_job import Start, Starts, race
 from tuner.machine.mpi import Mpi, find_mpis, launch
 from tuner.rawfile import keeping, reading
 
@@ -73,7 +73,7 @@ def test_a_resumed_race_keeps_its_methods(mpi):
     plan = RacePlan(CAMPAIGN, "", LEAST_S, [bcast(mpi, ["binomial"])], in_job=True)
     starts = starts_of(plan, mpi)
     for _ in range(2):  # interrupted before a launch ended
-        racing._choose_methods(plan, starts)
+        race_job._choose_methods(plan, starts)
         assert plan.cases[0].methods == ["binomial", "vendor"]
 
 

@@ -1,6 +1,6 @@
 """The race of one job, which decides between its launches; checks/planned.py starts it.
 
-Run in the job's directory: python -m tuner.campaign.racing STARTS.
+Run in the job's directory: python -m tuner.campaign.race_job STARTS.
 """
 
 import os
