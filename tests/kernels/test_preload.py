@@ -223,7 +223,8 @@ def test_no_rank_uses_an_algorithm_that_the_process_of_another_lacks(kernels: Ke
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=vendor:algorithm=binomial\n")
     locking = (
-        'test "${OMPI_COMM_WORLD_RANK:-0}" = 0 || OMPI_MCA_coll_tuned_use_dynamic_rules=0; exec "$@"'
+        'test "${OMPI_COMM_WORLD_RANK:-0}" = 0 || OMPI_MCA_coll_tuned_use_dynamic_rules=0; '
+        'exec "$@"'
     )
     before = ["env", "OMPI_MCA_coll_tuned_use_dynamic_rules=1", "sh", "-c", locking, "sh"]
     done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table, before=before)
