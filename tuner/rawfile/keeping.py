@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from glob import escape
 from pathlib import Path
 
-import msgspec
-
 from tuner.atomic import replacing
 from tuner.domain.records import Header, System
 from tuner.errors import SwitchpointError
@@ -14,6 +12,7 @@ from tuner.files import open_file, read_bytes, shown
 from tuner.paths import database_path, results_directory
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
+from tuner.rawfile.lines import EndLine
 
 SAMPLE = "sample"
 
@@ -86,28 +85,15 @@ def header_line(path: Path) -> bytes:
         return b""
 
 
-class _SkippedCase(msgspec.Struct):
-    reason: str
-
-
-class _EndRecord(msgspec.Struct, tag_field="record", tag="end"):
-    seconds: float
-    skipped: list[_SkippedCase]
-
-
-def end_record(path: Path) -> _EndRecord:
-    """Return the seconds of a launch and what it skipped, by the last line of its raw file.
-
-    Raise RawFileError when the file is damaged.
-    """
-    *_, last = read_bytes(path).rpartition(b"\n{")
-    try:
-        return msgspec.json.decode(b"{" + last, type=_EndRecord)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+def end_record(path: Path) -> EndLine:
+    """Return the last line of a raw file. Raise RawFileError when the file is damaged."""
+    end = reading.read_end(path)
+    if end is None:
         raise RawFileError(
             f"{shown(path)}: damaged, as it does not end with an end record; delete it, and "
             "`switchpoint run --resume` measures it again"
-        ) from error
+        )
+    return end
 
 
 def place_of(header: Header) -> Path:

@@ -53,11 +53,19 @@ class CaseLine(msgspec.Struct, tag_field="record", tag="case"):
     local_s: list[Real] = []
 
 
+class SkippedCase(msgspec.Struct):
+    """A case that a launch did not measure."""
+
+    reason: str
+
+
 class EndLine(msgspec.Struct, tag_field="record", tag="end"):
     """The last line of a launch that ended well."""
 
     cases: int
     samples: int
+    seconds: Real = 0.0  # of files made of PICO's results
+    skipped: list[SkippedCase] = []
     others: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
 
 

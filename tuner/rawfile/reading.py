@@ -192,11 +192,24 @@ def read_ends(path: Path) -> tuple[Header | None, bool]:
     Raise OSError when it cannot be opened or read.
     """
     with open_file(path) as file:
-        header = read_header(read_line(file))
-        try:
-            return header, isinstance(_record(_last_line(file)), EndLine)
-        except _LINE_ERRORS:
-            return header, False
+        return read_header(read_line(file)), _end(file) is not None
+
+
+def read_end(path: Path) -> EndLine | None:
+    """Return a raw file's end record; None when its last line is not one.
+
+    Raise OSError when it cannot be opened or read.
+    """
+    with open_file(path) as file:
+        return _end(file)
+
+
+def _end(file: BufferedReader) -> EndLine | None:
+    try:
+        record = _record(_last_line(file))
+    except _LINE_ERRORS:
+        return None
+    return record if isinstance(record, EndLine) else None
 
 
 def _last_line(file: BufferedReader) -> bytes:
