@@ -15,8 +15,9 @@ import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
+from tuner.machine.directories import installation_directory, objects_directory
 from tuner.machine.doctor import c_compilers
-from tuner.machine.mpi import available_cores, installation_directory, objects_directory
+from tuner.machine.mpi import available_cores
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
 

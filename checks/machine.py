@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tuner.machine.mpi import Mpi, find_mpis, scratch_directory, search_path
+from tuner.machine.directories import scratch_directory, search_path
+from tuner.machine.mpi import Mpi, find_mpis
 
 
 def site(

@@ -19,7 +19,7 @@ from checks.campaign import LaunchesCheck
 from checks.scales import ScaleLayout
 from tuner.campaign import order
 from tuner.domain import off
-from tuner.machine.mpi import python_path
+from tuner.machine.directories import python_path
 from tuner.paths import results_directory
 
 if PLAN := os.environ.get(order.PLAN):

@@ -7,13 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuner.machine.mpi import (
-    LABELS,
-    build_root,
-    installation_directory,
-    preload_library,
-    preload_variables,
-)
+from tuner.machine.directories import build_root, installation_directory
+from tuner.machine.mpi import LABELS, preload_library, preload_variables
 from tuner.machine.systems import SIMULATED, VIRTUAL, named_kernels, unreal
 
 _LIBRARY = "lib/libswitchpoint_pmpi.so"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tuner.machine.mpi import CHECKOUT, build_root
+from tuner.machine.directories import build_root
+from tuner.paths import CHECKOUT
 
 # A loaded machine is no failure, and tests repeat their examples. New ones are for the night.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

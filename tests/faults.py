@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import synthetic
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 KILLED = 9  # as faults.c exits
 

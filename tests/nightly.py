@@ -25,7 +25,8 @@ from xml.etree import ElementTree
 from tests.bench.report import commit, print_table
 from tests.limited import run_limited
 from tuner import atomic
-from tuner.machine.mpi import CHECKOUT, build_root
+from tuner.machine.directories import build_root
+from tuner.paths import CHECKOUT
 
 SIMGRID = build_root() / "simgrid-4.1"
 PYTEST = (sys.executable, "-m", "pytest", "--numprocesses", "2", "--no-loadscope-reorder")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import Require
 from tuner import atomic
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 KILLED = """
 import os, pathlib, signal

@@ -28,7 +28,8 @@ from tuner.commands.naming import RENAMED, SECTIONS
 from tuner.commands.show_plan import BUDGET
 from tuner.export.verify import find_swpbench
 from tuner.machine import systems
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.machine.mpi import Mpi, find_mpis
+from tuner.paths import CHECKOUT
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
 
@@ -503,7 +504,7 @@ def test_a_site_has_its_own_kernels_with_the_mpi_that_they_are_linked_with(
     monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(systems, "find_mpis", lambda: [mpich, openmpi])
-    monkeypatch.setattr("tuner.machine.mpi.build_root", lambda: tmp_path)
+    monkeypatch.setattr("tuner.machine.directories.build_root", lambda: tmp_path)
     monkeypatch.setattr(systems, "mpi_of", lambda *_: openmpi)
     site, here = ("big:cpu", "gnu-openmpi"), (systems.LOCAL, "")
     with pytest.raises(systems.KernelsError) as error:
@@ -526,7 +527,7 @@ def test_advice_is_by_the_kernels_of_the_only_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
-    monkeypatch.setattr("tuner.machine.mpi.build_root", lambda: tmp_path)
+    monkeypatch.setattr("tuner.machine.directories.build_root", lambda: tmp_path)
     monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
     campaign = synthetic.Campaign(system="big:cpu", environment="gnu")
     synthetic.write(tmp_path, synthetic.of_bcast(campaign))

@@ -17,9 +17,10 @@ from tests import synthetic
 from tests.conftest import Require
 from tests.kernels.benchrun import SWPBENCH, bench
 from tests.kernels.conftest import Kernels
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.machine.mpi import Mpi, find_mpis
 from tuner.models.fitting import fitted
 from tuner.models.predicting import PatternCase, predictor
+from tuner.paths import CHECKOUT
 from tuner.rawfile.reading import read
 from tuner.store.store import Store
 

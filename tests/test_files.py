@@ -17,7 +17,7 @@ from tests.cli import call
 from tests.conftest import TIMEOUT_S
 from tuner import atomic
 from tuner.files import shown
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 NOT_REGULAR = "not a regular file; save its contents to a file first"
 MATRIX = "a\x7f\x1b[31m\x9b\u202e.mtx"

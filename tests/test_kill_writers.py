@@ -17,7 +17,7 @@ from dashboard.app import create_app
 from tests import kill_writers, synthetic
 from tests.conftest import by_day
 from tests.faults import KILLED, build_library, dump, in_memory
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.store.database import VERSION, MissingStoreError, StoreError
 from tuner.store.store import Store

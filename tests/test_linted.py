@@ -3,7 +3,7 @@
 import subprocess
 import tomllib
 
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 
 def test_scripts_are_where_linters_look() -> None:

@@ -24,7 +24,7 @@ from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
 from tuner.inputs.matrices.degrees import degrees
 from tuner.inputs.matrices.market import MatrixError, read_pattern
 from tuner.inputs.matrices.symmetric import Locality, lower_triangle
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 TABLE = lookalike.originals()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 PACKAGE = tomllib.loads((CHECKOUT / "kernels/python/pyproject.toml").read_text())["project"]

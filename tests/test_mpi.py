@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S
-from tuner.machine import mpi as mpi_module
+from tuner.machine import directories
 from tuner.machine.mpi import (
     YIELD_LIBRARY,
     Mpi,
@@ -151,8 +151,8 @@ def test_zero_processes_are_refused(mpi):
 @pytest.mark.parametrize("name", ["my checkout", "John's"])
 def test_jobs_run_where_the_path_is_one_word(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(mpi_module, "build_root", lambda: Path("/data") / name)
-    assert mpi_module.scratch_directory().is_relative_to(tmp_path)
+    monkeypatch.setattr(directories, "build_root", lambda: Path("/data") / name)
+    assert directories.scratch_directory().is_relative_to(tmp_path)
 
 
 def test_the_last_line_of_a_failed_launch_is_the_program_s(mpi):

@@ -12,7 +12,8 @@ import pytest
 
 from tests.conftest import Require
 from tests.nightly import PARTS, command_of
-from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import find_mpis
+from tuner.paths import CHECKOUT
 
 NIGHT = """
 import sys

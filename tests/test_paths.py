@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tuner.machine.mpi import CHECKOUT
-from tuner.paths import new_campaign, only_here, own_directory
+from tuner.paths import CHECKOUT, new_campaign, only_here, own_directory
 
 NO_LOCKS = """
 #define _GNU_SOURCE

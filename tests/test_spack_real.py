@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import find_mpis
+from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
 
 from .recipes import read

@@ -17,7 +17,9 @@ from tests.conftest import TIMEOUT_S, Require, by_day
 from tests.kernels.conftest import finish
 from tests.kernels.test_abi import libraries
 from tests.test_metadata import PROJECT
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis, identify, launch, search_path
+from tuner.machine.directories import search_path
+from tuner.machine.mpi import Mpi, find_mpis, identify, launch
+from tuner.paths import CHECKOUT
 
 PARTS = ("checks", "dashboard", "kernels", "switchpoint", "templates", "tuner")
 LEFT_OUT = ("kernels/tests/", "templates/packages/")

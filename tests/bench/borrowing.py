@@ -29,10 +29,10 @@ from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Case
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Provenance, Rule, Table
-from tuner.machine.mpi import CHECKOUT
 from tuner.machine.simulation.machines import SYSTEM
 from tuner.machine.simulation.machines import machine as simulated
 from tuner.models.networks import as_model
+from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.decisions import decide

@@ -38,7 +38,7 @@ from tuner.domain.cases import Case, CellKey, Layout
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import PART, Cell, Features, Header
 from tuner.domain.tables import FASTER, OPEN, WON, Point
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.reading import read_header
 from tuner.selection.contrasts import Key, contrasts_of

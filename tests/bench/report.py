@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tuner import atomic
-from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, build_root, find_mpis
+from tuner.machine.directories import build_root
+from tuner.machine.mpi import Mpi, available_cores, find_mpis
+from tuner.paths import CHECKOUT
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from tests.bench.__main__ import PARTS
 from tests.bench.collectives import place
 from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
-from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import find_mpis
 from tuner.machine.nodes.launch import SYSTEM
+from tuner.paths import CHECKOUT
 
 FIGURES = {  # one of each part
     "tuner_speed": "ingest",

@@ -32,7 +32,7 @@ from tuner.domain.cases import Case, CellKey, Layout
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import PART, Cell, Features
 from tuner.domain.tables import EQUAL, FASTER, Point, Rule
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 from tuner.selection import kriging, match, unmeasured
 from tuner.selection.decisions import decide
 from tuner.selection.intervals import NEARLY, place_of

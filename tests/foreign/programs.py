@@ -20,8 +20,9 @@ from tests.conftest import Require
 from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.kernels.preloaded import dispatched, every_method, mpi_library, run_preloaded
 from tuner.machine import mpi
+from tuner.machine.directories import build_root
 
-HOME = mpi.build_root() / "foreign"  # downloads stay for the next night
+HOME = build_root() / "foreign"  # downloads stay for the next night
 MPI4PY = "mpi4py==4.1.2"
 IMPI = "impi-rt==2021.18.1"
 PROCS = (1, 2, 3, 4, 6, 7, 8, 12, 16)

@@ -24,7 +24,8 @@ from pathlib import Path
 from tests.fuzzing import corpora
 from tests.fuzzing.readers import READERS
 from tests.kernels.conftest import build_kernels
-from tuner.machine.mpi import build_root, find_mpis
+from tuner.machine.directories import build_root
+from tuner.machine.mpi import find_mpis
 
 C_RUNS = {
     "arguments": 25_000_000,

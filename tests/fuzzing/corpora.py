@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 PLACE = Path(__file__).with_name("corpora")
 ALSO = {

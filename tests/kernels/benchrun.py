@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kernels.conftest import Kernels
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 SWPBENCH = "bench/swpbench"
 DOCUMENT = CHECKOUT / "docs" / "reference" / "benchfile.md"

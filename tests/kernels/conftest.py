@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import CORES, TIMEOUT_S, by_day
-from tuner.machine.mpi import CHECKOUT, Mpi, build_root, find_mpis, launch
+from tuner.machine.directories import build_root
+from tuner.machine.mpi import Mpi, find_mpis, launch
+from tuner.paths import CHECKOUT
 
 # Open MPI 4 gives the ranks of a failed job a second to end; here, that is two minutes of waiting.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine import mpi
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 from .conftest import TIMEOUT_S, Kernels, finish
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tests.kernels.conftest import Kernels, build_kernels
 from tuner.domain.operations import RULED_OPERATIONS
-from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import find_mpis
+from tuner.paths import CHECKOUT
 
 IMAGES = CHECKOUT / "docs" / "images"
 COMMAND = "python -m tests.kernels.senders"

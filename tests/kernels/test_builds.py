@@ -12,7 +12,8 @@ import pytest
 
 from tests import abi
 from tests.conftest import Require, by_day
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.machine.mpi import Mpi, find_mpis
+from tuner.paths import CHECKOUT
 
 from .conftest import MPIS, Kernels, build_kernels, in_turn
 from .test_library import BY_NODE, TESTS, VALGRIND, run

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Require, by_day
-from tuner.machine.mpi import CHECKOUT, launch
+from tuner.machine.mpi import launch
+from tuner.paths import CHECKOUT
 
 from .conftest import MPIS, Kernels, finish
 from .test_fragments import fragments

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import by_day
-from tuner.machine.mpi import CHECKOUT, available_cores, launch
+from tuner.machine.mpi import available_cores, launch
+from tuner.paths import CHECKOUT
 from tuner.studies import bine
 
 from .conftest import MPIS, TIMEOUT_S, Kernels, crowded, finish, in_turn, on_ranks

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TIMEOUT_S, Require
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 MODELS = CHECKOUT / "kernels" / "tests" / "protocols"
 INTERLEAVED = "RUN="  # every step of a rank between any two of another

@@ -12,7 +12,8 @@ import pytest
 
 from tests.conftest import Require
 from tests.foreign.programs import mpi_libraries
-from tuner.machine.mpi import CHECKOUT, launch
+from tuner.machine.mpi import launch
+from tuner.paths import CHECKOUT
 
 from .conftest import TIMEOUT_S, Kernels, build_kernels, finish
 from .test_fragments import fragments

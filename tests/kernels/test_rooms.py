@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 KERNELS = CHECKOUT / "kernels"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tuner.domain.operations import COLLECTIVES, RULED_OPERATIONS
-from tuner.machine.mpi import CHECKOUT
+from tuner.paths import CHECKOUT
 
 from .conftest import Kernels, in_turn
 from .senders import COMMAND, Event, Message, drawing, image, messages, pictures

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.processes import command_lines
-from tuner.machine.mpi import CHECKOUT
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
 from tuner.machine.nodes.traffic import traffic
+from tuner.paths import CHECKOUT
 
 SOON_S = 120  # how long a test waits for what follows at once, on a busy machine too
 

@@ -18,12 +18,13 @@ from scipy.io import mmwrite
 from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels
 from tuner.cli import main
-from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, find_mpis
+from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.launch import SYSTEM, launch
 from tuner.machine.nodes.namespaces import SET_VARIABLE, UNLIMITED, Nodes, NodesError
 from tuner.machine.nodes.traffic import traffic
 from tuner.machine.systems import launch_on
+from tuner.paths import CHECKOUT
 
 PAYLOAD_BYTES = 16 << 20
 # Start and end of a program: launcher, addresses, output. Far below the payload.

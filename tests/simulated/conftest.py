@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.conftest import build_kernels
-from tuner.machine.mpi import CHECKOUT, Mpi, identify
+from tuner.machine.mpi import Mpi, identify
 from tuner.machine.simulation.launch import TOOLCHAIN
+from tuner.paths import CHECKOUT
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,7 +11,7 @@ from tests.conftest import TIMEOUT_S, by_day
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.inputs.structure.patterns import pattern
-from tuner.machine.mpi import CHECKOUT, Mpi
+from tuner.machine.mpi import Mpi
 from tuner.machine.simulation import launch as simulated
 from tuner.machine.simulation import networks
 from tuner.machine.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
@@ -19,6 +19,7 @@ from tuner.machine.simulation.networks import NetworkError
 from tuner.machine.systems import launch_on
 from tuner.models import predict
 from tuner.models.networks import as_model
+from tuner.paths import CHECKOUT
 from tuner.rawfile.reading import read
 
 TORUS = machine("torus-4x4x2")

@@ -2,8 +2,8 @@
 
 import shlex
 
-from tuner.machine.mpi import CHECKOUT
 from tuner.machine.sites.schedulers import Partition, Processors
+from tuner.paths import CHECKOUT
 
 
 def answers_of(scheduler: str) -> dict[str, str]:

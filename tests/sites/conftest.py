@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from tests.sites.answers import ANSWERS
 from tuner.cli import main
-from tuner.machine.mpi import search_path
+from tuner.machine.directories import search_path
 
 
 @pytest.fixture

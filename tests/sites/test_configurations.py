@@ -18,10 +18,11 @@ from tests.sites.conftest import init
 from tuner import atomic
 from tuner.campaign.examine import ConfigurationError, examine
 from tuner.cli import main
-from tuner.machine.mpi import CHECKOUT, Mpi, available_cores, find_mpis
+from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.machine.sites import environments, schedulers
 from tuner.machine.sites.configuration import reframe_name
 from tuner.machine.sites.schedulers import SCHEDULERS, Partition, Processors
+from tuner.paths import CHECKOUT
 from tuner.store.store import Store
 
 
@@ -74,7 +75,7 @@ def test_a_place_where_no_job_runs_is_one_line(tmp_path, monkeypatch):
     config = tmp_path / "here.py"
     init("--scheduler", "local", "--output", str(config))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "sp ace"))
-    monkeypatch.setattr("tuner.machine.mpi.build_root", lambda: tmp_path / "sp ace")
+    monkeypatch.setattr("tuner.machine.directories.build_root", lambda: tmp_path / "sp ace")
     with pytest.raises(SystemExit, match="cannot run jobs in a path with spaces"):
         contents(config)
 

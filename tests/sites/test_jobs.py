@@ -10,9 +10,10 @@ import pytest
 
 from tests.sites.answers import ANSWERS, PARTITIONS
 from tests.sites.conftest import init
-from tuner.machine.mpi import CHECKOUT, find_mpis
+from tuner.machine.mpi import find_mpis
 from tuner.machine.sites import jobs, schedulers
 from tuner.machine.sites.jobs import ending, pending
+from tuner.paths import CHECKOUT
 
 
 def job_scripts(config: Path, place: Path) -> list[str]:

@@ -28,12 +28,13 @@ from tuner.advice.running import Application
 from tuner.campaign.examine import examine
 from tuner.cli import main
 from tuner.machine import doctor
-from tuner.machine.mpi import CHECKOUT, Mpi, find_mpis
+from tuner.machine.mpi import Mpi, find_mpis
 from tuner.machine.sites import schedulers
 from tuner.machine.sites.configuration import host_stem
 from tuner.machine.sites.environments import reframe_name
 from tuner.machine.sites.jobs import ending, pending
 from tuner.machine.sites.schedulers import Partition, Processors
+from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune

@@ -24,7 +24,8 @@ from tuner.campaign.screening import PROBE
 from tuner.campaign.soaking import SoakSite
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
-from tuner.machine.mpi import LaunchCommand, last_line, python_path, scratch_directory
+from tuner.machine.directories import python_path, scratch_directory
+from tuner.machine.mpi import LaunchCommand, last_line
 from tuner.paths import new_campaign, only_here
 from tuner.rawfile import keeping
 

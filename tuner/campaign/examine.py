@@ -13,8 +13,9 @@ from typing import Any
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.errors import SwitchpointError
+from tuner.machine.directories import python_path
 from tuner.machine.doctor import Prerequisite
-from tuner.machine.mpi import identify, is_of, python_path
+from tuner.machine.mpi import identify, is_of
 from tuner.machine.sites.environments import OF_MPIS
 from tuner.machine.sites.schedulers import SCHEDULERS
 

@@ -30,7 +30,7 @@ from tuner.campaign.durations import POLL_S
 from tuner.campaign.ending import end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.files import shown
-from tuner.machine.mpi import python_path
+from tuner.machine.directories import python_path
 from tuner.machine.sites.jobs import pending
 from tuner.paths import CHECKOUT, results_directory
 from tuner.signals import exits_on

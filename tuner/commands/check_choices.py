@@ -89,7 +89,7 @@ def regret(
     from tuner.campaign import planned
     from tuner.commands.printing.results import console
     from tuner.export import forms
-    from tuner.machine.mpi import scratch_directory
+    from tuner.machine.directories import scratch_directory
     from tuner.models.fitting import last_fitted
     from tuner.paths import results_directory
     from tuner.store.store import Store

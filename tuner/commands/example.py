@@ -9,7 +9,8 @@ from rich.console import Console
 
 from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import DispatchError, Job
-from tuner.machine.mpi import installation_directory, launch, mpi_named, preload_library
+from tuner.machine.directories import installation_directory
+from tuner.machine.mpi import launch, mpi_named, preload_library
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.systems import THIS_MACHINE, launch_on
 

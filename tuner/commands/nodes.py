@@ -11,7 +11,8 @@ import click
 from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number, whole_numbers_in_order
 from tuner.commands.printing.lines import say, say_json
-from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, build_root, find_mpis, has_workarounds
+from tuner.machine.directories import build_root
+from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, find_mpis, has_workarounds
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import DEFAULT_COUNT, DEFAULT_RATE, SET_VARIABLE, NodesError

@@ -14,7 +14,7 @@ from tuner.export.loaded import CheckedRule, checked_rules
 from tuner.export.mpi_library import FAMILIES, installation, launcher, made_for
 from tuner.export.witness import witness
 from tuner.files import open_file
-from tuner.machine.mpi import build_root
+from tuner.machine.directories import build_root
 from tuner.machine.systems import named_kernels, program_in
 
 _TIMEOUT_S = 60

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import CHECKOUT, FINALIZE_LIBRARY, YIELD_LIBRARY, LaunchCommand, Mpi, launch
+from tuner.machine.mpi import FINALIZE_LIBRARY, YIELD_LIBRARY, LaunchCommand, Mpi, launch
 from tuner.machine.nodes import launch as on_nodes
 from tuner.machine.nodes.namespaces import Nodes
-from tuner.paths import is_checkout
+from tuner.paths import CHECKOUT, is_checkout
 
 MESSAGES, CARDS, STACKS = "messages", "cards", "stacks"
 """How calls are seen: messages between ranks, bytes of nodes' cards, functions of the library."""

@@ -10,7 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.machine.mpi import ANSWER_S, available_cores, find_mpis, search_path
+from tuner.machine.directories import search_path
+from tuner.machine.mpi import ANSWER_S, available_cores, find_mpis
 from tuner.paths import CHECKOUT, database_path, results_directory
 
 

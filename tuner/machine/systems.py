@@ -7,14 +7,8 @@ from shlex import quote
 
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
-from tuner.machine.mpi import (
-    LaunchCommand,
-    Mpi,
-    find_mpis,
-    identify,
-    installation_directory,
-    mpi_of,
-)
+from tuner.machine.directories import installation_directory
+from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, identify, mpi_of
 from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import Mpi, find_mpis, installation_directory, launch, preload_library
+from tuner.machine.directories import installation_directory
+from tuner.machine.mpi import Mpi, find_mpis, launch, preload_library
 from tuner.machine.systems import LOCAL, named_kernels, program_in
 from tuner.stats import Floats, mean_interval
 

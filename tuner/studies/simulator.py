@@ -14,7 +14,8 @@ from typing import Any
 
 from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
-from tuner.machine.mpi import Mpi, available_cores, build_root, identify
+from tuner.machine.directories import build_root
+from tuner.machine.mpi import Mpi, available_cores, identify
 from tuner.machine.simulation.launch import TOOLCHAIN, launch
 from tuner.machine.simulation.machines import Machine
 from tuner.machine.systems import named_kernels, program_in

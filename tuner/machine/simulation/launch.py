@@ -5,7 +5,8 @@ from pathlib import Path
 import templates
 from tuner import atomic
 from tuner.domain.operations import COLLECTIVES
-from tuner.machine.mpi import LaunchCommand, Mpi, build_root
+from tuner.machine.directories import build_root
+from tuner.machine.mpi import LaunchCommand, Mpi
 from tuner.machine.simulation.machines import CORES, Machine
 
 TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake

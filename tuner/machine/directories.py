@@ -1,0 +1,70 @@
+"""The directories of builds and jobs, and the search paths of the programs that they start."""
+
+import hashlib
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from tuner.paths import CHECKOUT, is_checkout, own_directory
+
+
+def build_root() -> Path:
+    """Return the directory of all builds: the checkout's build/, else the cache."""
+    if is_checkout() and os.access(CHECKOUT, os.W_OK):
+        return CHECKOUT / "build"
+    return _cache()
+
+
+def scratch_directory() -> Path:
+    """Return the directory of ReFrame's jobs: the build, or the cache if no script starts there.
+
+    Raises:
+        ValueError: neither can be used.
+    """
+    candidates = [build_root() / "reframe", _cache() / f"reframe-{_checkout()}"]
+    for path in candidates:
+        if _is_one_word(path):  # ReFrame splits the path of a job's script
+            return path
+    raise ValueError(
+        f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces or quotes; name another "
+        "with XDG_CACHE_HOME"
+    )
+
+
+def _is_one_word(path: Path) -> bool:
+    try:
+        return shlex.split(str(path)) == [str(path)]
+    except ValueError:  # of a quote without another
+        return False
+
+
+def _cache() -> Path:
+    return own_directory("XDG_CACHE_HOME", ".cache")
+
+
+def _checkout() -> str:
+    return hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+
+
+def installation_directory(system: str, environment: str) -> Path:
+    """Return where a campaign installs the kernels; `system` is ReFrame's, as "local:cpu"."""
+    return build_root() / "install" / f"{system.replace(':', '-')}-{environment}"
+
+
+def objects_directory(system: str, environment: str) -> Path:
+    """Return where a campaign compiles this checkout's kernels before it installs them."""
+    name = installation_directory(system, environment).name
+    return build_root() / f"cmake-{name}-{_checkout()}"
+
+
+def search_path() -> str:
+    """Return PATH, with the running virtual environment first even when it is not activated."""
+    path = os.environ.get("PATH", "")
+    return f"{sys.prefix}/bin{os.pathsep}{path}" if sys.prefix != sys.base_prefix else path
+
+
+def python_path() -> str:
+    """Return PYTHONPATH with the directory of all parts first: other programs import them too."""
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return os.pathsep.join(dict.fromkeys([str(CHECKOUT), *named]))
