@@ -32,7 +32,8 @@ def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
     found: dict[str, click.Command] = {}
     for name, command in group.commands.items():
         whole = f"{before}{name}"
-        found |= (
-            commands(command, f"{whole} ") if isinstance(command, click.Group) else {whole: command}
-        )
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            found[whole] = command
+        if isinstance(command, click.Group):
+            found |= commands(command, f"{whole} ")
     return found

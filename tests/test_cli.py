@@ -106,6 +106,8 @@ def test_completion_knows_the_commands() -> None:
     words = {"_MAIN_COMPLETE": "bash_complete", "COMP_WORDS": "main sho", "COMP_CWORD": "1"}
     answer = CliRunner().invoke(main, [], prog_name="main", env=words)
     assert answer.stdout == "plain,show\n"
+    words |= {"COMP_WORDS": "main show --json m", "COMP_CWORD": "3"}
+    assert CliRunner().invoke(main, [], prog_name="main", env=words).stdout == "plain,models\n"
 
 
 def test_show_can_be_restricted_to_an_operation(results: Path) -> None:
@@ -117,8 +119,39 @@ def test_show_can_be_restricted_to_an_operation(results: Path) -> None:
         "tables"
     ]
     assert {rule["operation"] for rule in table["rules"]} == {"exchange"}
-    assert call("show", "models", "--op", "exchange").exit_code == 2
-    assert call("show", results).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["models", "--op", "exchange"], r"No such option:? '?--op\b"),
+        (["--op", "exchange", "models"], "`show models` has no --op"),
+        (["some/results"], "No such command 'some/results'"),
+        (["models", "plan.json"], r"Got unexpected extra argument \(plan.json\)"),
+        (["--next"], r"No such option:? '?--next\b"),
+        (["overlap", "--next"], r"No such option:? '?--next\b"),
+        (["plan", "plan.json", "--next"], "--next goes without a FILE"),
+        (["plan", "--within=6"], "--within goes with --next"),
+        (["plan", "--node-hours=1"], "--node-hours goes with --next"),
+        (["plan", "--system=mpich"], "--system goes with --next"),
+        (["--system=mpich", "plan"], "--system goes with --next"),
+    ],
+)
+def test_a_wrong_option_of_show_is_one_line(words: list[str], message: str) -> None:
+    answer = call("show", *words)
+    (line,) = (line for line in answer.stderr.splitlines() if line.startswith("Error: "))
+    assert answer.exit_code == 2
+    assert re.match(f"Error: {message}", line)
+
+
+def test_options_of_show_count_before_and_after_what_is_shown(tmp_path: Path) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign(procs=(4, 8), cores=64, samples=20))
+    database = tmp_path / "s.db"
+    succeed("ingest", tmp_path, "--database", database)
+    options = ("--json", "--database", database, "--system", "mpich")
+    after = succeed("show", "plan", "--next", *options)
+    assert json.loads(after)
+    assert succeed("show", *options, "plan", "--next") == after
 
 
 def test_version() -> None:
@@ -237,8 +270,6 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     short = f"--node-hours={hours / 2:.3f}"
     shown = succeed("show", "plan", "--next", short, "--database", database)
     assert shown == "no other layout is within these limits\n"
-    other = call("show", "--next", "--database", database)
-    assert (other.exit_code, "only `show plan` has --next" in other.stderr) == (2, True)
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
 
 

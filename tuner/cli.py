@@ -26,10 +26,11 @@ from tuner.commands.nodes import nodes
 from tuner.commands.options import NAMED_FILE, config_option, json_option
 from tuner.commands.printing.lines import say, say_json
 from tuner.commands.run import run
+from tuner.commands.show import show
 from tuner.commands.site import site
 from tuner.commands.soak import soak
 from tuner.commands.study import study
-from tuner.commands.tables import export, ingest, show, tune
+from tuner.commands.tables import export, ingest, tune
 from tuner.errors import SwitchpointError
 from tuner.files import printable
 

@@ -44,12 +44,11 @@ def _page(name: str, context: click.Context) -> str:
     text += f".SH DESCRIPTION\n{_paragraphs(command.help or '')}"
     records = [each.get_help_record(context) for each in command.get_params(context)]
     text += ".SH OPTIONS\n" + _list(record for record in records if record)
+    pages = [context.parent.command_path.replace(" ", "-")] if context.parent else []
     if isinstance(command, click.Group):
-        pages = [f"{name}-{each}" for each in command.commands]
+        pages += [f"{name}-{each}" for each in command.commands]
         helps = (each.get_short_help_str(200) for each in command.commands.values())
         text += ".SH COMMANDS\n" + _list(zip(command.commands, helps, strict=True))
-    else:
-        pages = [context.parent.command_path.replace(" ", "-")] if context.parent else []
     return text + ".SH SEE ALSO\n" + ",\n".join(f".BR {_roff(page)} (1)" for page in pages) + "\n"
 
 

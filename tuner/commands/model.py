@@ -1,4 +1,4 @@
-"""`switchpoint fit`, `predict` and `check model`: parameters, and the times that they predict."""
+"""`switchpoint fit`, `show models`, `predict` and `check model`: parameters, and their times."""
 
 import json
 from pathlib import Path
@@ -169,8 +169,12 @@ def validate(campaign: str | None, system: str | None, database: Path, as_json: 
     showing.show_outcomes(found, console())
 
 
-def show_models(system: str | None, database: Path, as_json: bool) -> None:
-    """Print the output of `switchpoint show models`."""
+@click.command()
+@system_option("Show only this system: ID or unique substring.")
+@database_option
+@json_option
+def models(system: str | None, database: Path, as_json: bool) -> None:
+    """Show fitted parameters with their intervals, and how many cases they predict within 15 %."""
     from tuner.commands.printing import models as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting
@@ -180,19 +184,19 @@ def show_models(system: str | None, database: Path, as_json: bool) -> None:
 
     with Store.open(database, readonly=True) as store:
         names = chosen_systems(store, system, fitting.known)
-        models = [fitting.fitted(store, name) for name in names]
-        shares = [showing.share_close(fitting.validated(store, model, None)) for model in models]
+        fitted = [fitting.fitted(store, name) for name in names]
+        shares = [showing.share_close(fitting.validated(store, model, None)) for model in fitted]
     if as_json:
         documents = [
             json.loads(encode(model)) | {"within_15_percent": share}
-            for model, share in zip(models, shares, strict=True)
+            for model, share in zip(fitted, shares, strict=True)
         ]
         say_json(documents)
         return
-    if not models:
+    if not fitted:
         raise SwitchpointError("no system has fitted parameters; run `switchpoint fit`")
     out, close = console(), share_text(CLOSE, 0)
-    for model, share in zip(models, shares, strict=True):
+    for model, share in zip(fitted, shares, strict=True):
         showing.show_model(model, out)
         if share is not None:
             right = share_text(share, 0)

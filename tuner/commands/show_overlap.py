@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.options import chosen_systems
+from tuner.commands.options import chosen_systems, database_option, json_option, system_option
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
 
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from tuner.models.system import SystemModel
 
 
-def show_overlap(system: str | None, database: Path, as_json: bool) -> None:
-    """Print the output of `switchpoint show overlap`."""
+@click.command()
+@system_option("Show only this system: ID or unique substring.")
+@database_option
+@json_option
+def overlap(system: str | None, database: Path, as_json: bool) -> None:
+    """Show the time breakdown of overlapped communication, measured and predicted."""
     from tuner.commands.printing import overlap as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting

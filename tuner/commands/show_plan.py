@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.commands.options import one_system, tuned
+from tuner.commands.options import (
+    FILE,
+    database_option,
+    duration,
+    json_option,
+    one_system,
+    system_option,
+    tuned,
+    whole_number,
+)
 from tuner.commands.printing.lines import say, say_json
 from tuner.errors import SwitchpointError
 from tuner.units import share_text
@@ -44,8 +53,48 @@ BUDGET = _BudgetType()
 _SHOWN = 5  # layouts to measure next
 
 
-def show_plan(file: Path | None, as_json: bool) -> None:
-    """Print the output of `switchpoint show plan`; file: the plan, by default the newest."""
+@click.command()
+@click.argument("file", type=FILE, required=False)
+@click.option("--next", "of_next", is_flag=True, help="Show the layouts to measure next instead.")
+@system_option("With --next: ID or unique substring; required if there are several.")
+@click.option(
+    "--within", type=whole_number(2), metavar="N", help="With --next: of N processes at most."
+)
+@click.option(
+    "--node-hours",
+    type=duration(0.001),
+    metavar="H",
+    help="With --next: that take H node-hours at most.",
+)
+@database_option
+@json_option
+def plan(
+    file: Path | None,
+    of_next: bool,
+    system: str | None,
+    within: int | None,
+    node_hours: float | None,
+    database: Path,
+    as_json: bool,
+) -> None:
+    """Show the launches of each batch of a race, and how many are done.
+
+    FILE is the plan, by default the newest. With --next, the layouts to measure next are shown
+    instead: untried ones, and those from which most is expected.
+    """
+    if of_next and file:
+        raise click.UsageError("--next goes without a FILE")
+    for option, value in (("system", system), ("within", within), ("node-hours", node_hours)):
+        if value and not of_next:
+            raise click.UsageError(f"--{option} goes with --next")
+    if of_next:
+        _show_next(system, database, within or math.inf, node_hours or math.inf, as_json)
+    else:
+        _show_plan(file, as_json)
+
+
+def _show_plan(file: Path | None, as_json: bool) -> None:
+    """Print a plan, by default the newest."""
     from tuner.campaign import planned
     from tuner.commands.printing import campaign as showing
     from tuner.commands.printing.results import console
@@ -60,7 +109,7 @@ def show_plan(file: Path | None, as_json: bool) -> None:
     showing.show_plan(campaign.order, done, out)
 
 
-def show_next(
+def _show_next(
     system: str | None, database: Path, most_procs: float, most_node_hours: float, as_json: bool
 ) -> None:
     """Print unmeasured layouts within these limits, by expected gain per node."""

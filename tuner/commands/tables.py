@@ -1,34 +1,27 @@
-"""`switchpoint ingest`, `tune`, `export` and `show`: from raw files to the table of a system."""
+"""`switchpoint ingest`, `tune` and `export`: from raw files to the table of a system."""
 
 from __future__ import annotations
 
-import math
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tuner.commands.model import show_models
 from tuner.commands.options import (
     FILE,
     FORM,
     chosen_systems,
     database_option,
-    duration,
     json_option,
     one_system,
     require_soak_option,
     require_store,
     system_option,
     tuned,
-    whole_number,
 )
 from tuner.commands.printing.lines import say, say_json
-from tuner.commands.show_overlap import show_overlap
-from tuner.commands.show_plan import show_next, show_plan
-from tuner.domain.operations import RULED_OPERATIONS
 from tuner.errors import SwitchpointError
 from tuner.files import shown
 
@@ -189,118 +182,16 @@ def _borrowed(
     return table, borrower.model
 
 
-@click.command()
-@click.argument("what", type=click.Choice(["models", "overlap", "plan"]), required=False)
-@click.argument("file", type=FILE, required=False)
-@system_option("Show only this system: ID or unique substring.")
-@click.option(
-    "--op",
-    "operation",
-    metavar="OPERATION",
-    type=click.Choice(RULED_OPERATIONS),
-    help="Show only rules for this one.",
-)
-@click.option("--next", "of_next", is_flag=True, help="For `show plan`: layouts to measure next.")
-@click.option(
-    "--within", type=whole_number(2), metavar="N", help="With --next: of N processes at most."
-)
-@click.option(
-    "--node-hours",
-    type=duration(0.001),
-    metavar="H",
-    help="With --next: that take H node-hours at most.",
-)
-@database_option
-@json_option
-def show(
-    what: str | None,
-    file: Path | None,
-    system: str | None,
-    operation: str | None,
-    of_next: bool,
-    within: int | None,
-    node_hours: float | None,
-    database: Path,
-    as_json: bool,
-) -> None:
-    """Show systems, campaigns, tables with their switch points, and sparse products.
-
-    `show models`: the fitted parameters with their intervals, and the share of measured cases
-    that they predict within 15 %. `show overlap`: the time breakdown of overlapped communication,
-    measured and predicted. `show plan [FILE]`: the launches of each batch of a race, by default
-    the newest, and how many are done, with their methods and sizes; with --next instead the
-    layouts to measure next: untried ones, and those from which most is expected.
-    """
-    if file and what != "plan":
-        raise click.UsageError("only `show plan` reads a FILE")
-    if operation and what:
-        raise click.UsageError(f"`show {what}` has no --op")
-    if of_next and (file or what != "plan"):
-        raise click.UsageError("only `show plan` has --next, without a FILE")
-    if (within or node_hours) and not of_next:
-        raise click.UsageError(f"--{'within' if within else 'node-hours'} goes with --next")
-    if what == "plan" and system and not of_next:
-        raise click.UsageError("`show plan` has --system only with --next")
-    if of_next:
-        show_next(system, database, within or math.inf, node_hours or math.inf, as_json)
-        return
-    if what == "plan":
-        show_plan(file, as_json)
-        return
-    if what:
-        (show_models if what == "models" else show_overlap)(system, database, as_json)
-        return
-    from tuner.campaign.order import partial_campaigns
-    from tuner.commands.printing import results as showing
-    from tuner.studies.products import last_measured
-
-    with tuned(database) as store:
-        names = chosen_systems(store, system)
-        systems = store.systems()
-        systems = systems[systems["system"].isin(names)]
-        campaigns = store.campaigns()
-        campaigns = campaigns[campaigns["system"].isin(names)]
-        found = {name: store.table(name) for name in names}
-        products = {name: last_measured(store, name) for name in names if not operation}
-    tables = [_only(table, operation) for table in found.values() if table]
-    if as_json:
-        say_json(showing.results_document(systems, campaigns, tables, products.values()))
-        return
-    out = showing.console()
-    if not operation:
-        showing.show_systems(systems, campaigns, out)
-        for state in partial_campaigns().values():
-            out.print(state)
-    launches = dict(zip(systems["system"], systems["launches"], strict=True))
-    for table in tables:
-        out.print()
-        unused = int(launches[table.provenance.system]) - table.provenance.launches
-        showing.show_table(table, unused, out)
-    for name in (name for name, table in found.items() if table is None):
-        out.print()
-        out.print(_no_table(name, database))
-    for name, rows in products.items():
-        showing.show_products(name, rows, out)
-
-
-def _only(table: Table, operation: str | None) -> Table:
-    """Return the rules and points of one operation, or of all."""
-    if operation is None:
-        return table
-    rules = [rule for rule in table.rules if rule.operation == operation]
-    points = [point for point in table.points if point.case.operation == operation]
-    return replace(table, rules=rules, points=points)
-
-
 def required_table(store: Store, system: str) -> Table:
     """Return a system's table. Raise SwitchpointError without one."""
     table = store.table(system)
     if table is None:
-        raise SwitchpointError(_no_table(system, store.path))
+        raise SwitchpointError(no_table(system, store.path))
     return table
 
 
-def _no_table(system: str, database: Path) -> str:
+def no_table(system: str, database: Path) -> str:
+    """Return how to make the table that a system lacks."""
     return (
         f"{system} has no table; run `switchpoint tune`, with --database on a copy where "
         f"{database} cannot be written"
