@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dashboard import decided, soaked
+from dashboard import decided
 from dashboard.choice import campaigns_of, systems_of, upgrades
 from dashboard.snapshot import Snapshot, kept, snapshot
-from tuner.domain.operations import known_cores
 from tuner.selection import changes, comparison, tuning
 from tuner.selection.changes import Medians, Shift, Where
 from tuner.selection.comparison import ComparedTimes, Comparison, MeasuredSide, Subject
@@ -52,10 +51,7 @@ def undecided(store: Store, *sides: Side) -> str:
 def _side(store: Store, system: str, campaign: str) -> MeasuredSide:
     waits = undecided(store, (system, campaign))
     points = [] if waits else decided.of_campaign(store, system, campaign)
-    outcomes, required = soaked.outcomes(store, system), tuning.required_by(store, system)
-    its = systems_of(store).set_index("system").loc[system].to_dict()
-    cores = known_cores(its["name"], int(its["cores"]))
-    return MeasuredSide.of(_times(store, system, campaign), points, outcomes, required, cores)
+    return tuning.side_of(store, system, _times(store, system, campaign), points)
 
 
 @kept(32)

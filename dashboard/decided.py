@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from dashboard import soaked
 from dashboard.snapshot import cached_table, kept
 from tuner.domain.cases import Case, Place
 from tuner.domain.flat import columns, take
@@ -86,10 +85,7 @@ def of_campaign(
     store: Store, system: str, campaign: str, operation: str | None = None
 ) -> list[Point]:
     """Return the decisions on one campaign alone, of an operation or of all, as `compare` does."""
-    if tuning.holds(store, system, campaign, soaked.outcomes(store, system)):
-        return store.decisions(system, campaign, operation)
-    points = _anew(store, system, campaign)
-    return [point for point in points if operation in (None, point.case.operation)]
+    return tuning.decisions_of(store, system, campaign, operation, anew=_anew)
 
 
 @kept(32)
@@ -97,6 +93,4 @@ def _decided(store: Store, system: str, campaign: str, operation: str) -> _Point
     return _places(of_campaign(store, system, campaign, operation))
 
 
-@kept(4)
-def _anew(store: Store, system: str, campaign: str) -> list[Point]:
-    return tuning.decide_again(store, system, campaign, soaked.outcomes(store, system))
+_anew = kept(4)(tuning.decide_again)

@@ -6,8 +6,7 @@ from dashboard.snapshot import kept
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Soaked
 from tuner.machine.simulation import machines
-from tuner.rawfile.kinds import soak
-from tuner.selection import soaks
+from tuner.selection import tuning
 from tuner.selection.soaks import SoakedMethod
 from tuner.store.store import Store
 
@@ -50,4 +49,4 @@ def of_now(store: Store, system: str) -> Standing:
 @kept(32)
 def outcomes(store: Store, system: str) -> list[Soaked]:
     """Return the outcomes for a system's soaked methods; cached, as many views show them."""
-    return soaks.outcomes(soak.stored(store, system))
+    return tuning.outcomes(store, system)

@@ -45,8 +45,7 @@ from tuner.models import fitting, predicting
 from tuner.models.predict import MethodTimes
 from tuner.paths import database_path
 from tuner.rawfile import keeping
-from tuner.rawfile.kinds import soak
-from tuner.selection import soaks, tuning
+from tuner.selection import tuning
 from tuner.store.store import Store
 from tuner.units import parse_sizes, share_text
 
@@ -308,7 +307,7 @@ def _failed() -> dict[tuple[str, str, str], list[str]]:
             (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
         }
         for place, system in newest.items():
-            for its in soaks.outcomes(soak.stored(store, system)):
+            for its in tuning.outcomes(store, system):
                 if its.failure and its.method != DEFAULT_METHODS[its.operation]:
                     found[*place, its.operation].append(its.method)
     return found

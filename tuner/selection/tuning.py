@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def tune(
     cells = [cell for its in measurements.values() for cell in its]
     description = described.loc[system].to_dict()
     required_executions = required_on(description["name"], required_executions)
-    soaked = soaks.outcomes(soak.stored(store, system))
+    soaked = outcomes(store, system)
     of_launches = headers(store, system)
     trust = Trust(cells, of_launches)
     candidates = soaks.candidates(cells, soaked)
@@ -116,35 +116,57 @@ def _provenance(
     )
 
 
-def holds(store: Store, system: str, campaign: str, soaked: Sequence[Soaked]) -> bool:
+def decide_again(store: Store, system: str, campaign: str | None) -> list[Point]:
+    """Return the decisions on one campaign alone, or on all of a system, as a table has them."""
+    cells = store.contents(system, campaign=campaign)
+    candidates = soaks.candidates(cells, verdicts(store, system))
+    return decide(candidates, Trust(cells, headers(store, system)))
+
+
+def decisions_of(
+    store: Store,
+    system: str,
+    campaign: str | None = None,
+    operation: str | None = None,
+    anew: Callable[[Store, str, str | None], list[Point]] = decide_again,
+) -> list[Point]:
+    """Return what `decide_again` does, of an operation or of all; stored decisions are read.
+
+    anew: makes them where none are stored, or where they have a method that is no candidate now.
+    """
+    if campaign and _holds(store, system, campaign):
+        return store.decisions(system, campaign, operation)
+    points = anew(store, system, campaign)
+    return [point for point in points if operation in (None, point.case.operation)]
+
+
+def _holds(store: Store, system: str, campaign: str) -> bool:
     """Return whether the stored decisions of a campaign are what `decide_again` returns.
 
     They are of all methods, and lack launches that were added since.
     """
     if campaign in store.undecided(system):
         return False
-    return not soaks.left_out(store.methods(system, campaign), soaked)
-
-
-def decide_again(
-    store: Store, system: str, campaign: str | None, soaked: Sequence[Soaked]
-) -> list[Point]:
-    """Return the decisions on one campaign alone, or on all of a system, as a table has them."""
-    cells = store.contents(system, campaign=campaign)
-    return decide(soaks.candidates(cells, soaked), Trust(cells, headers(store, system)))
+    return not soaks.left_out(store.methods(system, campaign), verdicts(store, system))
 
 
 def compared_side(store: Store, system: str, campaign: str | None = None) -> MeasuredSide:
     """Return a campaign, or all of a system, for a comparison. Raise TuningError, StoreError."""
     times = ComparedTimes.of_cells(store.contents(system, campaign=campaign, samples=False))
-    soaked = soaks.outcomes(soak.stored(store, system))
-    if campaign and holds(store, system, campaign, soaked):
-        points = store.decisions(system, campaign)
-    else:
-        points = decide_again(store, system, campaign, soaked)
+    return side_of(store, system, times, decisions_of(store, system, campaign))
+
+
+def side_of(store: Store, system: str, times: ComparedTimes, points: list[Point]) -> MeasuredSide:
+    """Return the compared side of times and decisions. Raise TuningError, StoreError."""
     its = store.description(system)
     cores = known_cores(its["name"], int(its["cores"]))
-    return MeasuredSide.of(times, points, soaked, required_by(store, system), cores)
+    soaked, needed = outcomes(store, system), required_by(store, system)
+    return MeasuredSide.of(times, points, soaked, needed, cores)
+
+
+def outcomes(store: Store, system: str) -> list[Soaked]:
+    """Return the outcomes for a system's soaked methods."""
+    return soaks.outcomes(soak.stored(store, system))
 
 
 def headers(store: Store, system: str) -> dict[int, Header]:
