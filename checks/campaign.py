@@ -27,6 +27,7 @@ from checks import scales
 from checks.kernels import build_kernels
 from checks.performance import medians_us
 from tuner.campaign.durations import BEYOND_S
+from tuner.campaign.launches import words_of
 from tuner.campaign.plans import MOST_BATCHES
 from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS, sizes_for
@@ -212,13 +213,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     def with_common(self, options: dict[str, str]) -> list[str]:
         """Return the words of options, with those of all launches."""
-        options = options | {
-            "--campaign": self.campaign,
-            "--system": self.recorded_system,
-            "--environment": self.current_environ.name,
-            "--launcher": self.launcher_name,
-        }
-        words = [word for option in options.items() if option[1] for word in option]
+        place = self.recorded_system, self.current_environ.name
+        words = words_of(options, self.campaign, place, self.launcher_name)
         return words + ["--anonymous"] * self.anonymous
 
     @property

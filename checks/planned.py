@@ -25,7 +25,7 @@ from tuner.paths import results_directory
 if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
     from tuner.campaign import planned as planning
-    from tuner.campaign import race_job, screening
+    from tuner.campaign import race_job
     from tuner.campaign.plans import RAW_NAME, dealt
 
     plan = order.PLANS.load(Path(PLAN))
@@ -45,10 +45,9 @@ if PLAN := os.environ.get(order.PLAN):
             self.scale = case.scale
             self.num_tasks, self.num_tasks_per_node = case.procs, case.ppn
 
-        def options_of(self, case):
-            """Return swpbench's options that all launches of a case share."""
-            own = {"--op": case.operation, "--pattern": self.written(case.pattern)}
-            return own | {"--cache": case.cache}
+        def with_written(self, options):
+            """Return options, with a pattern as swpbench takes it."""
+            return {**options, "--pattern": self.written(options.get("--pattern", ""))}
 
         def layout(self, cores, extras):
             """Return the layout of the plan."""
@@ -94,7 +93,7 @@ if PLAN := os.environ.get(order.PLAN):
             def measured_options(self, number, pattern):
                 """Return the options of the plan for one launch."""
                 task = self.tasks[number]
-                return self.options_of(plan.cases[task.case]) | task.options
+                return self.with_written(plan.cases[task.case].options) | task.options
 
     else:
 
@@ -125,12 +124,9 @@ if PLAN := os.environ.get(order.PLAN):
             def set_command(self):
                 """Make the race the test's executable, which starts the ranks of its launches."""
                 own = getlauncher("local")()
-                cases = plan.cases_of(self.place)
-                starts = {n: self.start_of(plan.cases[n]) for n in cases}
-                widest = min(cases, key=self.distance_from_widest)
-                probe = replace(starts[widest], options=self.with_common(screening.PROBE))
                 path = Path(self.stagedir) / "starts.json"
-                race_job.Starts(Path(PLAN), *self.place, self.program, starts, probe).save(path)
+                its = Path(PLAN), plan, self.place, self.program
+                race_job.Starts.of(*its, self.start_of).save(path)
                 self.operation, self.pattern, self.scale = "race", "", ""
                 self.num_tasks = self.num_tasks_per_node = 1
                 self.job.launcher = own
@@ -142,13 +138,8 @@ if PLAN := os.environ.get(order.PLAN):
                 self.executable = shlex.quote(sys.executable)
                 self.executable_opts = ["-m", race_job.__name__, path.name]
 
-            def distance_from_widest(self, number):
-                """Return a key whose least value has the most ranks with cores of their own."""
-                case = plan.cases[number]
-                return case.oversubscribed, -case.procs
-
-            def start_of(self, case):
-                """Return how launches of a case start."""
+            def start_of(self, case, options):
+                """Return how a case starts with these options."""
                 self.set_case(case)
                 start = self.launch_command()
                 launcher = replace(
@@ -156,8 +147,7 @@ if PLAN := os.environ.get(order.PLAN):
                     argv_prefix=shlex.split(self.job.launcher.run_command(self.job)),
                     env=start.env | self.switched_off(case),
                 )
-                limit_s = self.launch_limit_s - self.budget_s
-                return race_job.Start(launcher, self.with_common(self.options_of(case)), limit_s)
+                return race_job.Start(launcher, self.with_common(self.with_written(options)))
 
             @sanity_function
             def launches_are_right(self):

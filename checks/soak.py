@@ -128,7 +128,4 @@ if WANTED := os.environ.get(order.SOAKS):
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
             """Return options for the sizes at which the methods of an operation won."""
-            options = super().measured_options(number, pattern)
-            for name in ("--methods", "--sizes", "--executions"):  # races have their own
-                del options[name]
-            return options | self.wanted.launches[number].options
+            return self.wanted.launches[number].options(number)

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
 from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
 from tuner.campaign import race_job
+from tuner.campaign.launches import words_of
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import Start, Starts, race
-from tuner.machine.mpi import Mpi, find_mpis, launch
+from tuner.campaign.screening import PROBE
+from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, launch
 from tuner.rawfile import keeping, reading
 
 CAMPAIGN = "20261121T034500Z"
@@ -97,3 +100,22 @@ def test_a_race_measures_the_methods_that_it_names_and_not_their_families(mpi):
     assert len(chains) > 1  # the user's words name families
     assert len(measured) > 1
     assert set().union(*measured) == {"vendor", "binomial", *chains}
+
+
+def test_the_probe_starts_as_the_widest_case_whose_ranks_have_cores_of_their_own(tmp_path):
+    place = "local:cpu", "mpich"
+    cases = [
+        PlannedCase(*place, "bcast", "blocks", "", procs, procs, [8], oversubscribed=crowded)
+        for procs, crowded in ((2, False), (8, True), (4, False))
+    ]
+    plan = RacePlan(CAMPAIGN, "", 1, [*cases, replace(cases[2], procs=5, environment="other")])
+
+    def start(case, options):
+        return Start(LaunchCommand([f"{case.procs}"]), words_of(options, "name", place, "mpiexec"))
+
+    starts = Starts.of(tmp_path, plan, place, tmp_path, start)
+    assert [its.launcher.argv_prefix for its in starts.of_case.values()] == [["2"], ["8"], ["4"]]
+    assert starts.probe.launcher.argv_prefix == ["4"]
+    common = "--campaign name --system local:cpu --environment mpich --launcher mpiexec"
+    assert starts.of_case[0].options == f"--op bcast --pattern blocks {common}".split()
+    assert starts.probe.options == [*chain(*PROBE.items()), *common.split()]

@@ -15,12 +15,12 @@ from tuner.advice.mix import Assessment
 from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
-from tuner.campaign.durations import HANG_LIMIT_S, SOAK_LIMIT_S
+from tuner.campaign.durations import SOAK_LIMIT_S
+from tuner.campaign.launches import words_of
 from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, DispatchError
-from tuner.campaign.screening import PROBE
 from tuner.campaign.soaking import SoakSite
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
@@ -32,7 +32,6 @@ from tuner.rawfile import keeping
 LEAST_S = 25.0
 """The shortest race, with its soaks."""
 
-LIMIT_S = 30.0  # of a launch, beyond its budget
 ITEM_BYTES = 8  # of an element of reductions
 
 LATEST_S = 0.01
@@ -109,14 +108,9 @@ def _race(plan: RacePlan, site: Site, seconds: float) -> tuple[list[str], str]:
     stage, file = Path(plan.stage), PLANS.path_of(plan.campaign).absolute()
     stage.mkdir(parents=True, exist_ok=True)
     PLANS.save(plan, file)
-    starts = {}
-    for number, case in enumerate(plan.cases):
-        options = {"--op": case.operation, "--pattern": case.pattern}
-        starts[number] = _start(case, site, plan.campaign, options)
-    widest = min(plan.cases, key=lambda case: (case.oversubscribed, -case.procs))
-    probe = _start(widest, site, plan.campaign, PROBE)
-    place = file, site.system, site.kernels.mpi.name
-    Starts(*place, site.kernels.swpbench.absolute(), starts, probe).save(stage / "starts.json")
+    place, swpbench = (site.system, site.kernels.mpi.name), site.kernels.swpbench.absolute()
+    starts = Starts.of(file, plan, place, swpbench, partial(_start, site, plan.campaign))
+    starts.save(stage / "starts.json")
     log, failure = stage / "race.log", ""
     try:
         with log.open("wb") as output:
@@ -183,20 +177,18 @@ def _systems(plan: RacePlan) -> list[str]:
     return sorted({path.parent.parent.name for path in keeping.of_campaign(plan.campaign)})
 
 
-def _start(case: PlannedCase, site: Site, campaign: str, options: Mapping[str, str]) -> Start:
+def _start(site: Site, campaign: str, case: PlannedCase, options: Mapping[str, str]) -> Start:
     launch = site.start(-(-case.procs // case.ppn), case.ppn, case.procs)
     if launch is None:  # as the virtual nodes of an interrupted start are fewer now
         raise RunError(f"{case.procs} processes, {case.ppn} on each node, cannot be started")
-    return Start(launch, _words(launch, site, campaign, options), LIMIT_S)
+    return Start(launch, _words(launch, site, campaign, options))
 
 
 def _words(
     launch: LaunchCommand, site: Site, campaign: str, options: Mapping[str, str]
 ) -> list[str]:
-    common = {"--campaign": campaign, "--system": site.system}
-    common |= {"--environment": site.kernels.mpi.name}
-    common |= {"--launcher": Path(launch.argv_prefix[0]).name}
-    return [word for option in {**options, **common}.items() for word in option]
+    place, launcher = (site.system, site.kernels.mpi.name), Path(launch.argv_prefix[0]).name
+    return words_of(options, campaign, place, launcher)
 
 
 def soak_site(site: Site, required: int, seconds: float) -> SoakSite:
@@ -222,9 +214,7 @@ def _soak(site: Site, jobs: list[SoakJob]) -> None:
                 words: list[str] = []
                 for each in numbers:
                     own = {"--out": f"soak-{number}-{each}.jsonl", "--launch": str(each)}
-                    own |= {"--seed": str(each + 1), "--limit": f"{HANG_LIMIT_S:g}"}
-                    own |= {"--yield": launch.yield_setting} if launch.yield_setting else {}
-                    own |= job.launches[each].options
+                    own |= job.launches[each].options(each) | {"--yield": launch.yield_setting}
                     words += ["--then"] * bool(words) + _words(launch, site, campaign, own)
                 start = [*launch.argv_prefix, str(site.kernels.swpbench.absolute()), "soak", *words]
                 limit_s = sum(job.launches[each].budget_s + SOAK_LIMIT_S for each in numbers)

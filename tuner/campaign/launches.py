@@ -107,6 +107,18 @@ def specs(
     return found
 
 
+def words_of(
+    options: Mapping[str, str], campaign: str, place: tuple[str, str], launcher: str
+) -> list[str]:
+    """Return swpbench's words for options with a value, and for those that all launches have.
+
+    place: the system and the environment. launcher: the program that starts the ranks.
+    """
+    common = {"--campaign": campaign, "--system": place[0], "--environment": place[1]}
+    named = {**options, **common, "--launcher": launcher}
+    return [word for option in named.items() if option[1] for word in option]
+
+
 class _Ended(NamedTuple):
     """What a command printed, and its exit code."""
 

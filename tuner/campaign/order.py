@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from tuner import atomic
+from tuner.campaign.durations import HANG_LIMIT_S
 from tuner.campaign.plans import Entrants, RacePlan
 from tuner.campaign.reframe import Call
 from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
@@ -59,14 +60,15 @@ class SoakLaunch:
         """Return whether its processes can take no other launch."""
         return any(name.startswith(BY_ENVIRONMENT) for race in self.races for name in race.methods)
 
-    @property
-    def options(self) -> dict[str, str]:
-        """Return swpbench's options that differ between launches."""
+    def options(self, number: int) -> dict[str, str]:
+        """Return swpbench's options of the launch of that number in its job."""
         return {
             "--op": self.operation,
             "--pattern": soaked_pattern(self.operation),
             "--races": "|".join(map(str, self.races)),
+            "--limit": f"{HANG_LIMIT_S:g}",
             "--budget": f"{self.budget_s:g}",
+            "--seed": str(number + 1),
         }
 
 

@@ -82,6 +82,11 @@ class PlannedCase:
         """Return what cases share whose methods are the same, whatever their patterns."""
         return self.place, self.operation, self.procs, self.ppn
 
+    @property
+    def options(self) -> dict[str, str]:
+        """Return swpbench's options that all launches of the case share."""
+        return {"--op": self.operation, "--pattern": self.pattern, "--cache": self.cache}
+
 
 @dataclass(frozen=True, slots=True)
 class Entrants:

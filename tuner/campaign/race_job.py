@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,11 @@ import numpy as np
 
 from tuner import atomic
 from tuner.campaign import launches, screening
+from tuner.campaign.durations import BEYOND_S
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
 from tuner.campaign.planned import done, known, plan_next, remaining, spent_s
-from tuner.campaign.plans import RacePlan, Task, Turn
+from tuner.campaign.plans import PlannedCase, RacePlan, Task, Turn
 from tuner.campaign.standings import known_methods
 from tuner.errors import SwitchpointError
 from tuner.files import read_bytes
@@ -40,7 +41,7 @@ class Start:
 
     launcher: LaunchCommand
     options: list[str]
-    limit_s: float  # beyond a launch's budget
+    limit_s: float = BEYOND_S  # beyond a launch's budget
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,24 @@ class Starts:
     swpbench: Path
     of_case: dict[int, Start]
     probe: Start
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        plan: RacePlan,
+        place: tuple[str, str],
+        swpbench: Path,
+        start: Callable[[PlannedCase, Mapping[str, str]], Start],
+    ) -> "Starts":
+        """Return the starts of a place's cases; the probe has the most ranks with own cores.
+
+        path: where the plan is. start: returns how a case starts with options of swpbench.
+        """
+        cases = {number: plan.cases[number] for number in plan.cases_of(place)}
+        of_case = {number: start(case, case.options) for number, case in cases.items()}
+        widest = max(cases.values(), key=lambda case: (not case.oversubscribed, case.procs))
+        return cls(path, *place, swpbench, of_case, start(widest, screening.PROBE))
 
     def save(self, path: Path) -> None:
         """Write a file that `load` reads."""

@@ -119,7 +119,7 @@ def _provenance(
 def decide_again(store: Store, system: str, campaign: str | None) -> list[Point]:
     """Return the decisions on one campaign alone, or on all of a system, as a table has them."""
     cells = store.contents(system, campaign=campaign)
-    candidates = soaks.candidates(cells, verdicts(store, system))
+    candidates = soaks.candidates(cells, outcomes(store, system))
     return decide(candidates, Trust(cells, headers(store, system)))
 
 
@@ -147,7 +147,7 @@ def _holds(store: Store, system: str, campaign: str) -> bool:
     """
     if campaign in store.undecided(system):
         return False
-    return not soaks.left_out(store.methods(system, campaign), verdicts(store, system))
+    return not soaks.left_out(store.methods(system, campaign), outcomes(store, system))
 
 
 def compared_side(store: Store, system: str, campaign: str | None = None) -> MeasuredSide:
