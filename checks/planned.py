@@ -24,12 +24,12 @@ from tuner.paths import results_directory
 
 if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
-    from tuner.campaign import planned as planning
     from tuner.campaign import race_job
+    from tuner.campaign.plan_state import remaining
     from tuner.campaign.plans import RAW_NAME, dealt
 
     plan = order.PLANS.load(Path(PLAN))
-    tasks = planning.remaining(plan)
+    tasks = remaining(plan)
 
     class PlannedCheck(LaunchesCheck):
         """Launches of a plan, each with its own methods and sizes."""

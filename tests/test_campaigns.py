@@ -22,7 +22,8 @@ from tuner.campaign.batch import Batch, Queue
 from tuner.campaign.campaigns import find, make
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
-from tuner.campaign.planned import PlannedCampaign, done, spent_s
+from tuner.campaign.plan_state import done, spent_s
+from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import Budget
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session

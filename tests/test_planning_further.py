@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.synthetic_plan import FAR, cells_of, measure, measured, next_of_all
-from tuner.campaign import planned
+from tuner.campaign import plan_state
 from tuner.campaign.plans import SCREENING, RacePlan
 from tuner.campaign.standings import settled_before
 from tuner.selection import tuning
@@ -58,7 +58,7 @@ def test_a_store_without_a_launch_knows_nothing(
     """As a run leaves it that is killed in its first launch."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     Store.open(tmp_path / "switchpoint.db").close()
-    assert planned.known(FAR.plan(procs=(4,))).cells == []
+    assert plan_state.known(FAR.plan(procs=(4,))).cells == []
 
 
 def test_a_further_campaign_screens_methods_that_are_new_and_no_others(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_cold_caches_are_raced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     first = FAR.plan(sizes=FEW_SIZES)
     measure(FAR, first, tmp_path, batches=1)
-    assert planned.known(further(first)).cells
+    assert plan_state.known(further(first)).cells
     cold = further(first, cache="cold")
-    assert not planned.known(cold).cells
+    assert not plan_state.known(cold).cells
     measure(FAR, cold, tmp_path, batches=1)
-    assert {cell.key.case.sync for cell in planned.known(cold).cells} == {"window-cold"}
+    assert {cell.key.case.sync for cell in plan_state.known(cold).cells} == {"window-cold"}
 
 
 def test_methods_that_may_not_race_any_more_do_not(tmp_path: Path) -> None:

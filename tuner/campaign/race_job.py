@@ -20,7 +20,7 @@ from tuner.campaign import launches, screening
 from tuner.campaign.durations import BEYOND_S
 from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, keep_finished
-from tuner.campaign.planned import done, known, plan_next, remaining, spent_s
+from tuner.campaign.plan_state import done, known, plan_next, remaining, spent_s
 from tuner.campaign.plans import PlannedCase, RacePlan, Task, Turn
 from tuner.campaign.standings import known_methods
 from tuner.errors import SwitchpointError

@@ -86,7 +86,7 @@ def regret(
     is missed.
     """
     from tuner import atomic
-    from tuner.campaign import planned
+    from tuner.campaign.plan_state import cost_share
     from tuner.commands.printing.results import console
     from tuner.export import forms
     from tuner.machine.directories import scratch_directory
@@ -122,7 +122,7 @@ def regret(
         raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
     summary = judging.judge(outcomes)
     lines = judging.lines(summary)
-    cost = planned.cost_share(provenance.campaigns)
+    cost = cost_share(provenance.campaigns)
     settings = {
         "problems": count,
         "launches": launches,

@@ -95,12 +95,12 @@ def plan(
 
 def _show_plan(file: Path | None, as_json: bool) -> None:
     """Print a plan, by default the newest."""
-    from tuner.campaign import planned
+    from tuner.campaign import plan_state, planned
     from tuner.commands.printing import campaign as showing
     from tuner.commands.printing.results import console
 
     campaign = planned.PlannedCampaign.load(file or planned.newest())
-    done = planned.done(campaign.order)
+    done = plan_state.done(campaign.order)
     if as_json:
         say_json(campaign.document() | {"done": sorted(done)})
         return

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tuner.campaign.campaigns import AnyCampaign
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.planned import done
+from tuner.campaign.plan_state import done
 from tuner.campaign.plans import RacePlan
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.printing.grids import Columns

@@ -1,0 +1,166 @@
+"""The state of a race, from its plan, the store and the raw files among the results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+
+from tuner.campaign.durations import SESSION_S
+from tuner.campaign.measured import Baseline, Measured, no_model
+from tuner.campaign.order import PLANS
+from tuner.campaign.planning import exhaustive_s, next_batch
+from tuner.campaign.plans import RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
+from tuner.domain.effort import START_S
+from tuner.domain.records import Cell, Header
+from tuner.errors import SwitchpointError
+from tuner.models import fitting, predicting
+from tuner.models.predict import MethodTimes
+from tuner.paths import database_path
+from tuner.rawfile import keeping
+from tuner.selection import tuning
+from tuner.store.store import Store
+
+
+def done(plan: RacePlan) -> set[int]:
+    """Return the numbers of the launches whose raw files are among the results."""
+    names = (path.stem.rpartition("-") for path in keeping.of_campaign(plan.campaign))
+    return {int(number) for name, _, number in names if name == RAW_NAME and number.isdecimal()}
+
+
+def plan_next(plan: RacePlan, turn: Turn) -> bool:
+    """Add a turn's next batch to the plan, and return whether there is one."""
+    batch = next_batch(plan, turn, known(plan))
+    if batch is not None:
+        plan.batches.append(batch)
+    return batch is not None
+
+
+def remaining(plan: RacePlan) -> list[Task]:
+    """Return the planned launches that have not been made."""
+    numbers = done(plan)
+    return [task for task in plan.tasks if task.number not in numbers]
+
+
+def spent_s(plan: RacePlan) -> float:
+    """Return the seconds of the finished launches by their closing records, with their starts."""
+    numbers = done(plan)
+    starts = (
+        plan.starts_s.get(task.case, START_S) for task in plan.tasks if task.number in numbers
+    )
+    sessions_s = SESSION_S * (1 if plan.in_job else len(plan.batches))
+    return measured_s(keeping.of_campaign(plan.campaign)) + sum(starts) + sessions_s
+
+
+def measured_s(files: Collection[Path]) -> float:
+    """Return the seconds of launches by their closing records."""
+    return float(sum(keeping.end_record(path).seconds for path in files))
+
+
+def cost_share(campaigns: Collection[str]) -> float | None:
+    """Return planned campaigns' cost as a share of measuring everything; None if unplanned."""
+    shares = []
+    for path in map(PLANS.path_of, sorted(campaigns)):
+        if path.is_file() and (plan := PLANS.load(path)).batches:
+            whole_s = exhaustive_s(plan, known(plan))
+            shares += [spent_s(plan) / whole_s] if whole_s else []  # 0: this store has none of it
+    return sum(shares) / len(shares) if shares else None
+
+
+def known(plan: RacePlan) -> Measured:
+    """Return all measurements on the plan's systems, as a table counts them.
+
+    Before a place was measured, its system is taken to be the last one of that name there.
+    """
+    path = database_path()
+    if not path.is_file():
+        return Measured()
+    with Store.open(path) as store:
+        places = _places(store, plan)
+        cells: list[Cell] = []
+        headers: dict[int, Header] = {}
+        for system in places:
+            headers |= tuning.headers(store, system)
+            counts = store.campaigns(system).set_index("campaign")["launches"]
+            earlier = counts.drop(plan.campaign, errors="ignore")
+            cells += _earlier(path, system, frozenset(earlier.items()))
+            cells += store.contents(system, campaign=plan.campaign)
+    is_cold = any(case.cache == "cold" for case in plan.cases)
+    cells = [cell for cell in cells if cell.key.case.cold == is_cold]
+    campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
+    return Measured(cells, headers, places, _considered(campaigns), _baseline(places))
+
+
+def _considered(campaigns: Iterable[str]) -> dict[CaseGroup, set[str]]:
+    """Return the methods that the plans of campaigns knew, also those that did not race."""
+    found: dict[CaseGroup, set[str]] = defaultdict(set)
+    for path in map(PLANS.path_of, campaigns):
+        if path.is_file():
+            for group, methods in _of_plan(path, path.stat().st_mtime_ns).items():
+                found[group] |= methods
+    return found
+
+
+@cache
+def _of_plan(path: Path, changed_ns: int) -> dict[CaseGroup, set[str]]:
+    """Return the methods of a plan that was changed at a time."""
+    found: dict[CaseGroup, set[str]] = defaultdict(set)
+    plan = PLANS.load(path)
+    for case in plan.cases:
+        found[case.group] |= {*case.methods, *case.offered}
+    for task in plan.tasks:
+        found[plan.cases[task.case].group] |= {*task.methods}
+    return found
+
+
+def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
+    """Return the places of a plan by the ids of their systems."""
+    campaigns, systems = store.campaigns(), store.systems().sort_values("last_date")
+    own = {*campaigns[campaigns["campaign"] == plan.campaign]["system"]}
+    found: dict[str, tuple[str, str]] = {}
+    for place in plan.places:
+        name, environment = recorded_name(plan.variables, place[0]), place[1]
+        here = systems["name"].str.split("+").str[0] == name  # virtual nodes add how ranks lie
+        ids = list(systems[here & (systems["environment"] == environment)]["system"])
+        found |= dict.fromkeys(own.intersection(ids) or ids[-1:], place)
+    return found
+
+
+def recorded_name(variables: Mapping[str, str], system: str) -> str:
+    """Return the name that raw files give to a system of ReFrame."""
+    return variables.get("system_name") or system
+
+
+@lru_cache(maxsize=4)  # a race decides often, and earlier campaigns are over
+def _earlier(path: Path, system: str, launches: frozenset[tuple[Hashable, int]]) -> list[Cell]:
+    """Return the cells of some campaigns of a system, each with so many launches."""
+    campaigns = {campaign for campaign, _ in launches}
+    if not campaigns:
+        return []
+    with Store.open(path, readonly=True) as store:
+        return [cell for cell in store.contents(system) if cell.key.campaign in campaigns]
+
+
+def _baseline(systems: Collection[str]) -> Baseline:
+    """Return the predictions of the fitted model, if there is one system and it has parameters."""
+    try:
+        (system,) = systems
+        with Store.open(database_path(), readonly=True) as store:
+            model = fitting.fitted(store, system)
+    except (ValueError, SwitchpointError):
+        return no_model
+
+    @cache
+    def times_s(case: predicting.PatternCase, size: int) -> MethodTimes:
+        try:
+            return predicting.predictor(model, case).times(size)
+        except SwitchpointError:
+            return {}
+
+    def predicted_s(case: PlannedCase, method: str, size: int) -> float | None:
+        place = predicting.PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+        time_s = times_s(place, size).get(method)
+        return time_s if isinstance(time_s, float) and time_s > 0 else None
+
+    return predicted_s
