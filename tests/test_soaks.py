@@ -133,6 +133,19 @@ def test_other_sources_are_tried_anew(results: Path) -> None:
     assert tuned()[0] == {"direct", "stfw:dims=2"}
 
 
+def test_what_failed_is_soaked_anew_once_other_sources_measured_the_system(results: Path) -> None:
+    write(results, failed("stfw:dims=2"), *passed_twice())
+    later = synthetic.Campaign(
+        name="20261122T000000Z", day="2026-11-22", samples=20, sizes=(8, 64, 32768), seed=2
+    )
+    for path in synthetic.write(results, later):
+        path.write_text(path.read_text().replace("0123abc", "fedc"))
+    assert tuned()[0] == {"direct"}
+    said = succeed("show")
+    assert "failed its soak" not in said
+    assert "faster, but in no rule until soaked 10000 times: exchange stfw:dims=2" in said
+
+
 def test_the_default_stays_whatever_it_does(results: Path) -> None:
     write(results, failed("direct"), *passed_twice())
     assert tuned()[0] == {"direct", "stfw:dims=2"}

@@ -14,9 +14,9 @@ from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, find_mpis
 from tuner.models import fitting
 from tuner.models.system import SystemModel
-from tuner.rawfile.kinds import soak
+from tuner.selection import tuning
 from tuner.selection.rules import compile_rules
-from tuner.selection.soaks import SoakedMethod, failed, outcomes
+from tuner.selection.soaks import SoakedMethod, failed
 from tuner.store.store import Store
 
 _UNKNOWN_NETWORK = 1.0
@@ -61,7 +61,7 @@ def of_store(store: Store, system: str) -> Borrower:
         *_library(its["mpi_library"]),
         known_cores(its["name"], int(its["cores"])),
         fitting.last_fitted(store, system),
-        frozenset(failed(outcomes(soak.stored(store, system)))),
+        frozenset(failed(tuning.outcomes(store, system))),
     )
 
 

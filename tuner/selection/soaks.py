@@ -41,11 +41,11 @@ def are_possible(name: str) -> bool:
     return not (machines.is_simulated(name) or name.startswith(FOREIGN))
 
 
-def outcomes(soaks: pd.DataFrame) -> list[Soaked]:
+def outcomes(soaks: pd.DataFrame, sources: str) -> list[Soaked]:
     """Return the outcome for every soaked method, from the sources that were soaked last.
 
-    soaks: the frame of `Store.soaks`. One failure on any layout, pattern or size fails the method,
-    whatever else passed; only other sources are tried anew.
+    soaks: the frame of `kinds.soak.stored`. One failure on any layout, pattern or size fails the
+    method, whatever else passed, until the system is measured with other `sources`, by commit.
     """
     by_method: dict[SoakedMethod, list[dict[Hashable, Any]]] = defaultdict(list)
     for row in soaks.to_dict("records"):
@@ -56,6 +56,8 @@ def outcomes(soaks: pd.DataFrame) -> list[Soaked]:
         failed = next((row for row in last if not row["passed"]), None)
         failure = ""
         if failed is not None:
+            if failed["commit"] != sources:
+                continue
             failure = (
                 f"{failed['reason']} ({failed['size_bytes']} B, {failed['pattern']} on "
                 f"{failed['nodes']} x {failed['ppn']}, {failed['date']})"

@@ -166,7 +166,7 @@ def side_of(store: Store, system: str, times: ComparedTimes, points: list[Point]
 
 def outcomes(store: Store, system: str) -> list[Soaked]:
     """Return the outcomes for a system's soaked methods."""
-    return soaks.outcomes(soak.stored(store, system))
+    return soaks.outcomes(soak.stored(store, system), store.sources(system))
 
 
 def headers(store: Store, system: str) -> dict[int, Header]:

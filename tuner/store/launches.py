@@ -84,6 +84,14 @@ class Launches(Database):
         with self.decoding():
             return {campaign: (float(low), float(high)) for campaign, low, high in rows}
 
+    def sources(self, system: str) -> str:
+        """Return the commit of the sources of a system's newest launch; "" if it has none."""
+        rows = self._query(
+            'SELECT "commit" FROM launch WHERE system = ? ORDER BY date DESC, id DESC LIMIT 1',
+            [system],
+        )
+        return one_line(str(rows[0][0])) if rows else ""
+
     def launcher(self, system: str) -> str:
         """Return the program that started the last launch that names one; "" if none does."""
         rows = self._query(
