@@ -407,13 +407,14 @@ def _with_series(
     some = own > 0
     known = np.where(some, own + borrowed, 1.0)
     scale = np.where(some, (squares + borrowed * prior.variance) / known, 1.0)
-    whole = np.where(several & ~some[method_of], variance + pooling.SMALLEST**2, whole)
+    usual = np.where(several & ~some[method_of], variance + pooling.SMALLEST**2, whole)
     most = some * scale * known / (2 * special.gammaincinv(known / 2, 1 - _SURE))
-    upper = pooling.sums(np.maximum(variance, most[method_of] * whole), key_of)
-    share = 1 - pooling.sums(variance, key_of) / upper
+    upper = pooling.sums(np.maximum(variance, most[method_of] * usual), key_of)
+    within = pooling.sums(variance, key_of)
+    share = 1 - np.divide(within, upper, out=np.ones_like(upper), where=within < upper)
     with np.errstate(divide="ignore"):
         both = 1 / (share**2 / known[methods] + (1 - share) ** 2 / freedom)
-    found = np.maximum(variance, scale[method_of] * whole)
+    found = np.maximum(variance, scale[method_of] * usual)
     return found, np.where(share > 0, both, freedom)
 
 
