@@ -18,7 +18,6 @@ from reframe.core.builtins import parameter, run_after, run_before, sanity_funct
 from checks.campaign import LaunchesCheck
 from checks.scales import ScaleLayout
 from tuner.campaign import order
-from tuner.domain import off
 from tuner.machine.directories import python_path
 from tuner.paths import results_directory
 
@@ -58,11 +57,6 @@ if PLAN := os.environ.get(order.PLAN):
             """Return the file stem used to find finished launches."""
             return RAW_NAME
 
-        def switched_off(self, case):
-            """Return the variable that switches the case's failed methods off."""
-            listed = [os.environ.get(off.VARIABLE, ""), *case.failed]
-            return {off.VARIABLE: " ".join(listed).strip()} if case.failed else {}
-
     if not plan.in_job:
         jobs = dealt(plan, tasks)
 
@@ -83,7 +77,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.launches = len(self.tasks)
                 self.budget_s = sum(task.budget_s for task in jobs[self.number]) / self.launches
                 self.env_vars |= {
-                    name: shlex.quote(value) for name, value in self.switched_off(case).items()
+                    name: shlex.quote(value) for name, value in case.switched_off.items()
                 }
 
             def find_unmeasured(self):
@@ -145,7 +139,7 @@ if PLAN := os.environ.get(order.PLAN):
                 launcher = replace(
                     start,
                     argv_prefix=shlex.split(self.job.launcher.run_command(self.job)),
-                    env=start.env | self.switched_off(case),
+                    env=start.env | case.switched_off,
                 )
                 return race_job.Start(launcher, self.with_common(self.with_written(options)))
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import test_soaks
+from tests.cli import succeed
 from tests.profiles import content, parse, tally
 from tuner.advice import measuring, mix
 from tuner.advice.running import Application
@@ -69,6 +71,19 @@ def test_a_communicator_is_crowded_by_its_own_processes_alone(
         monkeypatch.setattr("tuner.advice.site.available_cores", lambda cores=cores: cores)
         (case,) = measuring.cases_of(calls, site(procs=8))
         assert case.oversubscribed == crowded
+
+
+def test_methods_that_failed_a_soak_are_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setenv("SWITCHPOINT_OFF", "lent")
+    test_soaks.write(tmp_path, test_soaks.failed("binomial", operation="bcast"))
+    succeed("ingest")
+    calls = mix.mix(parse(content(tally("Bcast", 8, 0.4))), None).to_measure
+    (case,) = measuring.cases_of(calls, site())
+    assert case.failed == ["binomial"]
+    assert case.switched_off == {"SWITCHPOINT_OFF": "lent binomial"}
 
 
 def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:

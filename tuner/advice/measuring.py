@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from signal import SIGINT
@@ -18,6 +19,7 @@ from tuner.advice.site import Site
 from tuner.campaign.durations import SOAK_LIMIT_S
 from tuner.campaign.launches import words_of
 from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
+from tuner.campaign.plan_state import failed_methods
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, DispatchError
@@ -59,11 +61,12 @@ def cases_of(wanted: Sequence[Assessment], site: Site) -> list[PlannedCase]:
             sizes[key].append(size)
             first.setdefault(key, each.calls)
             weights[key] += each.more_s
-    environment = site.kernels.mpi.name
+    environment, failed = site.kernels.mpi.name, failed_methods()
     return [
         PlannedCase(
             *(site.system, environment, operation, "blocks", _scale(nodes, procs), procs, ppn),
             sorted(its),
+            failed.get((site.system, environment, operation), []),
             oversubscribed=site.is_oversubscribed(first[operation, nodes, ppn, procs].shape),
             arrival_s=_arrival_s(first[operation, nodes, ppn, procs]),
             weight=weights[operation, nodes, ppn, procs],
@@ -181,6 +184,7 @@ def _start(site: Site, campaign: str, case: PlannedCase, options: Mapping[str, s
     launch = site.start(-(-case.procs // case.ppn), case.ppn, case.procs)
     if launch is None:  # as the virtual nodes of an interrupted start are fewer now
         raise RunError(f"{case.procs} processes, {case.ppn} on each node, cannot be started")
+    launch = replace(launch, env=launch.env | case.switched_off)
     return Start(launch, _words(launch, site, campaign, options))
 
 

@@ -13,6 +13,7 @@ from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_s, next_batch
 from tuner.campaign.plans import RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
 from tuner.domain.effort import START_S
+from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
@@ -164,3 +165,23 @@ def _baseline(systems: Collection[str]) -> Baseline:
         return time_s if isinstance(time_s, float) and time_s > 0 else None
 
     return predicted_s
+
+
+def failed_methods() -> dict[tuple[str, str, str], list[str]]:
+    """Return the methods, other than defaults, that failed their soak with the last MPI library.
+
+    The keys are the system's name, the environment and the operation. Raise StoreError.
+    """
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    if not database_path().is_file():
+        return found
+    with Store.open(database_path()) as store:
+        systems = store.systems().sort_values("last_date").to_dict("records")
+        newest = {
+            (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
+        }
+        for place, system in newest.items():
+            for its in tuning.outcomes(store, system):
+                if its.failure and its.method != DEFAULT_METHODS[its.operation]:
+                    found[*place, its.operation].append(its.method)
+    return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tuner.campaign.durations import SESSION_S
 from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
 from tuner.campaign.plan_state import (
     done,
+    failed_methods,
     known,
     measured_s,
     plan_next,
@@ -34,11 +34,8 @@ from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.campaign.standings import known_methods, settled_before
 from tuner.domain.effort import START_S
-from tuner.domain.operations import DEFAULT_METHODS, sizes_for
-from tuner.paths import database_path
+from tuner.domain.operations import sizes_for
 from tuner.rawfile import keeping
-from tuner.selection import tuning
-from tuner.store.store import Store
 from tuner.units import parse_sizes, share_text
 
 
@@ -64,7 +61,7 @@ class PlannedCampaign:
         Raises:
             OrderError: the budget is too small, or a requested size is invalid.
         """
-        name, failed = call.variables["campaign"], _failed()
+        name, failed = call.variables["campaign"], failed_methods()
         names = {job.system: recorded_name(call.variables, job.system) for job in session.jobs}
         jobs = [job for job in session.wanted if job.races]
         cases = [
@@ -285,23 +282,3 @@ def newest() -> Path:
         return PLANS.path_of(campaigns[-1])
     place = PLANS.path_of("").parent
     raise OrderError(f"{place}: no plan; run `switchpoint run --budget 10m` first")
-
-
-def _failed() -> dict[tuple[str, str, str], list[str]]:
-    """Return the methods, other than defaults, that failed their soak with the last MPI library.
-
-    The keys are the system's name, the environment and the operation. Raise StoreError.
-    """
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    if not database_path().is_file():
-        return found
-    with Store.open(database_path()) as store:
-        systems = store.systems().sort_values("last_date").to_dict("records")
-        newest = {
-            (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
-        }
-        for place, system in newest.items():
-            for its in tuning.outcomes(store, system):
-                if its.failure and its.method != DEFAULT_METHODS[its.operation]:
-                    found[*place, its.operation].append(its.method)
-    return found

@@ -5,12 +5,14 @@ input or output.
 """
 
 import math
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from tuner.campaign.durations import BEYOND_S, SESSION_S, SOAKS_S
+from tuner.domain import off
 from tuner.domain.effort import SOAKS_SHARE, START_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, method_word
 
@@ -86,6 +88,12 @@ class PlannedCase:
     def options(self) -> dict[str, str]:
         """Return swpbench's options that all launches of the case share."""
         return {"--op": self.operation, "--pattern": self.pattern, "--cache": self.cache}
+
+    @property
+    def switched_off(self) -> dict[str, str]:
+        """Return the environment variable that switches the failed methods off too."""
+        listed = [os.environ.get(off.VARIABLE, ""), *self.failed]
+        return {off.VARIABLE: " ".join(listed).strip()} if self.failed else {}
 
 
 @dataclass(frozen=True, slots=True)
