@@ -114,6 +114,7 @@ class _Series(NamedTuple):
     """The conditions of launches beside the method: pattern, and nodes with their neighbours."""
 
     key: Key
+    procs: int  # of an uneven layout, fewer than those of its place
     pattern: str
     allocation: str
 
@@ -275,7 +276,7 @@ def _estimated(
     keys, key_of_pair = _numbered([pair.key for pair in pairs])
     name_of = {launch: its.name for launch, its in allocations.items()}
     places = [
-        _Series(pair.key, pair.case.pattern, name_of.get(launch, ""))
+        _Series(pair.key, pair.case.layout.procs, pair.case.pattern, name_of.get(launch, ""))
         for pair in pairs
         for launch in pair.launches
     ]
