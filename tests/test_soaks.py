@@ -146,6 +146,15 @@ def test_what_failed_is_soaked_anew_once_other_sources_measured_the_system(resul
     assert "faster, but in no rule until soaked 10000 times: exchange stfw:dims=2" in said
 
 
+def test_a_system_with_a_name_of_its_own_is_soaked_by_a_run(results: Path) -> None:
+    synthetic.write(results, synthetic.Campaign(system="cluster", samples=20, sizes=(8, 64)))
+    tuned()
+    said = succeed("show", "--system", "cluster-")
+    assert re.search(
+        r"until soaked 10000 times: .*; run `switchpoint run --anonymous-as cluster`", said
+    )
+
+
 def test_the_default_stays_whatever_it_does(results: Path) -> None:
     write(results, failed("direct"), *passed_twice())
     assert tuned()[0] == {"direct", "stfw:dims=2"}

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 
@@ -18,7 +19,7 @@ from tuner.campaign.batch import Batch
 from tuner.campaign.durations import SESSION_S
 from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder, keep_finished
 from tuner.campaign.plans import Entrants, PlannedCase
-from tuner.campaign.reframe import Call, DispatchError, Job
+from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
 from tuner.domain.effort import START_S
 from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
@@ -227,10 +228,11 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     launches = [launch for job in jobs for launch in job.launches]
     soaks_s = sum((launch.budget_s - LEAST_SOAK_S) / ROOM for launch in launches)
     expected_s = SESSION_S + START_S * len(launches) + soaks_s
+    of_site = "" if site.config in CONFIGS.values() else f" --config {quote(str(site.config))}"
     batch = Batch(
         *(name, "soaking", call, planned, len(launches), expected_s),
         built=True,  # by the winners' campaign
-        resumed_by="switchpoint soak",
+        resumed_by=f"switchpoint soak{of_site}",
     )
     started_s = time.monotonic()
     session = batch.run(console)

@@ -14,7 +14,7 @@ from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
-from tuner.machine.systems import SIMULATED, config_option, configuration, is_here, unreal
+from tuner.machine.systems import SIMULATED, configuration, is_here, soaking_command, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
 
@@ -122,8 +122,7 @@ def next_step(table: Table) -> NextStep:
         again = measuring_more(table, settled.more_s, every)
         return NextStep("Measure again while nothing else runs.", again)
     if UNSOAKED in statuses:
-        # `soak` finds no partition for a name of its own; a run soaks at its end.
-        line = f"switchpoint soak {of_system}{config_option(its.name)}"
+        line = soaking_command(its.name, its.system)
         lines = [*again[:-1], line] if ":" in its.name else again
         return NextStep("Soak the faster methods that wait.", lines)
     elsewhere = " in another allocation, an hour later" * (FASTER_HERE in statuses)

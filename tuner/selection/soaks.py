@@ -15,7 +15,7 @@ from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_m
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
-from tuner.machine.systems import config_option
+from tuner.machine.systems import soaking_command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,7 +202,7 @@ def notes(table: Table) -> list[str]:
         if each.failure
     ]
     required = table.provenance.required_executions
-    command = f"switchpoint soak{config_option(table.provenance.name)}"
+    command = soaking_command(table.provenance.name)
     if withheld := {(its.operation, its.method, its.nodes, its.ppn) for its in waiting(table)}:
         lines.append(
             f"faster, but in no rule until soaked {required} times: {_named(withheld)}; "
