@@ -151,11 +151,18 @@ def campaigns(store: Store, system: str) -> list[MachineCampaign]:
     ]
 
 
-def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
-    """Return the campaigns of a machine up to each of them."""
+@kept(4)
+def _launches(store: Store) -> dict[Side, list[str]]:
+    """Return the contents of the launches of each campaign, of all systems."""
     launches: dict[Side, list[str]] = defaultdict(list)
     for launch in store.launches().values():
         launches[launch.system, launch.campaign].append(launch.content)
+    return launches
+
+
+def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
+    """Return the campaigns of a machine up to each of them."""
+    launches = _launches(store)
     now, digest = snapshot(store), sha256()
     found: list[_CampaignsSoFar] = []
     measured: list[_MeasuredCampaign] = []

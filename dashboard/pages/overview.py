@@ -105,7 +105,7 @@ class _Found(NamedTuple):
     loads: dict[str, str]
 
 
-@kept(64)
+@kept(1024)  # a page asks for all systems in turn, and would miss each of more
 def _found(store: Store, system: str, label: str) -> _Found:
     """Return what the store says; cached, as many visitors look at one store."""
     systems = systems_of(store)
