@@ -25,6 +25,7 @@ from tests.vendor.tables import (
     table_for,
     table_of,
 )
+from tuner.domain.cases import Layout
 from tuner.domain.tables import Rule, Table
 from tuner.export.choices import Counts, SizeRange, VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
@@ -304,6 +305,17 @@ def test_mpich_5_gets_no_rule_that_it_would_take_for_parts_of_operations(require
         text = export(table_for(mpich, both), "mpich")
         assert len(stated_in(text)) == rules
         assert ("bcast, 4 processes: with one process on each node" in text) == (rules == 1)
+
+
+def test_an_uneven_layout_is_not_exported_as_a_full_one() -> None:
+    its = point("vendor:algorithm=binomial", degree=(-1, -1.0), operation="bcast")
+    uneven = its._replace(case=its.case._replace(layout=Layout(3, 2, 2, False)))
+    points = [on(its, 1, 8), uneven]
+    rules = compile_rules(points, 8)
+    of = replace(table(BANNERS["openmpi"].format("4.1.4", "4.1.4"), rules), points=points)
+    choices = choices_of(of)
+    assert [counts.procs for counts in choices.counts["bcast"]] == [8]
+    assert [*choices.left_out] == ["bcast, 4 processes: 2 x 2 was measured with 3 processes alone"]
 
 
 def test_what_no_launch_proved_is_not_exported() -> None:

@@ -144,8 +144,13 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
     choices = Choices()
     prefixes = (ALGORITHM, BY_ENVIRONMENT) if by_environment else (ALGORITHM,)
     of_spans: dict[str, dict[_Spans, list[Rule]]] = defaultdict(lambda: defaultdict(list))
+    uneven = _uneven(table)
     for rule in table.rules:
-        if rule.operation in COLLECTIVES:
+        if procs := uneven.get((rule.operation, rule.nodes_low, rule.ppn_low)):
+            nodes, ppn = layout = rule.nodes_low, rule.ppn_low
+            reason = f"{nodes} x {ppn} was measured with {procs} processes alone"
+            choices.leave_out(rule.operation, Counts(layout, layout, rule.inferred, [], []), reason)
+        elif rule.operation in COLLECTIVES:
             spans = rule.inferred, rule.nodes_low, rule.nodes_high, rule.ppn_low, rule.ppn_high
             of_spans[rule.operation][spans].append(rule)
     for operation, by_spans in sorted(of_spans.items()):
@@ -157,6 +162,23 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
             + _why_none(table, prefixes)
         )
     return choices
+
+
+def _uneven(table: Table) -> dict[tuple[str, int, int], int]:
+    """Return the processes of collectives' layouts that were measured with fewer than fit, alone.
+
+    The keys are operation, nodes and processes on each.
+    """
+    most: dict[tuple[str, int, int], int] = defaultdict(int)
+    for point in table.points:
+        its = point.case.layout
+        key = point.case.operation, its.nodes, its.ppn
+        most[key] = max(most[key], its.procs)
+    return {
+        (operation, nodes, ppn): procs
+        for (operation, nodes, ppn), procs in most.items()
+        if procs < nodes * ppn and operation in COLLECTIVES
+    }
 
 
 _Spans = tuple[bool, int, int, int, int]
