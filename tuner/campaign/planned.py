@@ -198,7 +198,7 @@ class PlannedCampaign:
         numbers = {task.number for task in [*plan.batches[-1].tasks, *missing]}
         starts_s = sum(plan.start_s(task.case) for task in missing) + plan.slow * SESSION_S
         return Batch(
-            *(plan.campaign, plan.batches[-1].title, call, planned, len(numbers)),
+            *(plan.campaign, plan.batches[-1].stage, call, planned, len(numbers)),
             expected_s=starts_s + sum(task.budget_s for task in missing),
             built=built,
             others=len(done(plan) - numbers),

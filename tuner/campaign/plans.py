@@ -34,8 +34,8 @@ MOST_JOB_S = 900.0
 RAW_NAME = "planned"
 """The part of a raw file's name before the number of its launch."""
 
-SCREENING = "first look"
-"""The stage of a screening, which plans of all versions store; `PlannedBatch.title` is shown."""
+SCREENING = "screening"
+"""The stage of the first batch."""
 
 
 class Budget(NamedTuple):
@@ -168,11 +168,6 @@ class PlannedBatch:
     sizes: int = 0  # of all cases
     settled: int = 0
     settled_here: int = 0  # of those, the ones that other allocations of nodes may not confirm
-
-    @property
-    def title(self) -> str:
-        """Return the stage as it is shown."""
-        return "screening" if self.stage == SCREENING else self.stage
 
     @property
     def progress(self) -> str:

@@ -82,7 +82,7 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
         ).most_common(3)
         finished = sum(task.number in done for task in batch.tasks)
         batches.add_row(
-            *(batch.title, str(len(batch.tasks)), str(finished)),
+            *(batch.stage, str(len(batch.tasks)), str(finished)),
             ", ".join(text for text, _ in count),
             f"{sum(task.budget_s for task in batch.tasks):.0f} s",
         )
