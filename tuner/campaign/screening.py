@@ -31,14 +31,14 @@ PROBE = {"--sizes": "1:1M:x4", "--max-samples": "12"}
 
 
 class Known(NamedTuple):
-    """Knowledge of a machine before its race: its parameters, and decisions of a like one."""
+    """Knowledge of a machine before its race: its parameters, and decisions of a similar one."""
 
     model: SystemModel
     points: Sequence[Point] = ()
 
 
 def known_by(probe: Path) -> Known:
-    """Return the model fitted to the raw file of a probe, and points of a like system.
+    """Return the model fitted to the raw file of a probe, and points of a similar system.
 
     That is the nearest of the catalogue that has layouts of the machine's regime.
 
@@ -65,7 +65,8 @@ def choose(
 ) -> None:
     """Restrict cases of a plan to the methods that were asked for, with the default.
 
-    Otherwise keep the default, then rivals that gained on a like system, then those that the model
+    Otherwise keep the default, then rivals that gained on a similar system, then those that the
+    model
     ranks first. `specs` are all methods by operation and processes; `probe` is called where they
     are too many, and earlier campaigns do not know the case.
 

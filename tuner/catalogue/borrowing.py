@@ -207,7 +207,7 @@ def like(lender: Bundle, cores: int | None) -> list[Point]:
 
 
 def order(methods: Sequence[str], operation: str, points: Iterable[Point]) -> list[str]:
-    """Return methods in the order in which a race should screen them, by points of like systems.
+    """Return methods in the order in which a race should screen them, by points of similar systems.
 
     Each next one makes the best of those before it fastest, over all points of the operation;
     methods that gain nothing there, or were not measured, keep their order at the end.

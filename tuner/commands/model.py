@@ -1,4 +1,4 @@
-"""`switchpoint fit`, `show models`, `predict` and `check model`: parameters, and their times."""
+"""`switchpoint fit`, `show models`, `predict`, `check model`: parameters, and predicted times."""
 
 import json
 from pathlib import Path

@@ -323,7 +323,7 @@ def _by_stacks(evidence: _Evidence) -> tuple[str, str]:
 
 
 def _mostly(launch: Sequence[frozenset[str]]) -> set[str]:
-    """Return the functions that are in most stacks of every line of a launch."""
+    """Return the functions that every line of a launch has in most stacks."""
     return set.intersection(*({word for word in words if "!" in word} for words in launch))
 
 

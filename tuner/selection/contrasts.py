@@ -41,7 +41,7 @@ UNKNOWN = math.log(1000)
 """The half of an interval from which on a logarithm is not known at all."""
 
 _SURE = 0.9
-"""The probability that what differs between series is no more than is taken for the freedom."""
+"""The probability that the share of variance between series is no more than is assumed."""
 
 _NORMAL_IQR = 1.349  # of the standard normal distribution
 

@@ -1,6 +1,7 @@
 """The results of soaks: which methods failed on a system, and how often others were executed.
 
-A method is chosen only where it was executed often enough, and nowhere once it failed. No I/O.
+A method is chosen only where it was executed often enough, and nowhere while a failure of it
+counts. No I/O.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def failed(soaks: Iterable[Soaked]) -> set[SoakedMethod]:
 
 
 def left_out(methods: Iterable[SoakedMethod], soaks: Iterable[Soaked]) -> set[SoakedMethod]:
-    """Return the methods that are never chosen: they failed a soak, or are off at this site."""
+    """Return the methods that are not chosen: they failed a soak, or are off at this site."""
     without = failed(soaks)
     return {which for which in methods if which in without or off.is_off_here(which[1])}
 

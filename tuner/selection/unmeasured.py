@@ -1,4 +1,4 @@
-"""Choices on layouts that nobody measured, estimated from measured ones, within a risk.
+"""Choices on layouts that nobody measured, estimated from measured ones, within a risk limit.
 
 The logarithm of a method's time over the default's is taken as a Gaussian process over the layouts,
 of one node and of several apart. Where one layout was measured, its choices hold as far as the
@@ -54,7 +54,7 @@ Layouts = dict[Spans, Classes]
 """Decisions by nodes and processes per node."""
 
 MOST_RISK = 0.2
-"""The most probability that a choice is slower than the default by over NEARLY."""
+"""The highest probability that a choice is slower than the default by over NEARLY."""
 
 
 class MeasuredLayouts(NamedTuple):

@@ -244,7 +244,7 @@ static bool is_proved(const struct workload *workload, struct contender *contend
 }
 
 /* Takes the plan from a contender that is not proved. What is not proved at first, chance may seem to prove
-   at another time, so the most of three further times decide. */
+   in another observation, so the majority of three further ones decides. */
 static void judge(const struct workload *workload, struct contender *contenders, int count, int index,
                   struct sight *sights) {
   struct contender *contender = &contenders[index];
