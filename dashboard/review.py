@@ -123,11 +123,15 @@ def _newer(store: Store, system: str) -> dict[str, Any] | None:
     Several MPIs may be used side by side: their campaigns alternate, or an older version follows.
     """
     alike = upgrades(explorable(store), system).sort_values("first_date")
-    newest = alike.iloc[-1].to_dict()
     here = alike.set_index("system").loc[system]
-    later = version_of(newest["mpi_library"]) > version_of(here["mpi_library"])
-    follows = later or newest["environment"] == here["environment"]
-    return newest if follows and here["last_date"] < newest["first_date"] else None
+    version = version_of(here["mpi_library"])
+    following = [
+        row
+        for row in alike.to_dict("records")
+        if here["last_date"] < row["first_date"]
+        and (row["environment"] == here["environment"] or version_of(row["mpi_library"]) > version)
+    ]
+    return {str(key): value for key, value in following[-1].items()} if following else None
 
 
 def _gains(points: Iterable[Point]) -> list[OperationGain]:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuner.domain.operations import known_cores
 from tuner.machine.directories import build_root, installation_directory
 from tuner.machine.mpi import LABELS, preload_library, preload_variables
 from tuner.machine.systems import SIMULATED, VIRTUAL, named_kernels, unreal
@@ -65,8 +66,8 @@ def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> li
     if kind == VIRTUAL:
         where = ["switchpoint", "nodes", "exec", "--environment", environment]
         return [*where, *procs, "--ppn", str(ppn)]
+    is_site = ":" in system["name"] and not system["name"].startswith("local:")
     if kind == SIMULATED or not _PROGRAM.fullmatch(launcher):  # which also becomes a shell's word
-        is_site = ":" in system["name"] and not system["name"].startswith("local:")
         own = f"mpiexec.{environment}"  # as Debian names them
         launcher = own if shutil.which(own) else "mpiexec"
         if is_site and kind != SIMULATED and shutil.which("srun"):
@@ -75,6 +76,7 @@ def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> li
         return [launcher, *procs, f"--ntasks-per-node={ppn}"]
     options = []
     if system["mpi_library"].startswith(LABELS["openmpi"]):
-        options += ["--oversubscribe"] * (ppn > system["cores"])
-        options += ["--allow-run-as-root"] * (os.geteuid() == 0)
+        cores = known_cores(system["name"], int(system["cores"]))
+        options += ["--oversubscribe"] * (cores is not None and ppn > cores)
+        options += ["--allow-run-as-root"] * (not is_site and os.geteuid() == 0)
     return [launcher, *options, *procs]

@@ -1,6 +1,7 @@
 """What batch systems' allocations of nodes change of decisions."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -108,5 +109,6 @@ def test_bounds_hold_though_few_allocations_show_what_differs_between_them(
         factors = random.lognormal(0, 0.1, allocations).tolist()
         found = contrasts_of(*measured(factors, timedelta(hours=1), others={}))
         bounds = [contrast.bounds(ERROR_LEVEL) for contrast in found.values()]
+        assert all(math.isfinite(low) for low, _ in bounds)
         inside += [low < 0 < high for low, high in bounds]
     assert np.mean(inside) >= 1 - 2 * ERROR_LEVEL - 0.02

@@ -144,6 +144,7 @@ def test_what_failed_is_soaked_anew_once_other_sources_measured_the_system(resul
     said = succeed("show")
     assert "failed its soak" not in said
     assert "faster, but in no rule until soaked 10000 times: exchange stfw:dims=2" in said
+    assert tuned("--require-soak", "0")[0] == {"direct"}  # as nothing would soak it
 
 
 def test_a_system_with_a_name_of_its_own_is_soaked_by_a_run(results: Path) -> None:

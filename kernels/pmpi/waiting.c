@@ -170,12 +170,13 @@ static int complete(int error, MPI_Request *request, MPI_Status *status) {
     if (error != MPI_SUCCESS)                                                                                \
       return error;                                                                                          \
     error = PMPI_Isend##suffix(send, send_count, send_type, to, send_tag, comm, &sent);                      \
+    error = complete(error, &sent, MPI_STATUS_IGNORE);                                                       \
     if (error != MPI_SUCCESS) {                                                                              \
       PMPI_Cancel(&request);                                                                                 \
       PMPI_Request_free(&request);                                                                           \
       return error;                                                                                          \
     }                                                                                                        \
-    return complete(complete(MPI_SUCCESS, &sent, MPI_STATUS_IGNORE), &request, status);                      \
+    return complete(MPI_SUCCESS, &request, status);                                                          \
   }
 
 MESSAGES(, int)

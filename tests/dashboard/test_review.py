@@ -200,6 +200,10 @@ def test_a_newer_library_is_not_replaced_by_an_older_one(tmp_path: Path) -> None
     older = replace(FEW, environment="mpich4", mpi_library="MPICH Version: 4.0.2")
     write(tmp_path, replace(older, name="20260201T000000Z", day="2026-02-01", seed=2))
     assert [doubt for its in judged(tmp_path) for doubt in its.doubts if "replaced" in doubt] == []
+    upgrade = replace(FEW, name="20260115T000000Z", mpi_library="MPICH Version: 5.0.3")
+    write(tmp_path, replace(upgrade, day="2026-01-15", seed=3))
+    _, before, _ = judged(tmp_path)
+    assert before.doubts == ["replaced by MPICH Version: 5.0.3"]
 
 
 def test_a_soak_is_not_the_newest_campaign(tmp_path: Path) -> None:

@@ -316,6 +316,8 @@ def test_an_uneven_layout_is_not_exported_as_a_full_one() -> None:
     choices = choices_of(of)
     assert [counts.procs for counts in choices.counts["bcast"]] == [8]
     assert [*choices.left_out] == ["bcast, 4 processes: 2 x 2 was measured with 3 processes alone"]
+    with pytest.raises(VendorError, match="have fewer processes on some nodes"):
+        choices_of(replace(of, rules=compile_rules([uneven], 8), points=[uneven]))
 
 
 def test_what_no_launch_proved_is_not_exported() -> None:

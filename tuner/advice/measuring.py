@@ -61,7 +61,7 @@ def cases_of(wanted: Sequence[Assessment], site: Site) -> list[PlannedCase]:
             sizes[key].append(size)
             first.setdefault(key, each.calls)
             weights[key] += each.more_s
-    environment, failed = site.kernels.mpi.name, failed_methods()
+    environment, failed = site.kernels.mpi.name, failed_methods() if sizes else {}
     return [
         PlannedCase(
             *(site.system, environment, operation, "blocks", _scale(nodes, procs), procs, ppn),

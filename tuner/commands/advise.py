@@ -161,7 +161,7 @@ def _of_site(part: str | None, environment: str) -> list[tuple[str, str]]:
         with Store.open(database_path(), readonly=True) as store:
             rows = store.systems()
         found = list(zip(rows["name"].astype(str), rows["environment"].astype(str), strict=True))
-    found = [its for its in found if environment in ("", its[1])]
+    found = list(dict.fromkeys(its for its in found if environment in ("", its[1])))
     return found if len(found) == 1 and not is_here(found[0][0]) else []
 
 

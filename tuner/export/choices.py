@@ -159,16 +159,17 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
     if not choices.counts:
         raise VendorError(
             f"the table of {table.provenance.system} chooses none of the library's algorithms: "
-            + _why_none(table, prefixes)
+            + _why_none(table, prefixes, uneven)
         )
     return choices
 
 
-def _uneven(table: Table) -> dict[tuple[str, int, int], int]:
-    """Return the processes of collectives' layouts that were measured with fewer than fit, alone.
+_Uneven = dict[tuple[str, int, int], int]
+"""The processes by operation, nodes and processes on each."""
 
-    The keys are operation, nodes and processes on each.
-    """
+
+def _uneven(table: Table) -> _Uneven:
+    """Return the most processes of collectives' layouts that were measured with fewer than fit."""
     most: dict[tuple[str, int, int], int] = defaultdict(int)
     for point in table.points:
         its = point.case.layout
@@ -241,12 +242,14 @@ def _joins(before: Counts, after: Counts) -> bool:
     )
 
 
-def _why_none(table: Table, prefixes: tuple[str, ...]) -> str:
+def _why_none(table: Table, prefixes: tuple[str, ...], uneven: _Uneven) -> str:
     of_collectives = [
         rule for rule in table.rules if rule.operation in COLLECTIVES and not rule.inferred
     ]
     if not of_collectives:
         return "it has no rules for collectives; measure them"
+    if all((rule.operation, rule.nodes_low, rule.ppn_low) in uneven for rule in of_collectives):
+        return "its layouts have fewer processes on some nodes, which no file of a library says"
     unproved = {rule.method for rule in of_collectives if rule.method.startswith(BY_ENVIRONMENT)}
     if unproved and BY_ENVIRONMENT not in prefixes:
         return f"no launch proved that it obeys {', '.join(sorted(unproved))}"

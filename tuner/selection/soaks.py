@@ -42,11 +42,12 @@ def are_possible(name: str) -> bool:
     return not (machines.is_simulated(name) or name.startswith(FOREIGN))
 
 
-def outcomes(soaks: pd.DataFrame, sources: str) -> list[Soaked]:
+def outcomes(soaks: pd.DataFrame, sources: str | None) -> list[Soaked]:
     """Return the outcome for every soaked method, from the sources that were soaked last.
 
     soaks: the frame of `kinds.soak.stored`. One failure on any layout, pattern or size fails the
-    method, whatever else passed, until the system is measured with other `sources`, by commit.
+    method, whatever else passed, until the system is measured with other `sources`, by commit; None
+    stands for any.
     """
     by_method: dict[SoakedMethod, list[dict[Hashable, Any]]] = defaultdict(list)
     for row in soaks.to_dict("records"):
@@ -57,7 +58,7 @@ def outcomes(soaks: pd.DataFrame, sources: str) -> list[Soaked]:
         failed = next((row for row in last if not row["passed"]), None)
         failure = ""
         if failed is not None:
-            if failed["commit"] != sources:
+            if sources is not None and failed["commit"] != sources:
                 continue
             failure = (
                 f"{failed['reason']} ({failed['size_bytes']} B, {failed['pattern']} on "

@@ -63,7 +63,7 @@ def tune(
     cells = [cell for its in measurements.values() for cell in its]
     description = described.loc[system].to_dict()
     required_executions = required_on(description["name"], required_executions)
-    soaked = outcomes(store, system)
+    soaked = outcomes(store, system, required_executions)
     of_launches = headers(store, system)
     trust = Trust(cells, of_launches)
     candidates = soaks.candidates(cells, soaked)
@@ -164,9 +164,15 @@ def side_of(store: Store, system: str, times: ComparedTimes, points: list[Point]
     return MeasuredSide.of(times, points, soaked, needed, cores)
 
 
-def outcomes(store: Store, system: str) -> list[Soaked]:
-    """Return the outcomes for a system's soaked methods."""
-    return soaks.outcomes(soak.stored(store, system), store.sources(system))
+def outcomes(store: Store, system: str, required: int | None = None) -> list[Soaked]:
+    """Return the outcomes for a system's soaked methods. Raise TuningError, StoreError.
+
+    required: the executions that a method has to pass, by default those of the system's table.
+    Where none are, so that no soak would try it again, what failed once has failed for good.
+    """
+    needed = required_by(store, system) if required is None else required
+    sources = store.sources(system) if needed else None
+    return soaks.outcomes(soak.stored(store, system), sources)
 
 
 def headers(store: Store, system: str) -> dict[int, Header]:

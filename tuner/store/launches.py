@@ -90,7 +90,7 @@ class Launches(Database):
             'SELECT "commit" FROM launch WHERE system = ? ORDER BY date DESC, id DESC LIMIT 1',
             [system],
         )
-        return one_line(str(rows[0][0])) if rows else ""
+        return str(rows[0][0]) if rows else ""
 
     def launcher(self, system: str) -> str:
         """Return the program that started the last launch that names one; "" if none does."""
