@@ -562,16 +562,18 @@ def test_advice_is_by_the_kernels_of_the_only_site(
     monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
     campaign = synthetic.Campaign(system="big:cpu", environment="gnu")
     synthetic.write(tmp_path, synthetic.of_bcast(campaign))
-    upgrade = dataclasses.replace(
-        campaign, name="20261122T000000Z", mpi_library="MPICH Version: 5.0.3"
-    )
-    synthetic.write(tmp_path, synthetic.of_bcast(upgrade))
     succeed("ingest")
     place = tmp_path / "install" / "big-cpu-gnu"
     for options in ((), ("--system=big",), ("--environment=gnu",)):
         said = fail("advise", "-n2", *options, "--", "true")
         assert f"no built swpbench for gnu in {place}" in said
     assert str(place) not in fail("advise", "-n2", "--environment=mpich", "--", "true")
+    upgrade = dataclasses.replace(
+        campaign, name="20261122T000000Z", mpi_library="MPICH Version: 5.0.3"
+    )
+    synthetic.write(tmp_path, synthetic.of_bcast(upgrade))
+    succeed("ingest")
+    assert f"no built swpbench for gnu in {place}" in fail("advise", "-n2", "--", "true")
 
 
 def test_the_library_reads_what_is_exported(

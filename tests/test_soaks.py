@@ -149,7 +149,8 @@ def test_what_failed_is_soaked_anew_once_other_sources_measured_the_system(resul
 
 def test_a_system_with_a_name_of_its_own_is_soaked_by_a_run(results: Path) -> None:
     synthetic.write(results, synthetic.Campaign(system="cluster", samples=20, sizes=(8, 64)))
-    tuned()
+    succeed("ingest")
+    succeed("tune")
     said = succeed("show", "--system", "cluster-")
     assert re.search(
         r"until soaked 10000 times: .*; run `switchpoint run --anonymous-as cluster`", said
