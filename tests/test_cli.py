@@ -4,10 +4,8 @@ import dataclasses
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dashboard import app
 from tests import synthetic
-from tests.cli import call, commands, fail, succeed
-from tests.conftest import TIMEOUT_S, Require
+from tests.cli import call, commands, fail, succeed, write_two_systems
+from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__
 from tuner.campaign.plans import Budget
 from tuner.cli import main
-from tuner.commands import browse
 from tuner.commands.naming import RENAMED, SECTIONS
 from tuner.commands.show_plan import BUDGET
 from tuner.export.verify import find_swpbench
@@ -36,14 +32,7 @@ REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").rea
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write two systems, measured but not ingested."""
-    directory = tmp_path / "results"
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(directory))
-    synthetic.write(directory, synthetic.Campaign(samples=20))
-    synthetic.write(
-        directory, synthetic.of_discovery(synthetic.Campaign(environment="openmpi", samples=20))
-    )
-    return directory
+    return write_two_systems(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(("name", "command"), commands(main).items())
@@ -110,50 +99,6 @@ def test_completion_knows_the_commands() -> None:
     assert CliRunner().invoke(main, [], prog_name="main", env=words).stdout == "plain,models\n"
 
 
-def test_show_can_be_restricted_to_an_operation(results: Path) -> None:
-    succeed("ingest")
-    succeed("tune")
-    text = succeed("show", "--op", "exchange", "--system", "mpich")
-    assert "exchange" in text and "campaign " not in text and "discovery" not in text
-    (table,) = json.loads(succeed("show", "--op", "exchange", "--system", "mpich", "--json"))[
-        "tables"
-    ]
-    assert {rule["operation"] for rule in table["rules"]} == {"exchange"}
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["models", "--op", "exchange"], r"No such option:? '?--op\b"),
-        (["--op", "exchange", "models"], "`show models` has no --op"),
-        (["some/results"], "No such command 'some/results'"),
-        (["models", "plan.json"], r"Got unexpected extra argument \(plan.json\)"),
-        (["--next"], r"No such option:? '?--next\b"),
-        (["overlap", "--next"], r"No such option:? '?--next\b"),
-        (["plan", "plan.json", "--next"], "--next goes without a FILE"),
-        (["plan", "--within=6"], "--within goes with --next"),
-        (["plan", "--node-hours=1"], "--node-hours goes with --next"),
-        (["plan", "--system=mpich"], "--system goes with --next"),
-        (["--system=mpich", "plan"], "--system goes with --next"),
-    ],
-)
-def test_a_wrong_option_of_show_is_one_line(words: list[str], message: str) -> None:
-    answer = call("show", *words)
-    (line,) = (line for line in answer.stderr.splitlines() if line.startswith("Error: "))
-    assert answer.exit_code == 2
-    assert re.match(f"Error: {message}", line)
-
-
-def test_options_of_show_count_before_and_after_what_is_shown(tmp_path: Path) -> None:
-    synthetic.write(tmp_path, synthetic.Campaign(procs=(4, 8), cores=64, samples=20))
-    database = tmp_path / "s.db"
-    succeed("ingest", tmp_path, "--database", database)
-    options = ("--json", "--database", database, "--system", "mpich")
-    after = succeed("show", "plan", "--next", *options)
-    assert json.loads(after)
-    assert succeed("show", *options, "plan", "--next") == after
-
-
 def test_version() -> None:
     assert succeed("--version") == f"switchpoint, version {__version__}\n"
 
@@ -201,117 +146,6 @@ def test_ingest_reports_what_it_cannot_use(results: Path) -> None:
     assert result.exit_code == 0
     assert f"warning: {broken}:1: " in result.stderr
     assert "1 problems" in result.stdout
-
-
-def test_tune_then_show(results: Path) -> None:
-    succeed("ingest")
-    tuned = succeed("tune", "--system", "openmpi")
-    assert "nbx" in tuned
-    assert "stfw" not in tuned
-    shown = succeed("show")
-    for text in (
-        "local-cpu-mpich-",
-        "local-cpu-openmpi-",
-        "20261121T034500Z",
-        "nbx",
-        "stfw:dims=2",
-    ):
-        assert text in shown
-    assert "mpich" not in succeed("show", "--system", "openmpi").split("campaign ")[1]
-
-
-def test_show_prints_switch_points(results: Path) -> None:
-    succeed("ingest")
-    lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
-    (before,) = (line for line in lines if "up to 1.41 KiB" in line)
-    (after,) = (line for line in lines if "above 1.41 KiB" in line)
-    assert "stfw:dims=2" in before
-    assert "faster" in before
-    assert "direct" in after
-
-
-def test_collectives_are_shown_and_exported_beside_the_others(results: Path) -> None:
-    """Without a degree: the one rule at each size is for all."""
-    synthetic.write(results, synthetic.of_bcast(synthetic.Campaign()))
-    succeed("ingest")
-    lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
-    rows = [line.split() for line in lines if line.startswith("bcast")]
-    assert [row[4] for row in rows] == ["-", "-"]
-    assert ["binomial" in rows[0], "faster" in rows[0], "vendor" in rows[1]] == [True] * 3
-    table = succeed("export", "--system", "local-cpu-mpich")
-    rules = [line for line in table.splitlines() if line.startswith("rule op=bcast")]
-    assert [" method=binomial " in rule for rule in rules] == [True, False]
-    assert not any("mmax=" in rule for rule in rules)
-
-
-def test_json_holds_what_is_shown(results: Path) -> None:
-    succeed("ingest")
-    document = json.loads(succeed("show", "--json"))
-    assert [len(document[name]) for name in ("systems", "campaigns", "tables")] == [2, 2, 2]
-    assert document["tables"] == json.loads(succeed("tune", "--json"))
-
-
-def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
-    synthetic.write(tmp_path, synthetic.Campaign(procs=(4, 8), cores=64, samples=20))
-    database = tmp_path / "s.db"
-    succeed("ingest", tmp_path, "--database", database)
-    said = succeed("tune", "--database", database)
-    assert "1 x 5 to 7 (i)" in said
-    assert "(i) inferred from measured layouts" in said
-    text = succeed("export", "--database", database)
-    said = succeed("show", "plan", "--next", "--database", database)
-    assert re.search(r"1 x 6 .*untried: only powers of two were measured", said)
-    named = json.loads(
-        succeed("show", "plan", "--next", "--within=6", "--json", "--database", database)
-    )
-    assert {(worth["ppn"], worth["untried"]) for worth in named} == {(5, True), (6, True)}
-    hours = named[0]["node_hours"]
-    assert 0 < hours < 0.1
-    short = f"--node-hours={hours / 2:.3f}"
-    shown = succeed("show", "plan", "--next", short, "--database", database)
-    assert shown == "no other layout is within these limits\n"
-    assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
-
-
-def test_that_no_layout_is_left_to_measure_is_no_error(tmp_path: Path) -> None:
-    synthetic.write(tmp_path, synthetic.Campaign(procs=(4,), cores=4, samples=20))
-    database = tmp_path / "s.db"
-    succeed("ingest", tmp_path, "--database", database)
-    succeed("tune", "--database", database)
-    asked = ("show", "plan", "--next", "--database", database)
-    assert succeed(*asked) == "no other layout is left to measure\n"
-    assert json.loads(succeed(*asked, "--json")) == []
-
-
-def test_layouts_of_pico_are_not_called_crowded(tmp_path: Path) -> None:
-    """Its results have no cores; one is stored."""
-    pico = synthetic.Campaign(system="pico:made", procs=(4, 8), cores=1, samples=20)
-    for path in synthetic.write(tmp_path, pico):
-        path.write_text(
-            path.read_text().replace('"oversubscribed": true', '"oversubscribed": false')
-        )
-    succeed("ingest", tmp_path, "--database", tmp_path / "s.db")
-    said = succeed("tune", "--database", tmp_path / "s.db")
-    assert "1 x 5 to 7 (i)" in said and "(o)" not in said
-
-
-@pytest.mark.parametrize(
-    ("sync", "mark", "words"),
-    [
-        ("hca", "(h)", "(h) started together by synchronised clocks"),
-        ("window-cold", "(c)", "(c) with cold caches"),
-        ("barrier", "(b)", "(b) started by barriers"),
-    ],
-)
-def test_starts_by_other_than_one_clock_are_marked(
-    tmp_path: Path, sync: str, mark: str, words: str
-) -> None:
-    synthetic.write(tmp_path, synthetic.Campaign(sync=sync, samples=20))
-    database = tmp_path / "s.db"
-    succeed("ingest", tmp_path, "--database", database)
-    said = succeed("tune", "--database", database)
-    assert f"1 x 2 {mark}" in said
-    assert words in said
 
 
 def test_a_budget_is_a_time_or_a_share() -> None:
@@ -386,72 +220,6 @@ def test_piped_output_is_not_wrapped(results: Path) -> None:
     assert all("stfw:dims=2" in row or "direct" in row for row in rows)
 
 
-def test_words_in_brackets_are_shown_as_they_are(results: Path) -> None:
-    for path in results.rglob("*.jsonl"):
-        path.write_text(path.read_text().replace("MPICH Version", "MPICH [/x] [mpiexec@n0]"))
-    succeed("ingest")
-    assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("show")
-    assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("tune")
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_serve_answers_until_it_is_ended(results: Path, host: str, require: Require) -> None:
-    require("ipv6", ":" not in host or _has_ipv6(), "this machine cannot listen on ::1")
-    succeed("ingest")
-    command = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0", "--host", host]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        address = next(word for word in line.split() if word[:4] == "http")
-        assert "(this machine only); press Ctrl-C to stop" in line
-        with urllib.request.urlopen(f"{address}healthz") as answer:
-            assert answer.status == 200
-    finally:
-        server.terminate()
-    assert server.wait(timeout=TIMEOUT_S) == 0
-
-
-def _has_ipv6() -> bool:
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "192.0.2.1"])
-def test_a_bind_error_is_one_line(results: Path, host: str) -> None:
-    succeed("ingest")
-    line = fail("serve", "--host", host)
-    assert f"cannot listen on {host}:8050: " in line
-    assert call("serve", "--port", "65536").exit_code == 2
-
-
-def test_an_empty_token_serves_nobody(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by a script whose command for a token fails."""
-    succeed("ingest")
-    monkeypatch.setenv("SWITCHPOINT_TOKEN", "")
-    monkeypatch.setattr("dashboard.app.serve", lambda *arguments, **options: None)
-    assert "SWITCHPOINT_TOKEN is empty: give a token, or unset it" in fail("serve")
-
-
-def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def serve(database: Path, port: int, **options: str) -> None:
-        ports.append(port)
-        if port:
-            raise app.ListenError("taken")
-
-    ports: list[int] = []
-    succeed("ingest")
-    monkeypatch.setattr(app, "serve", serve)
-    with click.Context(main) as context:
-        browse.serve_somewhere(context)
-    assert ports == [8050, 0]
-
-
 def test_doctor_reports_what_is_there() -> None:
     result = call("doctor", "--json")
     parts = {part["name"]: part for part in json.loads(result.stdout)}
@@ -468,7 +236,7 @@ def test_without_kernels_the_place_without_them_is_named(
     assert "no built swpbench below" in fail("check", "table", tmp_path / "x.table")
 
 
-def test_a_name_that_is_not_there_is_told_with_those_that_are(
+def test_a_name_that_is_not_there_is_printed_with_those_that_are(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     succeed("ingest")
