@@ -30,7 +30,7 @@ from tuner.units import size_text
 
 _LEAST_HEIGHT_PX = 660
 _MARK_LEVELS = 3
-_MARGIN = {"l": 72, "t": 52, "b": 48}
+_MARGIN = {"l": 72, "t": 76, "b": 48}  # the buttons are above the marks of switch points
 _STRIP_DOMAIN = (0.945, 1.0)
 _LABEL_LINE_PX = 16
 _CLOSE_FACTOR = 36.0  # ratio of sizes below which their marks touch on a phone
