@@ -44,6 +44,10 @@ FORTRAN(finalize, MPI_Fint *ierror) {
   give(ierror, MPI_Finalize());
 }
 
+FORTRAN(abort, MPI_Fint *handle, MPI_Fint *code, MPI_Fint *ierror) {
+  give(ierror, MPI_Abort(comm(handle), *code));
+}
+
 FORTRAN(comm_free, MPI_Fint *handle, MPI_Fint *ierror) {
   MPI_Comm freed = comm(handle);
   int error = MPI_Comm_free(&freed);

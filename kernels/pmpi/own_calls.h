@@ -63,5 +63,7 @@
 #define MPI_Sendrecv PMPI_Sendrecv
 #define MPI_Probe PMPI_Probe
 #define MPI_Mprobe PMPI_Mprobe
+#define MPI_Iprobe PMPI_Iprobe
+#define MPI_Improbe PMPI_Improbe
 
 #endif

@@ -18,7 +18,7 @@ _Atomic(struct place *) place_buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, and of changes of buckets */
 static struct selectors *all_selectors;
 static int keyval = MPI_KEYVAL_INVALID;
-static bool ending, used; /* used: a private communicator was made */
+static bool ending;
 
 /* In a session without MPI_Init the MPI_Reduce_local of Open MPI 5 crashes. */
 static bool can_do(enum swp_operation operation, bool strangers) {
@@ -172,10 +172,6 @@ void place_begin(void) {
   atomic_store(&place_on, true);
 }
 
-bool place_used(void) {
-  return used;
-}
-
 void place_end(void) {
   atomic_store(&place_on, false);
   ending = true;
@@ -213,7 +209,6 @@ static bool split(MPI_Comm comm, int rank, MPI_Comm *own) {
 
 bool place_prepare(struct place *place) {
   if (place->own == MPI_COMM_NULL && !place->refused) {
-    used = true;
     place->refused = !split(atomic_load(&place->comm), place->rank, &place->own);
     place->device = !place->refused && device_somewhere(place->own);
   }

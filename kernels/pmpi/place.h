@@ -80,9 +80,6 @@ void place_begin(void);
 /* Nothing is dispatched from here on. Call it before MPI is finalised. */
 void place_end(void);
 
-/* Returns whether anything was ever prepared for dispatching: then the library's state ends with that MPI. */
-bool place_used(void);
-
 /* Makes the place's private communicator at the first call. Collective. False if calls must not use it. */
 bool place_prepare(struct place *place);
 

@@ -30,7 +30,7 @@ static swp_table *table;
 static bool world;    /* between MPI_Init and MPI_Finalize */
 static pid_t process; /* a child that it forks must not report */
 static int sessions;
-static bool over; /* an MPI in which calls were dispatched has ended: never again */
+static bool over; /* an MPI in which calls could be dispatched has ended: never again */
 
 const swp_table *startup_table(void) {
   return table;
@@ -82,12 +82,15 @@ static void begin_world(void) {
       startup_abort(swp_error_message());
     PMPI_Barrier(MPI_COMM_WORLD); /* until rank 0 has ended the job */
   }
-  if (swp_table_agree(MPI_COMM_WORLD, read) != SWP_SUCCESS)
-    startup_abort(swp_error_message());
-  if (table == NULL) /* else a session has read it */
+  if (table == NULL) {
     table = read;
-  else
+  } else if (swp_table_is_same(table, read)) { /* as a session has read it, which may use it */
     swp_table_free(&read);
+  } else {
+    startup_abort("a session of this process has read another table than MPI_Init");
+  }
+  if (swp_table_agree(MPI_COMM_WORLD, table) != SWP_SUCCESS)
+    startup_abort(swp_error_message());
   if (!layout_begin())
     startup_abort("cannot find the nodes of all ranks: no memory, or an MPI call failed");
   process = getpid();
@@ -102,7 +105,7 @@ static void begin_world(void) {
 
 static void end(void) {
   place_end();
-  over |= place_used();
+  over |= swp_table_rules(table) > 0; /* not by what this rank dispatched: all are to find the same */
   swp_table_free(&table);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The calls of the application that start requests and wait, for persistent collectives by our methods. For
- * those of neighbourhoods, other ranks need this one to pass messages on while it waits for anything. While
- * there are none, each checks a counter and calls the MPI library's own.
+ * The calls of the application that start requests, wait, or look for messages, for persistent collectives by
+ * our methods. For those of neighbourhoods, other ranks need this one to pass messages on while it waits for
+ * anything. While there are none, each checks a counter and calls the MPI library's own.
  */
 #include "persistent.h"
 #include "startup.h"
@@ -29,7 +29,9 @@ static int progress(void) {
 /* ---- Requests ---- */
 
 EXPORTED int MPI_Start(MPI_Request *request) {
-  int result;
+  int result = progress();
+  if (result != MPI_SUCCESS)
+    return result;
   if (request != NULL && promises_on && persistent_start(*request, &result))
     return result;
   return PMPI_Start(request);
@@ -196,4 +198,15 @@ EXPORTED int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, 
   if (!persistent_any())
     return PMPI_Mprobe(from, tag, comm, message, status);
   POLL(PMPI_Improbe(from, tag, comm, &found, message, status), found);
+}
+
+EXPORTED int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *found, MPI_Status *status) {
+  int error = progress();
+  return error == MPI_SUCCESS ? PMPI_Iprobe(from, tag, comm, found, status) : error;
+}
+
+EXPORTED int MPI_Improbe(int from, int tag, MPI_Comm comm, int *found, MPI_Message *message,
+                         MPI_Status *status) {
+  int error = progress();
+  return error == MPI_SUCCESS ? PMPI_Improbe(from, tag, comm, found, message, status) : error;
 }

@@ -322,7 +322,7 @@ static void receive_number(int *number, MPI_Status *status) {
   MPI_Recv(number, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, status);
 }
 
-/* A rank that waits for a message passes on what others need before they send it. */
+/* A rank that waits for a message, or looks for one, passes on what others need before they send it. */
 static void wait_out_of_order(MPI_Request *request) {
   int number = 0;
   MPI_Status status;
@@ -332,9 +332,18 @@ static void wait_out_of_order(MPI_Request *request) {
       send_number(i);
     return;
   }
+  MPI_Message message;
+  int found = 0;
   if (rank % 4 == 0 || rank % 4 == 1)
     MPI_Probe(0, 8, MPI_COMM_WORLD, &status);
-  receive_number(&number, &status);
+  while (rank % 4 == 2 && !found)
+    MPI_Iprobe(0, 8, MPI_COMM_WORLD, &found, &status);
+  while (rank % 4 == 3 && !found)
+    MPI_Improbe(0, 8, MPI_COMM_WORLD, &found, &message, &status);
+  if (rank % 4 == 3)
+    MPI_Mrecv(&number, 1, MPI_INT, &message, &status);
+  else
+    receive_number(&number, &status);
   EXPECT_EQUAL(number, rank);
   EXPECT_EQUAL(status.MPI_TAG, 8);
   MPI_Wait(request, MPI_STATUS_IGNORE);

@@ -384,6 +384,10 @@ int swp_table_rules(const swp_table *table) {
   return table != NULL ? table->nrules : 0;
 }
 
+bool swp_table_is_same(const swp_table *a, const swp_table *b) {
+  return a->hash == b->hash && a->nrules == b->nrules;
+}
+
 int swp_table_agree(MPI_Comm comm, swp_table *table) {
   int error = SWP_SUCCESS;
   unsigned char *lacked = swp_allocate((size_t)table->nrules + 1, 1, NULL);
