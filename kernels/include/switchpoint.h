@@ -59,7 +59,7 @@ const char *swp_version(void);
 /* The meaning of an error code, a static string; never NULL. Local; needs no MPI. */
 const char *swp_strerror(int error);
 
-/* The message of the last failed call on this thread: one line, valid until the next failed call. */
+/* The message of the last failed call on this thread: one line, valid until the next call of the library. */
 const char *swp_error_message(void);
 
 /* The code of the MPI error behind that failure: MPI_ERR_IN_STATUS if it is of one of several messages;

@@ -103,7 +103,7 @@ static void idle_ranks_give_nothing(const char *method) {
   void *const recv[] = {&its_pressure, &its_flag};
   swp_plan *plan = NULL;
   test_case("%s, most ranks without messages", method);
-  struct swp_exchange problem = {0};
+  struct swp_exchange problem = {.item_bytes = 1 << 30, .nitems = 1 << 20}; /* both unused */
   if (rank == 0)
     problem = (struct swp_exchange){.nitems = 1, .nsends = 1, .send_ranks = &peer, .send_offsets = offsets};
   else if (rank == 1)

@@ -71,10 +71,10 @@ static int64_t recv_bytes(const struct swp_plan *plan) {
 }
 
 static int64_t send_bytes(const struct swp_plan *plan) {
-  if (!is_send_packed(plan))
-    return 0;
-  return call_of(plan)->send_counts != NULL ? plan->features.total_bytes
-                                            : send_items(plan) * call_of(plan)->send.item_bytes;
+  const bool is_listed = call_of(plan)->send_counts != NULL;
+  if (!is_send_packed(plan) || (!is_listed && !swp_is_block(plan, &call_of(plan)->send)))
+    return 0; /* what is no block is not sent: the call is made in place */
+  return is_listed ? plan->features.total_bytes : send_items(plan) * call_of(plan)->send.item_bytes;
 }
 
 /* Room for what does not lie in memory as bytes, and for the counts of listed blocks. */

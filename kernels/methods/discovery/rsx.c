@@ -10,7 +10,8 @@ struct state {
   struct probing probing;
   MPI_Win window;
   int *counter;  /* in the window */
-  int *previous; /* the unused results of the additions; room for as many as probing has */
+  int *previous; /* the unused results of the additions */
+  int room;      /* of previous */
 };
 
 static void rsx_free(struct swp_plan *plan) {
@@ -34,10 +35,11 @@ done:
 }
 
 static int reserve(struct swp_plan *plan, struct state *state, int count) {
-  if (count <= state->probing.capacity)
+  if (count <= state->room)
     return SWP_SUCCESS;
-  swp_release(state->previous);
+  swp_release_counted(state->previous, (size_t)state->room, sizeof *state->previous, &plan->account);
   state->previous = swp_plan_allocate(plan, count, sizeof *state->previous);
+  state->room = state->previous != NULL ? count : 0;
   return state->previous != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan);
 }
 

@@ -99,6 +99,12 @@ void swp_release(void *memory) {
     free(memory);
 }
 
+void swp_release_counted(void *memory, size_t count, size_t bytes, int64_t *account) {
+  if (memory != NULL)
+    *account -= rounded(count * bytes);
+  swp_release(memory);
+}
+
 void swp_allocate_fail_after(long n) {
   atomic_store(&fail_at, n == 0 ? 0 : atomic_load(&count_so_far) + n);
 }

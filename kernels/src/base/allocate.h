@@ -18,6 +18,9 @@ void *swp_allocate_buffer(size_t bytes);
 
 void swp_release(void *memory);
 
+/* Releases what was allocated for so many elements, and takes it off the account. */
+void swp_release_counted(void *memory, size_t count, size_t bytes, int64_t *account);
+
 /* The least multiple of the unit that is as large. */
 static inline int64_t swp_round_up(int64_t bytes, int64_t unit) {
   return (bytes + unit - 1) / unit * unit;

@@ -156,9 +156,12 @@ static int keep_sizes(int nfields, const int64_t *bytes, struct fields *fields, 
 int swp_fields_build(const struct swp_exchange *exchange, int nfields, const int64_t *bytes, int rank,
                      int procs, struct fields *fields, struct problem *problem, int64_t *account) {
   int error = SWP_SUCCESS;
-  if (exchange == NULL || (exchange->nsends == 0 && exchange->nrecvs == 0))
-    return swp_problem_build(exchange, rank, procs, problem, account);
+  if (exchange == NULL)
+    return swp_problem_build(NULL, rank, procs, problem, account);
   struct swp_exchange whole = *exchange;
+  whole.item_bytes = 0; /* the caller's is ignored, also where there are no messages */
+  if (exchange->nsends == 0 && exchange->nrecvs == 0)
+    return swp_problem_build(&whole, rank, procs, problem, account);
   TRY(check_fields(nfields, bytes, &whole.item_bytes));
   TRY(swp_problem_build(&whole, rank, procs, problem, account));
   fields->item_bytes = whole.item_bytes;

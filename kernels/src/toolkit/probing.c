@@ -4,7 +4,8 @@
 int swp_probing_reserve(struct swp_plan *plan, struct probing *probing, int count) {
   if (count <= probing->capacity)
     return SWP_SUCCESS;
-  swp_release(probing->requests);
+  swp_release_counted(probing->requests, (size_t)probing->capacity, sizeof *probing->requests,
+                      &plan->account);
   probing->capacity = 0;
   probing->requests = swp_plan_allocate(plan, count, sizeof *probing->requests);
   if (probing->requests == NULL)
