@@ -7,7 +7,6 @@ everything that ReFrame needs: the tasks after set-up, the command before the ru
 import math
 import re
 import shlex
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,14 @@ from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.mpi import LaunchCommand, identify
 from tuner.machine.sites.jobs import ending
 from tuner.machine.systems import launch_on
+from tuner.paths import campaign_name
 from tuner.rawfile import keeping
 from tuner.store.database import StoreError
 
 identify_once = cache(identify)  # many jobs use few MPIs
 
 # All checks of one ReFrame session belong to one campaign.
-STARTED = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+STARTED = campaign_name()
 
 
 class OrderedMixin(rfm.RegressionMixin):
@@ -98,11 +98,9 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def resolve_scale(self):
         """Set the processes of the scale, from the processors of the system."""
-        processor = self.current_partition.processor
-        cores = (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
         try:
-            layout = self.layout(cores, self.current_partition.extras)
-            self.oversubscribed = layout.ppn > cores
+            layout = self.layout(self.cores, self.current_partition.extras)
+            self.oversubscribed = layout.ppn > self.cores
             if self.oversubscribed and "mpiexec" not in self.current_environ.extras:
                 raise scales.ScaleError(
                     "oversubscribed, and it is not known how to make ranks yield"
@@ -117,7 +115,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         if simulated:
             self.time_limit = None  # it would limit real seconds; the budget is in simulated ones
         self.races = self.interleaved and self.operation in RULED_OPERATIONS and not simulated
-        if not self.current_partition.scheduler.is_local:
+        if not self.is_local():
             # In LSF's whole minutes: ReFrame leaves seconds out.
             self.time_limit = 60 * math.ceil(self.time_limit / 60)
             most = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
@@ -192,6 +190,17 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         return [[number] for number in self.numbers]
 
     @property
+    def cores(self) -> int:
+        """Return the cores of a node, 0 if they are not known."""
+        processor = self.current_partition.processor
+        return (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
+
+    @property
+    def cores_of_job(self) -> int | None:
+        """Return the cores of all nodes of the job, None if they are not known."""
+        return self.cores * -(-self.num_tasks // self.num_tasks_per_node) or None
+
+    @property
     def program(self) -> Path:
         """Return the path of swpbench."""
         return Path(self.swpbench or self.kernels.installation / "bin" / "swpbench")
@@ -214,7 +223,9 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     def with_common(self, options: dict[str, str]) -> list[str]:
         """Return the words of options, with those of all launches."""
         place = self.recorded_system, self.current_environ.name
-        words = words_of(options, self.campaign, place, self.launcher_name)
+        # Ranks of a job may be bound, or get a part of a node: what they may use depends on it.
+        cores = None if self.is_local() else self.current_partition.processor.num_cpus
+        words = words_of(options, self.campaign, place, self.launcher_name, cores)
         return words + ["--anonymous"] * self.anonymous
 
     @property
@@ -260,6 +271,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             self.num_tasks_per_node,
             self.kernels.installation,
             self.operation,
+            None if self.is_local() else self.cores_of_job,
         )
         command = [shlex.quote(word) for word in start.argv_prefix]
         self.job.launcher.command = lambda job: command

@@ -55,7 +55,7 @@ class SoakCheck(LaunchesCheck):
         """Keep the results, also of failed methods, so that those are not chosen."""
         paths = [Path(self.stagedir) / name for name in self.keep_files]
         if not self.is_dry_run():
-            keeping.keep(path for path in paths if path.is_file())
+            keeping.keep(path for path in paths if keeping.is_complete(path, self.campaign))
 
     @sanity_function
     def launches_are_right(self):

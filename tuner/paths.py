@@ -48,8 +48,8 @@ def database_path() -> Path:
     return results_directory() / "switchpoint.db"
 
 
-def planned_campaign() -> str:
-    """Return the name of a campaign that is only shown."""
+def campaign_name() -> str:
+    """Return the name of a campaign that begins now, without reserving it."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
@@ -59,7 +59,7 @@ def new_campaign(prefix: str = "") -> str:
     An empty file campaigns/NAME reserves it. Raise OSError when that cannot be written.
     """
     while True:
-        name = f"{prefix}{planned_campaign()}"
+        name = f"{prefix}{campaign_name()}"
         if not any(results_directory().glob(f"*/{name}")):  # other programs name campaigns too
             with suppress(FileExistsError):
                 _reservation(name).touch(exist_ok=False)

@@ -130,6 +130,10 @@ static int set_limit(struct command_line *line, const char *value) {
   return 0;
 }
 
+static int set_cores(struct command_line *line, const char *value) {
+  return parse_number("--cores", value, 1, INT_MAX, &line->options.cores);
+}
+
 static int set_launch(struct command_line *line, const char *value) {
   return parse_number("--launch", value, 0, INT_MAX, &line->options.launch);
 }
@@ -227,6 +231,8 @@ static const struct bench_option OPTIONS[] = {
      .wants = "a name"},
     {"--launcher", "NAME", "program that starts the ranks, recorded in the file", ALL, 0,
      AT(options.launcher)},
+    {"--cores", "N", "cores of a node, recorded in the file (those that its ranks may use)", ALL, 0,
+     .set = set_cores},
     {"--yield", "TEXT", "MPI's yield setting, recorded in the file", ALL, 0, AT(options.yield)},
     {"--proof", "here|earlier", "where it is proved that the MPI library runs the algorithms named (here)",
      RUN, 0, .set = set_proof},

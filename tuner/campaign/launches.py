@@ -19,6 +19,7 @@ from tuner.rawfile import reading
 _TIMEOUT_S = 600
 _GRACE_S = 10
 _MOST_NAMED = 4
+_MOST_WAIT_S = 1e6  # more is too much for Python
 _RANK = re.compile(rb"(?:^|\0)(?:OMPI_COMM_WORLD_RANK|PMI_RANK|SLURM_PROCID)=(\d+)")
 
 
@@ -91,14 +92,14 @@ def is_usable(out: Path) -> bool:
 
 
 def specs(
-    start: LaunchCommand, swpbench: Path, procs: Iterable[int]
+    start: LaunchCommand, swpbench: Path, procs: Iterable[int], cwd: Path | None = None
 ) -> dict[tuple[str, int], list[str]]:
     """Return all methods that launches measure, by operation and number of processes.
 
-    Raise LaunchError.
+    `cwd` is as for `run`. Raise LaunchError.
     """
     words = [*start.argv_prefix, str(swpbench), "list", *map(str, sorted(procs))]
-    ended = _finish(words, os.environ | start.env, _TIMEOUT_S, None)
+    ended = _finish(words, os.environ | start.env, _TIMEOUT_S, cwd)
     if ended.code != 0:
         raise ended.error()
     found: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -108,14 +109,19 @@ def specs(
 
 
 def words_of(
-    options: Mapping[str, str], campaign: str, place: tuple[str, str], launcher: str
+    options: Mapping[str, str],
+    campaign: str,
+    place: tuple[str, str],
+    launcher: str,
+    cores: int | None = None,
 ) -> list[str]:
     """Return swpbench's words for options with a value, and for those that all launches have.
 
-    place: the system and the environment. launcher: the program that starts the ranks.
+    place: the system and the environment. launcher: the program that starts the ranks. cores: those
+    of a node, where ranks may be bound to fewer.
     """
     common = {"--campaign": campaign, "--system": place[0], "--environment": place[1]}
-    named = {**options, **common, "--launcher": launcher}
+    named = {**options, **common, "--launcher": launcher, "--cores": str(cores or "")}
     return [word for option in named.items() if option[1] for word in option]
 
 
@@ -164,7 +170,7 @@ def _finish(
         cwd=cwd,
     ) as process:
         try:
-            output, errors = process.communicate(timeout=timeout_s)
+            output, errors = process.communicate(timeout=min(timeout_s, _MOST_WAIT_S))
             return _Ended(output, errors, process.returncode)
         except subprocess.TimeoutExpired as error:
             stopped = [pid for pid, state in descendants(process.pid).items() if state == "T"]

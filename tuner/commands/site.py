@@ -167,6 +167,12 @@ def _show(made: SiteConfiguration, path: Path) -> None:
         cores = f"{shape.cpus // shape.cpus_per_core} cores"
         kinds = f", the most frequent of {partition.kinds} kinds" if partition.kinds > 1 else ""
         say(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}")
+        if partition.kinds > 1:
+            say(
+                f"warning: jobs of {partition.name} may run on any kind, each a system of its own: "
+                "let `access` ask for one, as by --constraint",
+                err=True,
+            )
     for environment in made.environments:
         origin = " ".join(environment.modules) or "on PATH"
         say(f"  environment {environment.name}: {environment.cc}, {origin}")

@@ -113,20 +113,37 @@ static void read_hostname(char *name, size_t length) {
   tidy(name);
 }
 
-/* One name per node, from the first rank of each. */
-static void gather_hostnames(const struct team *team, struct facts *facts) {
-  char name[HOSTNAME_ROOM] = "";
-  int rank_here;
+/* Returns one text per node, from the first rank of each, on rank 0, to be freed; elsewhere NULL. */
+static node_text *gather_texts(const struct team *team, const node_text text) {
+  node_text *texts = NULL;
   MPI_Comm leaders;
-  read_hostname(name, sizeof name);
+  int rank_here;
   MPI_Comm_rank(team->node, &rank_here);
   MPI_Comm_split(team->comm, rank_here == 0 ? 0 : MPI_UNDEFINED, team->rank, &leaders);
   if (leaders == MPI_COMM_NULL)
-    return;
+    return NULL;
   if (team->rank == 0)
-    facts->hostnames = allocate((size_t)team->nodes * sizeof *facts->hostnames);
-  MPI_Gather(name, HOSTNAME_ROOM, MPI_CHAR, facts->hostnames, HOSTNAME_ROOM, MPI_CHAR, 0, leaders);
+    texts = allocate((size_t)team->nodes * sizeof *texts);
+  MPI_Gather(text, NODE_TEXT_ROOM, MPI_CHAR, texts, NODE_TEXT_ROOM, MPI_CHAR, 0, leaders);
   MPI_Comm_free(&leaders);
+  return texts;
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(a, b);
+}
+
+/* Joins the models where nodes differ: such a launch belongs to the system of neither. */
+static void join_cpu_models(const struct team *team, struct facts *facts) {
+  node_text *const models = gather_texts(team, facts->cpu_model);
+  if (!models)
+    return;
+  qsort(models, (size_t)team->nodes, sizeof *models, compare_texts);
+  size_t used = (size_t)snprintf(facts->cpu_model, NODE_TEXT_ROOM, "%s", models[0]);
+  for (int i = 1; i < team->nodes && used < NODE_TEXT_ROOM; i++)
+    if (strcmp(models[i], models[i - 1]) != 0)
+      used += (size_t)snprintf(facts->cpu_model + used, NODE_TEXT_ROOM - used, " + %s", models[i]);
+  free(models);
 }
 
 void facts_collect(const struct team *team, struct facts *facts) {
@@ -142,10 +159,13 @@ void facts_collect(const struct team *team, struct facts *facts) {
   if (SWP_SIMULATED || getloadavg(facts->load, 3) != 3)
     memset(facts->load, 0, sizeof facts->load);
   read_cpu_model(facts->cpu_model, sizeof facts->cpu_model);
+  join_cpu_models(team, facts);
   read_binding(facts->binding, sizeof facts->binding);
   read_allocation(facts->allocation, sizeof facts->allocation);
   read_mpi(facts);
-  gather_hostnames(team, facts);
+  node_text name = "";
+  read_hostname(name, sizeof name);
+  facts->hostnames = gather_texts(team, name);
   facts->bound = are_bound(team);
   facts->sockets = count_sockets(team);
 }

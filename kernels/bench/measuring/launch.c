@@ -84,7 +84,7 @@ int launch_write(struct launch *launch, struct json *json, int samples) {
 static void write_hostnames(struct json *json, const struct launch *launch) {
   json_open(json, "hostnames", '[');
   for (int i = 0; i < launch->team->nodes; i++) {
-    char name[HOSTNAME_ROOM];
+    node_text name;
     if (launch->options->anonymous)
       snprintf(name, sizeof name, "node%d", i);
     else
@@ -109,7 +109,7 @@ static void write_system(struct json *json, const struct launch *launch) {
   json_string(json, "allocation", facts->allocation);
   write_hostnames(json, launch);
   json_string(json, "cpu_model", facts->cpu_model);
-  json_int(json, "cores", launch->team->cores);
+  json_int(json, "cores", options->cores ? options->cores : launch->team->cores);
   json_string(json, "mpi_library", facts->mpi_library);
   json_string(json, "mpi_standard", facts->mpi_standard);
   json_string(json, "compiler", BUILD_COMPILER);

@@ -32,6 +32,7 @@ struct options {
   int64_t seed;
   const char *sync; /* "": by the layout */
   const char *launcher;
+  int64_t cores; /* of a node; 0: those that the ranks of one may use */
   const char *yield;
   int64_t ppn;   /* of virtual nodes; 0: the machine's nodes */
   int placement; /* of enum swp_placement */
