@@ -17,7 +17,6 @@ from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
 from tests.vendor.tables import INTEL, loading, rule, table, table_for
 from tuner.domain.tables import Rule
 from tuner.export.forms import export
-from tuner.export.mpi_library import intel_version
 from tuner.export.witness import CARDS, MESSAGES, SizedCall, Witness, witness
 from tuner.machine.mpi import Mpi, preload_library
 from tuner.machine.nodes.launch import launch
@@ -219,7 +218,7 @@ def test_exported_settings_make_intel_mpi_run_the_presets(
         rules.append(rule(operation, f"vendor:environment={two[other]}", FROM, None, PROCS))
         wanted |= {key: forced[other if key in large else 1 - other][key] for key in keys}
     file = tmp_path / "settings.sh"
-    file.write_text(export(table(INTEL.format(intel_version(mpi.mpiexec)), rules), "intelmpi"))
+    file.write_text(export(table(INTEL.format(mpi.version), rules), "intelmpi"))
     command = ["sh", "-c", f"SWITCHPOINT_PROCS={PROCS}; . {file}; env -0"]
     settings = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     chosen = dict(each.split("=", 1) for each in settings.rstrip("\0").split("\0"))

@@ -19,6 +19,7 @@ from tests.vendor.tables import (
     FIRST,
     INTEL,
     PROCS,
+    SECOND,
     in_turn,
     rule,
     table,
@@ -112,6 +113,15 @@ def test_a_chain_has_the_fan_out_that_it_was_measured_with(require: Require) -> 
     ]
     text = export(table_for(openmpi, rules), "openmpi")
     assert re.findall(r"(\d+) 0 # (chain|pipeline)", text) == [("4", "chain"), ("0", "pipeline")]
+
+
+def test_calls_in_place_that_give_no_size_are_left_to_open_mpi(require: Require) -> None:
+    openmpi = installed("openmpi", require)
+    rules = in_turn("allgather", *ALGORITHMS["openmpi"]["allgather"][:2])
+    text = export(table_for(openmpi, rules), "openmpi")
+    entries = re.findall(r"^(\d+) (\d+) \d+ 0 # ", text, re.MULTILINE)
+    assert [int(low) for low, _ in entries] == [0, 0, PROCS, PROCS * FIRST, PROCS * SECOND, 0]
+    assert [number == "0" for _, number in entries] == [True, True, False, False, False, True]
 
 
 @pytest.mark.parametrize(("operation", "warned"), [("allreduce", True), ("bcast", False)])
@@ -423,7 +433,7 @@ def test_settings_for_another_version_of_intel_mpi_are_refused(tmp_path: Path) -
     file = tmp_path / "settings.sh"
     rules = [rule("bcast", "vendor:algorithm=2")]
     file.write_text(export(table(INTEL.format("2021.1"), rules), "intelmpi"))
-    with pytest.raises(VendorError, match=r"Intel MPI 2021\.1, .*not on PATH"):
+    with pytest.raises(VendorError, match=r"Intel MPI 2021\.1 .*not on PATH"):
         verify_table(file)
     with pytest.raises(VendorError, match="is not supported"):
         export(table(INTEL.format("2019"), rules), "intelmpi")

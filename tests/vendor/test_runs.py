@@ -31,7 +31,6 @@ from tests.vendor.tables import (
 from tuner.export import verify
 from tuner.export.forms import export
 from tuner.export.loaded import DID_NOT, RAN, settings_of
-from tuner.export.mpi_library import intel_version
 from tuner.export.verify import VerifyError, verify_rules
 from tuner.export.witness import STACKS, Seen, SizedCall, WitnessError, witness
 from tuner.machine.mpi import Mpi, find_mpis
@@ -237,7 +236,7 @@ def test_intel_mpi_runs_what_the_settings_say_at_every_size(
     tmp_path: Path, require: Require
 ) -> None:
     intel = installed("intelmpi", require)
-    version = intel_version(intel.mpiexec)
+    version = intel.version
     rules = [line for operation, two in PRESETS.items() for line in in_turn(operation, *two)]
     file = tmp_path / "settings.sh"
     file.write_text(export(table(INTEL.format(version), rules), "intelmpi"))

@@ -107,12 +107,14 @@ class Choices:
         if not counts.inferred:
             self.left_out[line] = None
 
-    def fitting(self, operation: str, counts: Counts, scale: int = 1) -> list[SizeRange]:
-        """Return the intervals that begin at sizes which libraries' files can hold, times `scale`.
+    def fitting(
+        self, operation: str, counts: Counts, scale: int = 1, most: int = SIZE_MOST
+    ) -> list[SizeRange]:
+        """Return the intervals that begin at sizes which a library's file can hold, times `scale`.
 
         The others are left out, and the last gets their sizes.
         """
-        fit = [each for each in counts.intervals if each.low * scale <= SIZE_MOST]
+        fit = [each for each in counts.intervals if each.low * scale <= most]
         if others := counts.intervals[len(fit) :]:
             reason = f"from {others[0].low} B: too large for the file"
             self.leave_out(operation, counts, reason)

@@ -50,6 +50,7 @@ def _settings(table: Table) -> dict[str, Any]:
     return {
         "version": version,
         "jobs": dict(sorted(jobs.items())),
+        "names": sorted({name for settings in jobs.values() for name in settings}),
         "exported": choices.exported,
         "cautions": [CAUTION] if any(_is_by_environment(rule) for rule in table.rules) else [],
         "left_out": choices.left_out,

@@ -7,20 +7,17 @@ algorithms.
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.export.choices import VendorError
-from tuner.machine.mpi import Mpi, find_all_mpis
-
-FAMILIES = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI"}
+from tuner.machine.mpi import INTEL_MPI, LABELS, Mpi, find_all_mpis
 
 _BANNERS = {
     "mpich": r"MPICH Version:\s*(\d[\w.]*)",
     "openmpi": r"Open MPI v(\d[\w.]*)",
-    "intelmpi": r"Intel\(R\) MPI Library (\d[\w.]*)",
+    "intelmpi": INTEL_MPI,
 }
 _MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI|Intel MPI) (\d[\w.]*)")
 _TIMEOUT_S = 60
@@ -40,7 +37,7 @@ def version_for(banner: str, family: str) -> str:
     if found != family:
         raise VendorError(
             f"the table was measured with {banner!r}, whose algorithms cannot be exported for "
-            f"{FAMILIES[family]}"
+            f"{LABELS[family]}"
         )
     return version
 
@@ -51,7 +48,7 @@ def installation(family: str, version: str) -> Mpi:
     for mpi in here:
         if mpi.version == version:
             return mpi
-    what = f"{FAMILIES[family]} {version}"
+    what = f"{LABELS[family]} {version}"
     others = " and ".join(str(mpi) for mpi in here)
     raise VendorError(
         f"the algorithms of {what} are looked up in that library, which is not on PATH"
@@ -62,27 +59,7 @@ def installation(family: str, version: str) -> Mpi:
 
 def launcher(family: str, version: str) -> str:
     """Return the program that starts ranks with exactly that library. Raise VendorError."""
-    if family != "intelmpi":
-        return installation(family, version).mpiexec
-    program = shutil.which("mpiexec") or ""
-    here = intel_version(program)
-    if here != version:
-        raise VendorError(
-            f"the algorithms have the numbers of Intel MPI {version}, which is not on PATH"
-            f"{f' (only {here})' if here else ''}: run this where it is installed"
-        )
-    return program
-
-
-def intel_version(mpiexec: str) -> str:
-    """Return the version of a launcher of Intel MPI; "" for any other launcher."""
-    try:
-        command = [mpiexec, "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    match = re.search(r"Intel\(R\) MPI Library .*Version (\d+\.\d+)", said)
-    return match.group(1) if match else ""
+    return installation(family, version).mpiexec
 
 
 def made_for(text: str) -> tuple[str, str] | None:
@@ -90,7 +67,7 @@ def made_for(text: str) -> tuple[str, str] | None:
     match = _MARK.search(text)
     if match is None:
         return None
-    return next(key for key, name in FAMILIES.items() if name == match.group(1)), match.group(2)
+    return next(key for key, name in LABELS.items() if name == match.group(1)), match.group(2)
 
 
 class Algorithm(NamedTuple):

@@ -206,7 +206,7 @@ def _by_size(operation: str, leaves: list[tuple[int, str | None]], own: Tree) ->
 
 def _conditional(operation: str, tuned: Tree, own: Tree) -> Tree:
     """Return the tuned choice for calls like the measured ones, the library's own for others."""
-    if operation == "alltoall":
+    if operation in ("alltoall", "alltoallv"):
         return {"is_sendbuf_inplace=yes": own, "is_sendbuf_inplace=no": tuned}
     if operation not in REDUCTIONS:
         return tuned

@@ -40,6 +40,12 @@ COMPONENTS = ("adapt", "sm", "xhc", "acoll", "ucc")
 """Components that are algorithms as a whole; docs/how-to/tune-the-mpi-library.md says why no file
 names one."""
 
+SIZED_BY_SEND = ("allgather", "allgatherv", "alltoall")
+"""Operations whose size is that of the send arguments: 0 in calls in place that give none."""
+
+MOST_BYTES = 2**63 - 1
+"""The largest size that a file may hold."""
+
 CAUTION = (
     "Open MPI does not check whether an algorithm keeps the order of operands: {} may be wrong "
     "with operations that do not commute"
@@ -102,7 +108,7 @@ def _messages(
 ) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     scale = procs if operation in TOTALS else 1
-    for interval in choices.fitting(operation, counts, scale):
+    for interval in choices.fitting(operation, counts, scale, MOST_BYTES):
         name = interval.algorithm
         if name is not None and name not in algorithms:
             reason = f"the library has no algorithm {name}"
@@ -111,7 +117,11 @@ def _messages(
             choices.leave_out(operation, counts, reason)
             name = None
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
-        messages.append(_OWN[0] | chosen | {"low": interval.low * scale, "bytes": interval.low})
+        low = interval.low
+        if operation in SIZED_BY_SEND and low == 0 and chosen and len(counts.intervals) > 1:
+            messages.append(_OWN[0])
+            low = 1
+        messages.append(_OWN[0] | chosen | {"low": low * scale, "bytes": low})
         choices.keep(operation, counts, interval._replace(algorithm=name))
     return messages
 

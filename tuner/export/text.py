@@ -8,6 +8,7 @@ from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import SOME_FILLED, certainty, have_filled, verdict
 from tuner.selection.next_step import summary
+from tuner.units import counted
 
 
 def render(template: str, table: Table, **values: Any) -> str:
@@ -28,7 +29,7 @@ def render(template: str, table: Table, **values: Any) -> str:
 def evidence(point: Point) -> str:
     """Return the evidence for a point in words, with its place."""
     case = point.case
-    launches = f"{point.launches} launch{'es' * (point.launches != 1)}"
+    launches = counted(point.launches, "launch", "launches")
     where = f"at {case.bytes} B, {launches} of {case.pattern}"
     if case.layout.oversubscribed:
         where += ", oversubscribed"

@@ -11,10 +11,11 @@ from pathlib import Path
 from tuner.errors import SwitchpointError
 from tuner.export.exported import stated_in
 from tuner.export.loaded import CheckedRule, checked_rules
-from tuner.export.mpi_library import FAMILIES, installation, launcher, made_for
+from tuner.export.mpi_library import installation, launcher, made_for
 from tuner.export.witness import witness
 from tuner.files import open_file
 from tuner.machine.directories import build_root
+from tuner.machine.mpi import LABELS
 from tuner.machine.systems import named_kernels, program_in
 
 _TIMEOUT_S = 60
@@ -49,7 +50,7 @@ def verify_table(path: Path) -> str:
     """
     if reader := made_for(_head(path)):
         family, version = reader
-        return f"{path}: for {FAMILIES[family]} {version}: {launcher(family, version)}"
+        return f"{path}: for {LABELS[family]} {version}: {launcher(family, version)}"
     program = find_swpbench()
     try:
         answer = subprocess.run(
