@@ -73,13 +73,16 @@ class CustomBuildHook(BuildHookInterface):
             raise SystemExit("SWITCHPOINT_PREBUILT needs cmake and mpicc_abi (MPICH 5) on PATH")
         options = [f"-D{name}={value}" for name, value in OPTIONS.items()]
         source = ["-S", f"{self.root}/kernels", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}"]
+        # pip's isolation hides the package of PyPI's cmake from its own script.
+        hidden = ("PYTHONPATH", "PYTHONNOUSERSITE")
+        own = {name: value for name, value in os.environ.items() if name not in hidden}
         parallel = ["--parallel", str(len(os.sched_getaffinity(0)))]
         for step in (
             [*source, *options],
             ["--build", build, *parallel],
             ["--install", build, "--strip"],
         ):
-            subprocess.run([cmake, *step], check=True)
+            subprocess.run([cmake, *step], check=True, env=own)
         for link in prefix.glob("lib/*.so"):  # a wheel has no links; linkers read this instead
             if link.is_symlink():
                 name = link.readlink()

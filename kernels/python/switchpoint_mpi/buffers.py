@@ -20,6 +20,8 @@ def memory(buffer: Buffer, least_bytes: int, name: str, *, writable: bool = Fals
     view = memoryview(buffer)
     if not view.contiguous:
         raise ValueError(f"{name} is not contiguous")
+    if not view.c_contiguous:
+        raise ValueError(f"{name} is in Fortran's order: pass its transpose, of the same memory")
     if writable and view.readonly:
         raise ValueError(f"{name} is read-only")
     if view.nbytes < least_bytes:

@@ -227,12 +227,20 @@ class _Exchange(ctypes.Structure):
     )
 
 
+_LEFT: list[Sequence[MPI.buffer]] = []
+"""The memory of exchanges that were started and dropped: MPI may use it until it ends."""
+
+
 class _Lasting(Plan):
     """A plan whose execution may be under way."""
 
     def __init__(self) -> None:
         super().__init__()
         self._started: Sequence[MPI.buffer] | None = None  # must stay where it is
+
+    def __del__(self) -> None:
+        if (started := getattr(self, "_started", None)) is not None:
+            _LEFT.append(started)
 
     def test(self) -> bool:
         """Progress a started exchange, and return whether it is complete; then do not wait."""

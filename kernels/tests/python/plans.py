@@ -101,6 +101,8 @@ def exchanges() -> None:
                     expect(recv.tolist() == due, f"exchange from memory of {method}")
 
         refused(ValueError, "send is not contiguous", lambda: plan.execute(np.arange(6)[::2], recv))
+        columns = np.zeros((3, 2), order="F")
+        refused(ValueError, "send is in Fortran's order", lambda: plan.execute(columns, recv))
         refused(
             ValueError, "send has 8 bytes; the plan needs 12", lambda: plan.execute(send[:2], recv)
         )
