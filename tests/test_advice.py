@@ -187,6 +187,15 @@ def test_without_a_store_everything_is_to_be_measured() -> None:
     assert document.advice(found).to_measure[0].call == "Alltoall"
 
 
+def test_an_open_size_may_save_what_the_default_may_lose(table: Table) -> None:
+    """A method that takes half the time, so that the default may lose 100 %, saves a half."""
+    its = parse(content(tally("Bcast", 64, 0.5)))
+    (here,) = mix.mix(its, table).assessments
+    points = [point._replace(status="open", may_lose=1.0) for point in table.points]
+    (said,) = mix.mix(its, dataclasses.replace(table, points=points, rules=[])).assessments
+    assert said.more_s == pytest.approx(0.5 * here.calls.seconds)
+
+
 def test_what_is_worth_measuring_is_measured_where_the_program_runs(table: Table) -> None:
     its = parse(content(tally("Alltoall", 8, 0.2)))
     nodes = f"virtual-nodes:tcp-{DEFAULT_RATE}"
@@ -314,6 +323,10 @@ def test_what_cannot_be_asked_for_is_one_line(
     quoted = call("advise", "-n", "2", "--launcher", "srun 'a", "--", "true")
     assert quoted.exit_code == 2
     assert "--launcher srun 'a: No closing quotation" in quoted.stderr
+    (tmp_path / "hosts").write_text("a\na\nb\nb\n")
+    monkeypatch.setenv("PBS_NODEFILE", str(tmp_path / "hosts"))
+    unnamed = call("advise", "-n", "4", "--", "true")
+    assert (unnamed.exit_code, "this job has 2 nodes" in unnamed.stderr) == (2, True)
 
 
 def pairs(ratio: float, noise: float, count: int, seed: int = 1) -> list[tuple[float, float]]:

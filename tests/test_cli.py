@@ -21,8 +21,10 @@ from tuner import __version__
 from tuner.campaign.plans import Budget
 from tuner.cli import main
 from tuner.commands.naming import RENAMED, SECTIONS
+from tuner.commands.options import PARTITIONS
 from tuner.commands.show_plan import BUDGET
 from tuner.export.verify import find_swpbench
+from tuner.inputs.matrices.partitioners import PARTITIONERS
 from tuner.machine import systems
 from tuner.machine.mpi import Mpi, find_mpis
 from tuner.paths import CHECKOUT
@@ -253,6 +255,10 @@ def test_a_name_that_is_not_there_is_printed_with_those_that_are(
     assert said == f"Error: no environment nope here; there are: {names}"
 
 
+def test_each_partition_can_be_asked_for() -> None:
+    assert tuple(PARTITIONERS) == PARTITIONS
+
+
 def test_a_source_without_a_launch_is_an_error(results: Path, tmp_path: Path) -> None:
     bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty"
     bad.write_text("bad\n")
@@ -342,6 +348,17 @@ def test_advice_is_by_the_kernels_of_the_only_site(
     synthetic.write(tmp_path, synthetic.of_bcast(upgrade))
     succeed("ingest")
     assert f"no built swpbench for gnu in {place}" in fail("advise", "-n2", "--", "true")
+    synthetic.write(tmp_path, synthetic.of_bcast(synthetic.Campaign()))  # of this machine
+    succeed("ingest")
+    assert str(place) not in fail("advise", "-n2", "--environment=mpich", "--", "true")
+    elsewhere = ("--launcher", "srun")
+    assert f"no built swpbench for gnu in {place}" in fail(
+        "advise", "-n2", *elsewhere, "--", "true"
+    )
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "swpbench").write_text("of a module's MPI\n")
+    (place / "bin" / "swpbench").chmod(0o755)
+    assert "is of an MPI that is not found here" in fail("advise", "-n2", *elsewhere, "--", "true")
 
 
 def test_the_library_reads_what_is_exported(

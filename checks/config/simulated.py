@@ -1,16 +1,13 @@
 """The ReFrame configuration of simulated machines; SimGrid's MPI is their only environment."""
 
 from checks.machine import site
-from tuner.machine.mpi import identify
+from tuner.machine.simulation.launch import NO_SIMGRID, find_simgrid
 from tuner.machine.simulation.machines import CORES, SYSTEM, configured
 from tuner.machine.simulation.networks import NetworkError
 
-mpi = identify("smpicc", "smpirun")
+mpi = find_simgrid()
 if mpi is None:
-    raise SystemExit(
-        "checks/config/simulated.py: no smpicc with its smpirun on PATH: install SimGrid "
-        "(Debian: libsimgrid-dev)"
-    )
+    raise SystemExit(f"checks/config/simulated.py: {NO_SIMGRID}")
 try:
     machines = configured()
 except NetworkError as error:

@@ -230,7 +230,7 @@ def test_each_node_can_have_a_number_of_ranks_of_its_own(nodes, monkeypatch):
     with pytest.raises(NodesError, match=r"7 ranks, but 3 \+ 5 on the nodes"):
         launch(nodes, mpi, 7, (3, 5))
     monkeypatch.setenv(SET_VARIABLE, nodes.name)
-    monkeypatch.setattr("tuner.commands.nodes.find_mpis", lambda: [mpi])
+    monkeypatch.setattr("tuner.commands.nodes.mpis_named", lambda name: [mpi])
     started = []
     monkeypatch.setattr(os, "execvp", lambda file, command: started.extend(command))
     words = ["hostname", "-nox", "--ppn", "2"]  # the program's own options

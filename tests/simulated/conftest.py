@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.conftest import build_kernels
-from tuner.machine.mpi import Mpi, identify
-from tuner.machine.simulation.launch import TOOLCHAIN
+from tuner.machine.mpi import Mpi
+from tuner.machine.simulation.launch import NO_SIMGRID, TOOLCHAIN, find_simgrid
 from tuner.paths import CHECKOUT
 
 
@@ -22,8 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def simgrid(require) -> Mpi:
     """Return SimGrid's MPI, or skip."""
-    found = identify("smpicc", "smpirun")
-    require("simgrid", found is not None, "no smpicc with its smpirun on the path")
+    found = find_simgrid()
+    require("simgrid", found is not None, NO_SIMGRID)
     require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
     assert found is not None
     return found

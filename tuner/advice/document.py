@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tuner.advice.mix import Assessment, Mix, State
+from tuner.advice.mix import LEAST_SHARE, Assessment, Mix, State
 from tuner.advice.profile import MOST_S, Natural, Seconds, Shape
 from tuner.advice.proof import LEAST_PAIRS, Outcome, Proof
 from tuner.domain.records import SHORTEST_S
 from tuner.selection.next_step import with_options
-from tuner.units import share_text, significant, size_text
+from tuner.units import counted, share_text, significant, size_text
 
 Difference = Annotated[float, msgspec.Meta(ge=-MOST_S, le=MOST_S)]
 RunSeconds = Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=MOST_S)]
@@ -167,7 +167,7 @@ def rows(its: Advice) -> list[tuple[str, ...]]:
 def _processes(call: CallAdvice) -> str:
     if not call.procs:
         return ""
-    return f"{call.procs} on {call.nodes} node{'s' * (call.nodes > 1)}" if call.nodes else "?"
+    return f"{call.procs} on {counted(call.nodes, 'node')}" if call.nodes else "?"
 
 
 def summary(its: Advice) -> Iterator[str]:
@@ -222,7 +222,7 @@ def worth_measuring(its: Advice) -> Iterator[str]:
 
 
 def _why_none(its: Advice) -> str:
-    if its.bound_s < 0.01 * its.seconds:
+    if its.bound_s < LEAST_SHARE * its.seconds:
         if its.communication_s <= 0.05 * its.seconds:
             return "the program computes"
         others_s = _in_state(its, State.UNDISPATCHED) + _in_state(its, State.ALONE)
@@ -233,7 +233,7 @@ def _why_none(its: Advice) -> str:
     if {State.SETTLED, State.OPEN, State.UNMEASURED}.isdisjoint(call.state for call in its.calls):
         return "its calls need a promise"
     unjudged = [call for call in its.calls if call.state is State.UNMEASURED and not call.procs]
-    if sum(call.seconds for call in unjudged) >= 0.01 * its.seconds:
+    if sum(call.seconds for call in unjudged) >= LEAST_SHARE * its.seconds:
         return "calls are not judged, as their communicator or size is unknown"
     return "the MPI library's own methods are the best known for its calls"
 
@@ -280,7 +280,7 @@ def _cost_of_recording(its: Advice) -> Iterator[str]:
 
 
 def _compared(its: Advice, proof: Proof) -> str:
-    pairs = f"{len(proof.pairs)} pair{'s' * (len(proof.pairs) != 1)} of runs"
+    pairs = f"{counted(len(proof.pairs), 'pair')} of runs"
     if its.earlier:
         pairs += f", {its.earlier} of an earlier start"
     is_longer = proof.ratio > 1 and its.outcome != "none"

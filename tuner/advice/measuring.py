@@ -28,7 +28,7 @@ from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
 from tuner.machine.directories import python_path, scratch_directory
 from tuner.machine.mpi import LaunchCommand, last_line
-from tuner.paths import new_campaign, only_here
+from tuner.paths import new_campaign, only_here, results_directory
 from tuner.rawfile import keeping
 
 LEAST_S = 25.0
@@ -57,10 +57,12 @@ def cases_of(wanted: Sequence[Assessment], site: Site) -> list[PlannedCase]:
         key = shape.operation, shape.nodes, shape.ppn, shape.procs
         items = max(round(shape.bytes / ITEM_BYTES), 1)
         size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM_BYTES
-        if size not in sizes[key] and len(sizes[key]) < SIZES and site.start(*key[1:]):
+        if size not in sizes[key]:
+            if len(sizes[key]) == SIZES or not site.start(*key[1:]):
+                continue
             sizes[key].append(size)
             first.setdefault(key, each.calls)
-            weights[key] += each.more_s
+        weights[key] += each.more_s
     environment, failed = site.kernels.mpi.name, failed_methods() if sizes else {}
     return [
         PlannedCase(
@@ -107,7 +109,7 @@ def measure(cases: list[PlannedCase], site: Site, seconds: float) -> tuple[list[
 
 
 def _race(plan: RacePlan, site: Site, seconds: float) -> tuple[list[str], str]:
-    plan.budget_s = plan.spent_s + seconds
+    plan.budget_s, plan.spent_s = seconds, 0.0  # an interrupted one has spent another time
     stage, file = Path(plan.stage), PLANS.path_of(plan.campaign).absolute()
     stage.mkdir(parents=True, exist_ok=True)
     PLANS.save(plan, file)
@@ -118,7 +120,10 @@ def _race(plan: RacePlan, site: Site, seconds: float) -> tuple[list[str], str]:
     try:
         with log.open("wb") as output:
             command = [sys.executable, "-m", "tuner.campaign.race_job", str(stage / "starts.json")]
-            start = Invocation(command, {"PYTHONPATH": python_path()})
+            results = str(results_directory().absolute())
+            start = Invocation(
+                command, {"PYTHONPATH": python_path(), "SWITCHPOINT_RESULTS": results}
+            )
             run(start, output, output, stage, at_kill=SIGINT)  # by which it keeps launches
     except RunError as error:
         lines = log.read_text(errors="replace").splitlines()
@@ -185,14 +190,14 @@ def _start(site: Site, campaign: str, case: PlannedCase, options: Mapping[str, s
     if launch is None:  # as the virtual nodes of an interrupted start are fewer now
         raise RunError(f"{case.procs} processes, {case.ppn} on each node, cannot be started")
     launch = replace(launch, env=launch.env | case.switched_off)
-    return Start(launch, _words(launch, site, campaign, options))
+    return Start(launch, _words(launch, site, campaign, options), cwd=Path.cwd())
 
 
 def _words(
     launch: LaunchCommand, site: Site, campaign: str, options: Mapping[str, str]
 ) -> list[str]:
     place, launcher = (site.system, site.kernels.mpi.name), Path(launch.argv_prefix[0]).name
-    return words_of(options, campaign, place, launcher)
+    return words_of(options, campaign, place, launcher, site.cores)
 
 
 def soak_site(site: Site, required: int, seconds: float) -> SoakSite:
@@ -217,7 +222,8 @@ def _soak(site: Site, jobs: list[SoakJob]) -> None:
             for numbers in job.starts(range(len(job.launches))):
                 words: list[str] = []
                 for each in numbers:
-                    own = {"--out": f"soak-{number}-{each}.jsonl", "--launch": str(each)}
+                    out = (stage / f"soak-{number}-{each}.jsonl").absolute()
+                    own = {"--out": str(out), "--launch": str(each)}
                     own |= job.launches[each].options(each) | {"--yield": launch.yield_setting}
                     words += ["--then"] * bool(words) + _words(launch, site, campaign, own)
                 start = [*launch.argv_prefix, str(site.kernels.swpbench.absolute()), "soak", *words]
@@ -234,7 +240,7 @@ def _failure(start: Invocation, stage: Path, limit_s: float) -> list[str]:
     """Run a command, and return its last line if it fails, else nothing."""
     with (stage / "soak.log").open("w+b") as log:
         try:
-            run(start, log, log, stage, limit_s)
+            run(start, log, log, limit_s=limit_s)  # where the program runs
         except RunError as error:
             return [one_line(last_line(last_text(log))) or str(error)]
     return []

@@ -23,7 +23,7 @@ from tuner.units import size_text
 NEAR = 4.0
 """Ratio of sizes up to which a measured one stands for another."""
 
-NEGLIGIBLE = 0.01
+LEAST_SHARE = 0.01
 """Share of the run time that is not worth measuring."""
 
 
@@ -80,7 +80,7 @@ class Mix:
     @property
     def to_measure(self) -> list[Assessment]:
         """Return what measurements may add more than a negligible gain to, the most first."""
-        least_s = NEGLIGIBLE * self.profile.seconds
+        least_s = LEAST_SHARE * self.profile.seconds
         found = [
             each for each in self.assessments if min(each.more_s, self.profile.bound_s) > least_s
         ]
@@ -117,10 +117,10 @@ def _assess(calls: Calls, table: Table | None) -> Assessment:
     words = verdict(point)
     if point.case.bytes != shape.bytes:
         words += f" ({stand_in(size_text(point.case.bytes))})"
-    may_lose = 1.0 if point.may_lose is None else min(point.may_lose, 1.0)
+    may_save = 1.0 if point.may_lose is None else point.may_lose / (1 + point.may_lose)
     return Assessment(
         *(calls, State.SETTLED if point.settled else State.OPEN, method, words),
-        *(gain_s, low_s, high_s, 0.0 if point.settled else calls.seconds * may_lose),
+        *(gain_s, low_s, high_s, 0.0 if point.settled else calls.seconds * may_save),
     )
 
 

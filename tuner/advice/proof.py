@@ -17,7 +17,7 @@ Outcome = Literal["gain", "loss", "none", "open"]
 
 LEAST_PAIRS = 3
 ERROR_LEVEL = 0.05
-NEGLIGIBLE = math.log(1.01)
+EQUAL_WITHIN_LOG = math.log(1.01)
 """The difference that is none: an interval within it resolves the comparison."""
 
 
@@ -54,7 +54,7 @@ class Proof:
             return "gain"
         if self.low > 1:
             return "loss"
-        if math.log(self.high) < NEGLIGIBLE and math.log(self.low) > -NEGLIGIBLE:
+        if math.log(self.high) < EQUAL_WITHIN_LOG and math.log(self.low) > -EQUAL_WITHIN_LOG:
             return "none"
         return "open"
 

@@ -16,6 +16,7 @@ from tuner.campaign.ending import end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, preload_library, profiler
+from tuner.machine.sites.schedulers import srun_type
 from tuner.signals import exits_on, held
 
 UNFINALIZED = "exiting improperly"
@@ -92,7 +93,8 @@ class Application:
 
     def by_srun(self, table: Path) -> str:
         """Return the second line in a job of Slurm."""
-        return replace(self, launcher=["srun"]).lines(table)[1]
+        kind = srun_type(self.mpi.family)
+        return replace(self, launcher=["srun", *[f"--mpi={kind}"] * bool(kind)]).lines(table)[1]
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ def run(
     with exits_on(*_ENDING), held(*signals) as before, reaper.reaping() as announce:
 
         def prepare() -> None:
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the reaper may have been killed
             announce()
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             end_with_parent(at_kill)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

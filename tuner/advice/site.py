@@ -33,10 +33,13 @@ class Site:
     kernels: BuiltKernels
     system: str
     nodes: Nodes | None = None
+    cores: int | None = None  # of a node, as recorded with the system
 
     @classmethod
-    def of(cls, app: Application, kernels: BuiltKernels, name: str = "") -> Site:
-        """Return the site of an application; `name` is its system's, where that was chosen.
+    def of(
+        cls, app: Application, kernels: BuiltKernels, name: str = "", cores: int | None = None
+    ) -> Site:
+        """Return the site of an application; `name` and `cores` are of a system that is known.
 
         Raise NodesError: the virtual nodes that the launcher is for are not up.
         """
@@ -44,7 +47,7 @@ class Site:
             over = app.procs > available_cores()
             its = needed(app.mpi, app.build, oversubscribed=over, over_tcp=True)
             app = replace(app, preloads=its)
-        return cls(app, kernels, system_at(app.launcher, name), nodes)
+        return cls(app, kernels, system_at(app.launcher, name), nodes, cores)
 
     def is_oversubscribed(self, shape: Shape) -> bool:
         """Return whether a communicator alone, as it is measured, has more processes than cores."""

@@ -11,7 +11,7 @@ from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, DEFAULT_METHODS, 
 from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
-from tuner.machine.mpi import LABELS, available_cores, find_mpis
+from tuner.machine.mpi import LABELS, available_cores, mpis_named
 from tuner.models import fitting
 from tuner.models.system import SystemModel
 from tuner.selection import tuning
@@ -46,11 +46,9 @@ class Borrower(NamedTuple):
 
 
 def this_machine(environment: str = "") -> Borrower:
-    """Return this machine with an MPI, by default the first found. Raise BorrowingError."""
-    for mpi in find_mpis():
-        if environment in ("", mpi.name):
-            return Borrower("this machine", mpi.family, mpi.version, available_cores())
-    raise BorrowingError(f"no MPI{' ' * bool(environment)}{environment} was found on this machine")
+    """Return this machine with an MPI, by default the first found. Raise MpiError."""
+    mpi, *_ = mpis_named(environment)
+    return Borrower("this machine", mpi.family, mpi.version, available_cores())
 
 
 def of_store(store: Store, system: str) -> Borrower:

@@ -86,7 +86,8 @@ def advise(
     from tuner.advice.mix import mix
     from tuner.advice.site import Site, system_at
     from tuner.commands.printing.results import console
-    from tuner.machine.systems import LOCAL
+    from tuner.machine.sites.jobs import nodes_of_job
+    from tuner.machine.systems import LOCAL, is_here
 
     if (profile_file is None) == (not command):
         raise click.UsageError("give either a command after --, or --profile")
@@ -102,10 +103,19 @@ def advise(
     else:
         from tuner.commands.advise_steps import AdviceSteps
 
-        words, name = _words(launcher), described(system)[0]
-        systems = [system_at(words, name), LOCAL]
-        app, kernels = _application(command, procs or 1, words, environment, systems, system)
-        site = Site.of(app, kernels, name)
+        words = _words(launcher)
+        if not words and (nodes := nodes_of_job()) > 1:
+            raise click.UsageError(
+                f"this job has {nodes} nodes: name what starts processes there, as --launcher srun"
+            )
+        elsewhere = not is_here(system_at(words))
+        of_site = _of_site(system, environment, elsewhere) if elsewhere or not words else []
+        name = described(system)[0] or (of_site[0][0] if elsewhere and of_site else "")
+        place = system_at(words, name)
+        places = [*of_site, (place, ""), (LOCAL, "")]
+        app, kernels = _application(command, procs or 1, words, environment, places)
+        cores = _recorded_cores(place, kernels.mpi.name) if elsewhere else None
+        site = Site.of(app, kernels, name, cores)
         steps = AdviceSteps(site, system, required_executions, end_s, out)
         document = steps.give(sys.stderr if as_json else sys.stdout)
     if as_json:
@@ -150,8 +160,26 @@ def described(part: str | None) -> tuple[str, str]:
     return str(row["name"]), str(row["environment"])
 
 
-def _of_site(part: str | None, environment: str) -> list[tuple[str, str]]:
-    """Return ReFrame's name and the environment of the chosen or only system, if it is a site's."""
+def _recorded_cores(name: str, environment: str) -> int | None:
+    """Return the cores of a node of a system, as last recorded; None if it was not measured."""
+    from tuner.paths import database_path
+    from tuner.store.store import Store
+
+    if not database_path().is_file():
+        return None
+    with Store.open(database_path(), readonly=True) as store:
+        rows = store.systems().sort_values("last_date")
+    its = rows[(rows["name"] == name) & (rows["environment"] == environment)]
+    return int(its["cores"].iloc[-1]) if len(its) else None
+
+
+def _of_site(part: str | None, environment: str, elsewhere: bool) -> list[tuple[str, str]]:
+    """Return ReFrame's name and the environment of the chosen system, if it is a site's.
+
+    Without a choice it is the only system, or the only one with kernels. Where ranks run elsewhere,
+    results of this machine do not count.
+    """
+    from tuner.machine.directories import installation_directory
     from tuner.machine.systems import is_here
     from tuner.paths import database_path
     from tuner.store.store import Store
@@ -162,6 +190,10 @@ def _of_site(part: str | None, environment: str) -> list[tuple[str, str]]:
             rows = store.systems()
         found = list(zip(rows["name"].astype(str), rows["environment"].astype(str), strict=True))
     found = list(dict.fromkeys(its for its in found if environment in ("", its[1])))
+    if elsewhere:
+        found = [its for its in found if not is_here(its[0])]
+    if len(found) > 1:
+        found = [its for its in found if installation_directory(*its).is_dir()]
     return found if len(found) == 1 and not is_here(found[0][0]) else []
 
 
@@ -198,12 +230,11 @@ def _application(
     procs: int,
     launcher: Sequence[str],
     environment: str,
-    systems: Sequence[str],
-    asked: str | None,
+    places: Sequence[tuple[str, str]],
 ) -> tuple[Application, BuiltKernels]:
-    """Return the application, and the kernels of its MPI.
+    """Return the application, and the kernels of its MPI in the first place that has them.
 
-    These are of the site whose results are asked or are all, or of the first system that has them.
+    A place is a system with an environment, "" for the application's.
     """
     from tuner.advice.running import Application
     from tuner.machine.mpi import find_mpis, mpi_of
@@ -211,7 +242,6 @@ def _application(
 
     linked = None if environment else mpi_of(command[0], find_mpis())
     name, family = (linked.name, linked.family) if linked else (environment, "")
-    places = [*_of_site(asked, environment), *((system, name) for system in systems)]
-    built = kernels(*places, family=family)
+    built = kernels(*((system, its or name) for system, its in places), family=family)
     root, variables = built.root.absolute(), built.mpi.unlocking
     return Application(built.mpi, root, procs, command, launcher, variables), built

@@ -30,7 +30,7 @@ from tuner.errors import SwitchpointError
 from tuner.export import forms
 from tuner.files import one_line
 from tuner.models.fitting import last_fitted
-from tuner.paths import database_path, planned_campaign, results_directory
+from tuner.paths import campaign_name, database_path, results_directory
 from tuner.selection import tuning
 from tuner.store.store import Store
 
@@ -95,7 +95,7 @@ class AdviceSteps:
 
         One that is ended with the budget may have written a profile.
         """
-        name = f"{planned_campaign()}-{os.getpid()}"  # runs may start in one second
+        name = f"{campaign_name()}-{os.getpid()}"  # runs may start in one second
         path = saved.profile_path(results_directory(), name)
         path.mkdir(parents=True)
         begun_s = time.monotonic()
@@ -133,6 +133,9 @@ class AdviceSteps:
         with tempfile.TemporaryFile() as errors:
             try:
                 run(app.preloading(None), DEVNULL, errors, limit_s=end_s, code=app.code)
+            except LimitError as error:
+                self._say(f"{error}, all that the budget has left: give a larger --budget")
+                return
             except RunError as error:
                 raise RunError(f"{profiled}, but without a profile {error}") from error
             if UNFINALIZED not in " ".join(last_text(errors).split()):

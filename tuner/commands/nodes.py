@@ -12,7 +12,7 @@ from tuner.commands.naming import Commands
 from tuner.commands.options import json_option, whole_number, whole_numbers_in_order
 from tuner.commands.printing.lines import say, say_json
 from tuner.machine.directories import build_root
-from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, find_mpis, has_workarounds
+from tuner.machine.mpi import FINALIZE_LIBRARY, Mpi, has_workarounds, mpis_named
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.launch import launch
 from tuner.machine.nodes.namespaces import DEFAULT_COUNT, DEFAULT_RATE, SET_VARIABLE, NodesError
@@ -71,12 +71,12 @@ def status(name: str, as_json: bool) -> None:
 
 
 @nodes.command("exec", context_settings={"allow_interspersed_args": False})
-@click.option("-n", "--procs", type=whole_number(1), help="Number of ranks of an MPI program.")
+@click.option("-n", "--procs", type=whole_number(1), help="Processes of an MPI program.")
 @click.option(
     "--ppn",
     metavar="N[,N...]",
     callback=whole_numbers_in_order,
-    help="Ranks per node, or those of each node in turn. [default: (ranks / nodes, rounded up)]",
+    help="Processes per node, or those of each node in turn. [default: (-n / nodes, rounded up)]",
 )
 @click.option(
     "--environment",
@@ -100,7 +100,7 @@ def execute(
     """
     there = namespaces.meant(name)
     if procs is not None:
-        mpi = _mpi(environment)
+        mpi, *_ = mpis_named(environment or "")
         even = ppn[0] if ppn else -(-procs // there.count)
         start = launch(there, mpi, procs, ppn if len(ppn) > 1 else even, _build_of(command[0], mpi))
         os.environ.update(start.env)
@@ -111,15 +111,6 @@ def execute(
     else:
         before = there.beside_switch()
     os.execvp(before[0], [*before, *command])  # noqa: S606 - no shell is wanted
-
-
-def _mpi(environment: str | None) -> Mpi:
-    mpis = {mpi.name: mpi for mpi in find_mpis()}
-    if not mpis:
-        raise NodesError("no MPI found; `switchpoint doctor` shows how to install one")
-    if environment is not None and environment not in mpis:
-        raise NodesError(f"no MPI {environment}; available: {', '.join(mpis)}")
-    return mpis[environment or next(iter(mpis))]
 
 
 def _build_of(program: str, mpi: Mpi) -> Path | None:

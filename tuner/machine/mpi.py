@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tuner.errors import SwitchpointError
 from tuner.machine.directories import search_path
 
 YIELD_LIBRARY = "libswp_yield.so"
@@ -32,6 +33,10 @@ MPICH_THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
 }
+
+
+class MpiError(SwitchpointError):
+    """Error raised when an MPI installation is not there; the message names those that are."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,18 @@ def find_all_mpis() -> list[list[Mpi]]:
         if not any(Path(mpicc).samefile(other.mpicc) for other in alike):  # by another name
             alike.append(mpi)
     return list(found.values())
+
+
+def mpis_named(environment: str = "") -> list[Mpi]:
+    """Return the named installation alone, or all of them if no name is given. Raise MpiError."""
+    mpis = find_mpis()
+    if not mpis:
+        raise MpiError("no MPI found; `switchpoint doctor` shows how to install one")
+    named = [mpi for mpi in mpis if environment in ("", mpi.name)]
+    if not named:
+        there = ", ".join(mpi.name for mpi in mpis)
+        raise MpiError(f"no environment {environment} here; there are: {there}")
+    return named
 
 
 def mpi_named(name: str) -> Mpi | None:

@@ -8,7 +8,7 @@ from shlex import quote
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.directories import installation_directory
-from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, identify, mpi_of
+from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, mpi_of
 from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
@@ -70,7 +70,7 @@ def configuration(site: str) -> Path:
     return path if path.is_file() else Path(f"{site}.py")
 
 
-def config_option(system: str) -> str:
+def site_option(system: str) -> str:
     """Return the option that names the configuration of a site's system, "" for this machine's."""
     if is_here(system):
         return ""
@@ -81,7 +81,7 @@ def soaking_command(name: str, system: str = "") -> str:
     """Return the command that soaks what waits on a system, by ReFrame's name and the own id."""
     if ":" in name:
         chosen = f" --system {quote(system)}" if system else ""
-        return f"switchpoint soak{chosen}{config_option(name)}"
+        return f"switchpoint soak{chosen}{site_option(name)}"
     # A name of its own has no partition that `soak` could find; a run soaks at its end.
     return f"switchpoint run --anonymous-as {quote(name)}"
 
@@ -99,9 +99,10 @@ def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
     """
     named, searched = named_kernels(), dict[Path, None]()
     mpis: dict[str, Mpi] = {}
+    of_other: Path | None = None
     for system, environment in places:
         is_simulated = system.partition(":")[0] == machines.SYSTEM
-        found = filter(None, [identify("smpicc", "smpirun")]) if is_simulated else find_mpis()
+        found = filter(None, [simulated.find_simgrid()]) if is_simulated else find_mpis()
         mpis = {mpi.name: mpi for mpi in found}
         names = [environment] if environment in mpis or not is_here(system) else []
         for name in names if environment else mpis:
@@ -111,14 +112,20 @@ def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
                 mpi = program and (mpis.get(name) or mpi_of(str(program), [*mpis.values()]))
                 if program and mpi and family in ("", mpi.family):
                     return BuiltKernels(replace(mpi, name=name), root, program)
+                of_other = of_other or (None if mpi else program)
     system, environment = places[0]
+    there = ", ".join(mpis) or "none"
     if environment and not searched:
-        there = ", ".join(mpis) or "none"
         raise KernelsError(f"no environment {environment} here; there are: {there}")
+    if of_other:
+        raise KernelsError(
+            f"{of_other} is of an MPI that is not found here; there are: {there}; load its "
+            "modules, so that its mpicc and mpiexec are on PATH"
+        )
     raise KernelsError(
         f"no built swpbench{' for ' * bool(environment)}{environment}"
         f"{' in ' * bool(searched)}{', '.join(map(str, searched))}; run `switchpoint run"
-        f"{config_option(system)}` to build the kernels, or set SWITCHPOINT_KERNELS to a build or "
+        f"{site_option(system)}` to build the kernels, or set SWITCHPOINT_KERNELS to a build or "
         "installation"
     )
 
@@ -135,9 +142,17 @@ def _installations(system: str, environment: str) -> list[Path]:
 
 
 def launch_on(
-    system: str, mpi: Mpi, procs: int, ppn: int, build: Path | None = None, operation: str = ""
+    system: str,
+    mpi: Mpi,
+    procs: int,
+    ppn: int,
+    build: Path | None = None,
+    operation: str = "",
+    cores: int | None = None,
 ) -> LaunchCommand:
     """Return how to start ranks on one of ReFrame's systems, to measure an operation.
+
+    `cores` are those of all nodes of a job together; this machine's need not be given.
 
     Raises:
         NodesError: the virtual nodes are not up, or cannot hold the ranks.
@@ -149,4 +164,4 @@ def launch_on(
         return virtual.launch(meant(), mpi, procs, ppn, build)
     if name == machines.SYSTEM:
         return simulated.launch(machines.machine(partition), mpi, procs, ppn, operation)
-    return this_machine.launch(mpi, procs, build=build)
+    return this_machine.launch(mpi, procs, cores, build)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tuner.errors import SwitchpointError
 from tuner.machine.directories import installation_directory
-from tuner.machine.mpi import Mpi, find_mpis, launch, preload_library
+from tuner.machine.mpi import Mpi, launch, mpis_named, preload_library
 from tuner.machine.systems import LOCAL, named_kernels, program_in
 from tuner.stats import Floats, mean_interval
 
@@ -108,20 +108,16 @@ def find_build(environment: str) -> Build:
     """Return the build or installation that SWITCHPOINT_KERNELS names, or that campaigns use.
 
     Raises:
+        MpiError: that environment is not there.
         ApplicationError: there is none with all programs.
     """
-    mpis = find_mpis()
-    if environment and environment not in (names := [mpi.name for mpi in mpis]):
-        there = ", ".join(names) or "none"
-        raise ApplicationError(f"no environment {environment} here; there are: {there}")
-    for mpi in mpis:
-        if environment in ("", mpi.name):
-            root = named_kernels() or installation_directory(LOCAL, mpi.name)
-            found = {name: program_in(root, file) for name, file in _PROGRAMS.items()}
-            programs = {name: path for name, path in found.items() if path}
-            library = preload_library(root)
-            if library is not None and len(programs) == len(_PROGRAMS):
-                return Build(mpi, root, library, programs)
+    for mpi in mpis_named(environment):
+        root = named_kernels() or installation_directory(LOCAL, mpi.name)
+        found = {name: program_in(root, file) for name, file in _PROGRAMS.items()}
+        programs = {name: path for name, path in found.items() if path}
+        library = preload_library(root)
+        if library is not None and len(programs) == len(_PROGRAMS):
+            return Build(mpi, root, library, programs)
     raise ApplicationError(
         f"no built applications{' for ' if environment else ''}{environment}; run `switchpoint "
         "run` to build the kernels, or set SWITCHPOINT_KERNELS to a build or installation"

@@ -15,8 +15,8 @@ from typing import Any
 from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
 from tuner.machine.directories import build_root
-from tuner.machine.mpi import Mpi, available_cores, identify
-from tuner.machine.simulation.launch import TOOLCHAIN, launch
+from tuner.machine.mpi import Mpi, available_cores
+from tuner.machine.simulation.launch import NO_SIMGRID, TOOLCHAIN, find_simgrid, launch
 from tuner.machine.simulation.machines import Machine
 from tuner.machine.systems import named_kernels, program_in
 from tuner.paths import CHECKOUT, new_campaign
@@ -109,11 +109,9 @@ class Simulator:
 
 def simulator(machine: Machine, ppn: int, study: str, log: LogFunction) -> Simulator:
     """Return a simulator of the machine here, with a campaign of its own. Raise StudyError."""
-    mpi = identify("smpicc", "smpirun")
+    mpi = find_simgrid()
     if mpi is None:
-        raise StudyError(
-            "no smpicc with its smpirun on the path: install SimGrid (Debian: libsimgrid-dev)"
-        )
+        raise StudyError(NO_SIMGRID)
     campaign = new_campaign(f"{study}-")
     return Simulator(mpi, machine, ppn, campaign, log)
 

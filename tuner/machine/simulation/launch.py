@@ -6,7 +6,7 @@ import templates
 from tuner import atomic
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.directories import build_root
-from tuner.machine.mpi import LaunchCommand, Mpi
+from tuner.machine.mpi import LaunchCommand, Mpi, identify
 from tuner.machine.simulation.machines import CORES, Machine
 
 TOOLCHAIN = "simgrid.cmake"  # of the kernels, for CMake
@@ -28,6 +28,13 @@ _SETTINGS = {
     "smpi/bcast": "binomial_tree",
     "contexts/stack-size": "256",
 }
+
+NO_SIMGRID = "no smpicc with its smpirun on PATH: install SimGrid (Debian: libsimgrid-dev)"
+
+
+def find_simgrid() -> Mpi | None:
+    """Return the MPI that simulates, None if SimGrid is not installed."""
+    return identify("smpicc", "smpirun")
 
 
 def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = "") -> LaunchCommand:

@@ -2,9 +2,11 @@
 
 import getpass
 import json
+import os
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +63,15 @@ class PendingJob(NamedTuple):
 
     def __str__(self) -> str:
         return f"job {self.number} is pending: {self.reason or 'no reason given'}"
+
+
+def nodes_of_job() -> int:
+    """Return the nodes of the job of Slurm, PBS or LSF that this process belongs to, 1 in none."""
+    hosts = os.environ.get("LSB_HOSTS", "").split()
+    with suppress(OSError, KeyError):
+        hosts += Path(os.environ["PBS_NODEFILE"]).read_text().split()
+    number = os.environ.get("SLURM_JOB_NUM_NODES", "")
+    return max(len({*hosts}), int(number) if number.isdecimal() else 1, 1)
 
 
 def pending(scheduler: str, place: Path) -> str:
