@@ -111,7 +111,7 @@ def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
 def test_a_damaged_report_of_reframe_is_one_line(
     report: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after its disk was full."""
+    """A full disk leaves such a report."""
     script = """printf %s "$0" > "$1"; echo 'ERROR: no space'"""
     monkeypatch.setattr(
         Call, "command", lambda call, action, path: ["sh", "-c", script, report, str(path)]
@@ -324,6 +324,22 @@ def test_a_configuration_that_reframe_cannot_name_is_refused(tmp_path: Path) -> 
     config.write_text("site_configuration = {}\n")
     answer = fail("run", "--dry-run", "--config", str(config))
     assert r"caf\xe9.py: ReFrame reads only paths that are UTF-8" in answer
+
+
+def test_a_host_that_a_configuration_does_not_name_is_reported(tmp_path: Path) -> None:
+    """ReFrame takes a system of its own there, with which no check runs."""
+    partition = {"name": "cpu", "scheduler": "local", "launcher": "local", "environs": ["gnu"]}
+    system = {"name": "far", "hostnames": ["far[0-9]+$"], "partitions": [partition]}
+    config = tmp_path / "far.py"
+    environments = [{"name": "gnu", "cc": "gcc"}]
+    config.write_text(
+        f"site_configuration = { ({'systems': [system], 'environments': environments}) }\n"
+    )
+    answer = fail("run", "--dry-run", "--config", str(config))
+    assert f"nothing to run: no hostnames in {config} match this host" in answer
+    assert "no check matches" in fail(
+        "run", "--dry-run", "--config", str(config), "--", "--system=far"
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.synthetic_plan import (
     next_of_all,
     regrets,
 )
-from tuner.campaign.durations import LEAST_BUDGET_S, SESSION_S, SOAKS_S
+from tuner.campaign.durations import LEAST_LAUNCH_S, SESSION_S, SOAKS_S
 from tuner.campaign.measured import Measured
 from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.planning import (
@@ -244,7 +244,7 @@ def test_cases_with_most_to_gain_race_where_time_is_short(tmp_path: Path) -> Non
         return FAR.truth(method, size, procs) if procs == 4 or method == "direct" else 1.0
 
     machine = replace(FAR, truth=uneven)
-    plan = machine.plan(procs=(2, 4, 8), budget_s=SOAKS_S + 4.5 * (START_S + LEAST_BUDGET_S))
+    plan = machine.plan(procs=(2, 4, 8), budget_s=SOAKS_S + 4.5 * (START_S + LEAST_LAUNCH_S))
     measure(machine, plan, tmp_path)
     first = plan.batches[1].tasks
     assert {plan.cases[task.case].procs for task in first} == {4}

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -118,9 +119,9 @@ class SyntheticLaunches:
         self.path = path
         self.turns: list[int] = []
 
-    def __call__(self, wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
-        self.turns.append(len(wanted))
-        return [self.file(each) for each in wanted]
+    def __call__(self, wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
+        self.turns.append(sum(map(len, wanted)))
+        return [[self.file(each) for each in its] for its in wanted]
 
     def file(self, wanted: WantedLaunch) -> BenchFile:
         times = {"direct": 3.0, "nap": 1.0, "stfw:dims=2": 1.4, "lent": 9.0, "auto": 1.4}
@@ -179,9 +180,12 @@ def test_sizes_with_nothing_to_compare_show_nothing(tmp_path: Path) -> None:
             "", cases=cases, samples_s=samples_s, selected=dict.fromkeys(sizes, chosen)
         )
 
+    def measure(wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
+        return [[*map(launch, its)] for its in wanted]
+
     def found(*sizes: int) -> list[RegretOutcome]:
         problem = RegretProblem("exchange", "random:degree=2,seed=1", 1, 4, sizes, True)
-        return list(outcomes([problem], request, lambda its: [*map(launch, its)], at_once=False))
+        return list(outcomes([problem], request, measure, at_once=False))
 
     alone, compared, both = found(8, 64), found(512), found(8, 64, 512)
     assert [each.launches for each in alone] == [4, 4]
@@ -200,13 +204,37 @@ def test_a_problem_that_nothing_measured_leaves_the_others(tmp_path: Path) -> No
     slow, fast = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("slow", "fast"))
     measured = SyntheticLaunches(0.001, request.path)
 
-    def measure(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
-        return [BenchFile("") if its.problem == slow else measured.file(its) for its in wanted]
+    def measure(wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
+        return [
+            [BenchFile("") if each.problem == slow else measured.file(each) for each in its]
+            for its in wanted
+        ]
 
     for at_once in (False, True):
         (found,) = outcomes([slow, fast], request, measure, at_once)
         assert (found.problem, found.launches) == (fast, 4)
     assert list(outcomes([slow], request, measure, at_once=True)) == []
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_a_job_that_fails_leaves_the_others(tmp_path: Path, turn: int) -> None:
+    """A problem keeps the launches of the turns before."""
+    request = RegretRequest(Table(PROVENANCE, [], []), tmp_path / "a", "local:cpu", "mpich", 7, 1.0)
+    lost, other = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("lost", "other"))
+    measured = SyntheticLaunches(0.1, request.path)
+
+    def measure(wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
+        fails = len(measured.turns) == turn
+        files = measured(wanted)
+        return [
+            [] if fails and its[0].problem == lost else of
+            for its, of in zip(wanted, files, strict=True)
+        ]
+
+    found = {
+        each.problem: each.launches for each in outcomes([lost, other], request, measure, True)
+    }
+    assert found == ({lost: 4, other: 7} if turn == 2 else {other: 7})
 
 
 def test_a_method_that_is_off_leaves_the_others_to_be_judged(tmp_path: Path) -> None:
@@ -225,8 +253,12 @@ def test_a_method_that_is_off_leaves_the_others_to_be_judged(tmp_path: Path) -> 
         samples_s = np.array([times_s[case.method] for case in cases])
         return BenchFile("", cases=cases, samples_s=samples_s, selected={8: chosen})
 
+    def copies(file: BenchFile, wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
+        return [[file] * len(its) for its in wanted]
+
     for off, others in (("", {"PETSc", "deal.II"}), ("pcx", {"deal.II"})):
-        (found,) = outcomes([problem], request, lambda its, off=off: [launch(off)] * len(its), True)
+        file = launch(off)
+        (found,) = outcomes([problem], request, partial(copies, file), True)
         assert found.methods.keys() == {"table", "default", "best"} | others
 
 

@@ -15,7 +15,7 @@ from tuner.campaign.plans import MOST_LAUNCHES, Budget
 from tuner.campaign.reframe import Call
 from tuner.domain.records import NAME
 from tuner.files import shown
-from tuner.paths import new_campaign, planned_campaign
+from tuner.paths import campaign_name, new_campaign
 
 AnyCampaign = FixedCampaign | PlannedCampaign
 
@@ -34,7 +34,7 @@ def make(
         DispatchError: nothing would run, or not everything that was asked for.
         OrderError: the budget does not suit, or several partitions would have one name.
     """
-    name = planned_campaign() if only_shown else new_campaign()
+    name = campaign_name() if only_shown else new_campaign()
     call = replace(call, variables={"campaign": name, **call.variables})
     fixed = {"launches": str(launches or LAUNCHES)}
     wanted = replace(call, variables=call.variables | fixed)

@@ -46,7 +46,8 @@ def descendants(pid: int) -> dict[int, str]:
     children: dict[int, dict[int, str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            # A name may have been cut within a letter.
+            state, parent = path.read_bytes().rpartition(b")")[2].decode().split()[:2]
             if state != "Z":
                 children.setdefault(int(parent), {})[int(path.parent.name)] = state
     found: dict[int, str] = {}

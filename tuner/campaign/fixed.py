@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
-from tuner.campaign.durations import BUILD_S, JOB_S, LEAST_BUDGET_S, MOST_SOAKS_S, SOAKS_S
+from tuner.campaign.durations import BUILD_S, JOB_S, LEAST_LAUNCH_S, MOST_SOAKS_S, SOAKS_S
 from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakSite
@@ -36,7 +36,7 @@ class FixedCampaign:
         name = call.variables["campaign"]
         order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage))
         spare_s = seconds - cls(order, planned).expected_s
-        budget_s = round(max(spare_s / planned.launches, LEAST_BUDGET_S), 2)
+        budget_s = round(max(spare_s / planned.launches, LEAST_LAUNCH_S), 2)
         call = replace(call, variables=call.variables | {"budget_s": str(budget_s)})
         return cls(msgspec.structs.replace(order, call=call, budget_s=budget_s), planned)
 

@@ -158,8 +158,7 @@ class PlannedCampaign:
         self.failed |= {*numbers}
         self.order.drop(lacking)
         PLANS.save(self.order, self.path)
-        cases = [self.order.cases[number] for number in numbers]
-        names = (f"{its.operation} {its.pattern} on {its.procs} processes" for its in cases)
+        names = [str(self.order.cases[number]) for number in numbers]
         return f"left out of this run: {', '.join(names) or 'nothing'}"
 
     def soak_site(self, required: int) -> SoakSite:

@@ -16,9 +16,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from tuner.campaign.durations import LEAST_BUDGET_S, SESSION_S, SOAKS_S
+from tuner.campaign.durations import BEYOND_S, LEAST_LAUNCH_S, SESSION_S, SOAKS_S
 from tuner.campaign.measured import Measured, Times, log_times
 from tuner.campaign.plans import (
+    MOST_JOB_S,
     SCREENING,
     Entrants,
     PlannedBatch,
@@ -96,7 +97,7 @@ class _Wanted:
 
 def least_s(cases: int) -> float:
     """Return the least budget with which every case can be screened and raced."""
-    return 2 * SESSION_S + 2 * cases * (START_S + LEAST_BUDGET_S) + SOAKS_S
+    return 2 * SESSION_S + 2 * cases * (START_S + LEAST_LAUNCH_S) + SOAKS_S
 
 
 def screening_budget_s(cases: int) -> float:
@@ -161,6 +162,8 @@ def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | No
 def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch:
     """Return a launch of each of these cases with its methods; all share half of the time."""
     share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
+    if not plan.in_job:  # queues may refuse longer jobs
+        share_s = min(share_s, MOST_JOB_S - BEYOND_S)
     wanted = [
         _Wanted(
             number,
@@ -371,7 +374,7 @@ def _affordable(plan: RacePlan, wanted: list[_Wanted], left_s: float) -> list[_W
 
     Where time is short, a launch gets what is left, and measures fewer sizes.
     """
-    starts_s = {its.case: plan.start_s(its.case) + LEAST_BUDGET_S for its in wanted}
+    starts_s = {its.case: plan.start_s(its.case) + LEAST_LAUNCH_S for its in wanted}
 
     def worth(its: _Wanted) -> float:
         return plan.cases[its.case].weight * its.may_gain / (starts_s[its.case] + its.cost_s)
@@ -397,7 +400,7 @@ def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
         for its in wanted:
             if launch < its.launches:
                 number = first + len(tasks)
-                budget_s = math.floor(100 * (LEAST_BUDGET_S + its.cost_s)) / 100
+                budget_s = math.floor(100 * (LEAST_LAUNCH_S + its.cost_s)) / 100
                 how = its.proved, its.staggered, plan.cases[its.case].arrival_s
                 tasks.append(Task(number, its.case, its.races, budget_s, *how))
     return tasks

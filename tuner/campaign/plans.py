@@ -74,6 +74,9 @@ class PlannedCase:
     offered: list[str] = field(default_factory=list)  # all methods that may race, once known
     cache: str = ""  # swpbench's option; the default is warm
 
+    def __str__(self) -> str:
+        return f"{self.operation} {self.pattern} on {self.procs} processes"
+
     @property
     def place(self) -> tuple[str, str]:
         """Return the system and the environment."""

@@ -1,4 +1,4 @@
-"""A process beside a command, which ends what that has started when it is killed itself.
+"""A process beside a command, which ends what the command has started, if that is killed itself.
 
 The signal at its end reaches a launcher alone, and MPICH's takes no notice of one in its first
 milliseconds. Started by `reaping`: python -m tuner.campaign.reaper SECONDS
@@ -17,9 +17,9 @@ from tuner.campaign.ending import all_below
 
 _GRACE_S = 10.0
 _PATIENCE_S = 20.0
-"""What is watched has to end by the signal that it gets at its parent's end."""
+"""Seconds in which a launcher must end by the signal that it gets when its parent ends."""
 
-_NONE = 0
+_NOTHING = 0
 
 
 def end_session(pid: int, has_ended: Callable[[float | None], bool]) -> None:
@@ -41,14 +41,15 @@ def reaping() -> Iterator[Callable[[], None]]:
 
     Yield what the launcher has to call before it is executed, as it may be too late afterwards.
     """
-    _say(_NONE)  # the reaper is there before the launcher
+    _watch(_NOTHING)  # the reaper is there before the launcher
     try:
-        yield lambda: _say(os.getpid())
+        yield lambda: _watch(os.getpid())
     finally:
-        _say(_NONE)
+        _watch(_NOTHING)
 
 
-def _say(pid: int) -> None:
+def _watch(pid: int) -> None:
+    """Pass the reaper the process that it has to end."""
     if sys.platform == "linux" and (pipe := _reaper().stdin) is not None:
         with suppress(BrokenPipeError):  # the reaper itself was killed
             pipe.write(b"%d\n" % pid)
@@ -70,14 +71,17 @@ def _reaper() -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Read what is watched until the process that writes has ended, and be patient so long."""
+    """Read process ids until their writer ends; then end the last one's session.
+
+    It is first given the seconds of the argument to end by itself.
+    """
     patience_s = float(sys.argv[1])
-    pid, launcher = _NONE, -1
+    pid, launcher = _NOTHING, -1
     for line in sys.stdin:
         if launcher >= 0:
             os.close(launcher)
         pid, launcher = int(line), -1
-        if pid != _NONE:
+        if pid != _NOTHING:
             with suppress(ProcessLookupError):  # it has ended
                 launcher = os.pidfd_open(pid)
 

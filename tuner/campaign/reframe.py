@@ -15,12 +15,13 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -259,10 +260,7 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
         if answer.returncode != 0:
             raise DispatchError(f"ReFrame's dry run failed: {_reason(output)}")
         if not report.is_file():
-            raise DispatchError(
-                f"nothing to run: no check matches {' '.join(call.selection)}; --name takes a "
-                "regular expression for names such as 'collective%scale=1_node%kind=bcast'"
-            )
+            raise DispatchError(f"nothing to run: {_why_no_check(call, report, limit_s)}")
         with _reading(report, f"it said: {_reason(output)}") as found:
             session = _read(found, call.variables)
             checks = {case["display_name"].split()[0] for case in _cases(found)}
@@ -273,6 +271,24 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
         reasons = {job.skipped_because for job in session.jobs}
         raise DispatchError(f"nothing to run: {'; '.join(sorted(reasons))}")
     return session
+
+
+def _why_no_check(call: Call, report: Path, limit_s: float | None) -> str:
+    """Return why a dry run found no check."""
+    ask = call.command(["--show-config=systems/0/name"], report)
+    env, name = _environment() | call.env, ""
+    with suppress(subprocess.TimeoutExpired):
+        asked = subprocess.run(ask, env=env, capture_output=True, text=True, timeout=limit_s)
+        name = asked.stdout.strip()
+    if name == '"generic"':  # ReFrame's own, for hosts that no file names
+        return (
+            f"no hostnames in {call.config} match this host, {socket.gethostname()}: add them, or "
+            "name the system: -- --system=NAME"
+        )
+    return (
+        f"no check matches {' '.join(call.selection)}; --name takes a regular expression for names "
+        "such as 'collective%scale=1_node%kind=bcast'"
+    )
 
 
 def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Session:

@@ -66,9 +66,8 @@ def choose(
     """Restrict cases of a plan to the methods that were asked for, with the default.
 
     Otherwise keep the default, then rivals that gained on a similar system, then those that the
-    model
-    ranks first. `specs` are all methods by operation and processes; `probe` is called where they
-    are too many, and earlier campaigns do not know the case.
+    model ranks first. `specs` are all methods by operation and processes; `probe` is called where
+    they are too many, and earlier campaigns do not know the case.
 
     Raise what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 
 from rich.console import Console
 
@@ -47,7 +47,7 @@ class SoakSite:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
     `ran` are the jobs of the campaign that is soaked, if there is one. Where there is `run`, that
-    runs the jobs instead of ReFrame; it raises DispatchError.
+    runs the jobs instead of ReFrame, and the time is a limit; it raises DispatchError.
     """
 
     config: Path
@@ -114,16 +114,18 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
         if not lacking or lacking == before or (before and left_s < SESSION_S):
             break
         most_s = max(left_s - SESSION_S, SESSION_S) / len(systems)
+        at_least_one = not before and site.run is None
         chosen = {
-            name: affordable(wanted[name], expected[name], most_s, at_least_one=not before)
+            name: affordable(wanted[name], expected[name], most_s, at_least_one=at_least_one)
             for name in systems
         }
-        before = lacking
         if not any(chosen.values()):
+            if not before:
+                console.print(f"not soaked, as the time is too short: {_names(wanted)}")
             break
-        names = sorted({f"{its.operation} {its.method}" for of in chosen.values() for its in of})
+        before = lacking
         console.print(
-            f"soaking winners, {site.required} executions each: {', '.join(names)}; "
+            f"soaking winners, {site.required} executions each: {_names(chosen)}; "
             f"layouts and sizes: {sum(map(len, chosen.values()))} of {len(lacking)}",
             soft_wrap=True,
         )
@@ -136,11 +138,18 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
             if site.run:
                 site.run(jobs)
             else:
-                _run(jobs, site, console)
+                end_s += _run(jobs, site, console)
         except DispatchError as error:
             console.print(f"not soaked: {error}", soft_wrap=True)
             break
     return has_soaked
+
+
+def _names(lacks: Mapping[str, list[Lack]]) -> str:
+    """Return the methods that lack executions, by system."""
+    return ", ".join(
+        sorted({f"{its.operation} {its.method}" for of in lacks.values() for its in of})
+    )
 
 
 Expected = Callable[[Lack], float]
@@ -215,8 +224,11 @@ def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]
         yield SoakLaunch(round(LEAST_SOAK_S + ROOM * soaks_s, 2), races, operation)
 
 
-def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
-    """Run one session of ReFrame. Raise DispatchError when it cannot run the jobs."""
+def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> float:
+    """Run one session of ReFrame; return the seconds that its jobs waited in a queue.
+
+    Raise DispatchError when it cannot run them.
+    """
     name = new_campaign()
     path = SOAKINGS.path_of(name)
     SOAKINGS.save(SoakOrder(jobs), path)
@@ -229,10 +241,11 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
     soaks_s = sum((launch.budget_s - LEAST_SOAK_S) / ROOM for launch in launches)
     expected_s = SESSION_S + START_S * len(launches) + soaks_s
     of_site = "" if site.config in CONFIGS.values() else f" --config {quote(str(site.config))}"
+    its_options = f" -- {join(site.options)}" if site.options else ""
     batch = Batch(
         *(name, "soaking", call, planned, len(launches), expected_s),
         built=True,  # by the winners' campaign
-        resumed_by=f"switchpoint soak{of_site}",
+        resumed_by=f"switchpoint soak{of_site}{its_options}",
     )
     started_s = time.monotonic()
     session = batch.run(console)
@@ -240,3 +253,4 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> None:
         console.print(f"soak failed: {failure}", soft_wrap=True)
     console.print(f"soaked in {time.monotonic() - started_s:.0f} s")
     session.clear()
+    return session.waited_s

@@ -15,6 +15,7 @@ from tuner.commands.options import (
     budget_option,
     config_option,
     database_option,
+    for_jobs,
     json_option,
     launches_option,
     one_system,
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     from tuner.studies.regret.problems import RegretProblem
 
 
+_WHY_NONE = "its job failed, or too few launches measured it whole, which a larger --budget helps"
+
+
 @click.command()
-@system_option("System ID or unique substring; required if there are several.")
+@system_option()
 @click.option(
     "--problems",
     "count",
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
 @config_option("ReFrame configuration of a system other than this machine, whose jobs measure.")
 @database_option
 @json_option
+@click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
 def regret(
     system: str | None,
     count: int,
@@ -78,12 +83,13 @@ def regret(
     config: Path | None,
     database: Path,
     as_json: bool,
+    reframe_options: tuple[str, ...],
 ) -> None:
     """Measure how much slower a system's table is than the best method, on new problems.
 
     Sizes, process counts and patterns are random. A problem is launched until a difference of 5 %
-    would show; jobs of a site make its launches in three turns at most. Exits with 1 when a target
-    is missed.
+    would show; jobs of a site make its launches in three turns at most, for which REFRAME_OPTIONS
+    are passed to ReFrame. Exits with 1 when a target is missed.
     """
     from tuner import atomic
     from tuner.campaign.plan_state import cost_share
@@ -105,7 +111,9 @@ def regret(
         raise SwitchpointError("the rival has no table to evaluate; run `switchpoint tune`")
     if table is None or not table.rules:
         raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
-    out = console(stderr=as_json)
+    if reframe_options and config is None:
+        raise click.UsageError("REFRAME_OPTIONS are for jobs, of a system that --config names")
+    options, out = for_jobs(reframe_options), console(stderr=as_json)
     provenance = table.provenance
     drawn = list(problems(table, count, seed, procs, patterns))
     if config is not None:
@@ -117,9 +125,9 @@ def regret(
         request = RegretRequest(
             table, path, system, provenance.environment, launches, budget_s, other
         )
-        outcomes = _measured(request, drawn, config, out)
+        outcomes = _measured(request, drawn, config, options, out)
     if not outcomes:
-        raise SwitchpointError("too few launches measured a problem whole; give a larger --budget")
+        raise SwitchpointError(f"no problem was measured: {_WHY_NONE}")
     summary = judging.judge(outcomes)
     lines = judging.lines(summary)
     cost = cost_share(provenance.campaigns)
@@ -157,14 +165,18 @@ def regret(
 
 
 def _measured(
-    request: RegretRequest, problems: list[RegretProblem], config: Path | None, out: Console
+    request: RegretRequest,
+    problems: list[RegretProblem],
+    config: Path | None,
+    options: list[str],
+    out: Console,
 ) -> list[RegretOutcome]:
     """Measure the problems, here or in jobs of a site, and print and return what is found."""
     from tuner.machine.systems import is_here
     from tuner.studies.regret import launching, measuring
 
     if config is not None:
-        measure, turns = launching.in_jobs(request, config.absolute(), out), [problems]
+        measure, turns = launching.in_jobs(request, config.absolute(), options, out), [problems]
     elif is_here(request.system):
         measure, turns = launching.here(request), [[problem] for problem in problems]
     else:
@@ -189,7 +201,7 @@ def _show_outcomes(
         where = f"{problem.operation} {problem.pattern} on {layout}, {size} B"
         outcome = of_cases.get((problem, size))
         if outcome is None:
-            out.print(f"{where}: too few launches measured it whole; give a larger --budget")
+            out.print(f"{where}: {_WHY_NONE}")
             continue
         methods, loss = outcome.methods, change_text(outcome.regret())
         out.print(

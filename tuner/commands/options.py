@@ -153,6 +153,16 @@ require_soak_option = click.option(
 )
 
 
+def for_jobs(options: Sequence[str]) -> list[str]:
+    """Return ReFrame's options for jobs. Raise UsageError if one of them would select checks."""
+    from tuner.campaign.reframe import without_selection
+
+    kept = without_selection(options)
+    if kept != [*options]:
+        raise click.UsageError("options of ReFrame that select checks have no place here")
+    return kept
+
+
 def config_option(text: str) -> OptionDecorator:
     """Return the option `--config`, the file of a site's configuration."""
     return click.option("--config", type=NAMED_FILE, help=text)
@@ -179,7 +189,13 @@ def budget_option(default_s: float, what: str = "a launch") -> OptionDecorator:
     )
 
 
-def system_option(text: str) -> OptionDecorator:
+PARTITIONS = ("contiguous", "strided", "graph", "hypergraph")
+"""The keys of `PARTITIONERS`, whose import takes long."""
+
+
+def system_option(
+    text: str = "System ID or unique substring; required if there are several.",
+) -> OptionDecorator:
     """Return the option `--system`, which takes an ID or a unique substring of one."""
     return click.option("--system", metavar="ID", help=text)
 

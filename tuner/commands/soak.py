@@ -15,17 +15,23 @@ from tuner.errors import SwitchpointError
 @system_option("Only this system: ID or unique substring.")
 @minutes_option(10.0, "Time for each system; the next call finishes the rest.")
 @require_soak_option
+@click.argument("reframe_options", nargs=-1, type=click.UNPROCESSED)
 def soak(
-    config: Path | None, system: str | None, minutes: float, required_executions: int | None
+    config: Path | None,
+    system: str | None,
+    minutes: float,
+    required_executions: int | None,
+    reframe_options: tuple[str, ...],
 ) -> None:
     """Stress-test winning methods, choose those that pass, and export the tables.
 
     `switchpoint run` does this at its end. Run it to finish soaks that are left, or after a site
-    has raised its requirement.
+    has raised its requirement. REFRAME_OPTIONS are passed to ReFrame for the jobs: `switchpoint
+    soak --config site.py -- -J account=m42`.
     """
     from tuner.campaign import soaking
     from tuner.commands.finish import tune_systems
-    from tuner.commands.options import chosen_systems
+    from tuner.commands.options import chosen_systems, for_jobs
     from tuner.commands.printing.results import console
     from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
@@ -42,7 +48,7 @@ def soak(
     of_reframe = systems["name"].astype(str)
     installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
-    has_soaked = False
+    options, has_soaked = for_jobs(reframe_options), False
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
@@ -59,7 +65,8 @@ def soak(
             out.print(f"not soaked: {name} {how}", soft_wrap=True)
             continue
         with namespaces.available() if kind == VIRTUAL else nullcontext():
-            site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes)
+            own = options if its is config else ()
+            site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes, own)
             has_soaked = soaking.soak([name], site, out) or has_soaked
     tuned = tune_systems(names, out, required)
     if not has_soaked and any(soaks.waiting(its.table) for its in tuned):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +12,7 @@ from tuner.campaign.order import StudyJob, StudyOrder
 from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
 from tuner.studies.regret.measuring import Measure, RegretRequest, WantedLaunch
+from tuner.units import counted
 
 
 def here(request: RegretRequest) -> Measure:
@@ -33,31 +34,34 @@ def here(request: RegretRequest) -> Measure:
         start = replace(start, env=start.env | _tables(request))
         return launches.measure(start, built.swpbench, words)
 
-    return lambda wanted: [measure(each) for each in wanted]
+    return lambda wanted: [[measure(each) for each in its] for its in wanted]
 
 
-def in_jobs(request: RegretRequest, config: Path, console: Console) -> Measure:
+def in_jobs(
+    request: RegretRequest, config: Path, options: Sequence[str], console: Console
+) -> Measure:
     """Return what runs launches as jobs, one for each problem, by a site's configuration.
 
-    Their files lie meanwhile beside the table of the request, in a directory that all nodes see.
+    `options` are ReFrame's for jobs. Their files lie meanwhile beside the table of the request, in
+    a directory that all nodes see.
     """
 
-    def measure(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
-        jobs = [
-            StudyJob(
-                *(problem.operation, problem.pattern, problem.nodes, problem.ppn),
-                [_options(each, request) for each in its],
-            )
-            for problem, its in groupby(wanted, lambda each: each.problem)
-        ]
+    def measure(wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
+        jobs = [_job(its, request) for its in wanted]
         order = StudyOrder(
             *(request.system, request.environment, str(request.path.parent), request.budget_s),
             *(_tables(request), jobs),
         )
-        stage = f"judging {len(jobs)} problem{'s' * (len(jobs) > 1)}"
-        return list(chain.from_iterable(studied.run(order, config, stage, console)))
+        stage = f"judging {counted(len(jobs), 'problem')}"
+        return studied.run(order, config, options, stage, console)
 
     return measure
+
+
+def _job(wanted: Sequence[WantedLaunch], request: RegretRequest) -> StudyJob:
+    its = wanted[0].problem
+    options = [_options(each, request) for each in wanted]
+    return StudyJob(its.operation, its.pattern, its.nodes, its.ppn, options)
 
 
 def _options(wanted: WantedLaunch, request: RegretRequest) -> dict[str, str]:

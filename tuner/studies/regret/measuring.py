@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,10 +65,10 @@ class WantedLaunch(NamedTuple):
     number: int
 
 
-Measure = Callable[[Sequence[WantedLaunch]], list[BenchFile]]
-"""Function that measures launches, those of a problem after each other.
+Measure = Callable[[Sequence[Sequence[WantedLaunch]]], list[list[BenchFile]]]
+"""Function that measures launches, given by problem.
 
-It returns their files in that order.
+It returns their files by problem, none for a problem whose job failed.
 It raises LaunchError, NodesError, KernelsError, DispatchError.
 """
 
@@ -88,25 +87,31 @@ def outcomes(
     exact = machines.is_simulated(request.system)
     choosing, least = (1, 2) if exact else (CHOOSING_LAUNCHES, LEAST_LAUNCHES)
     wanted = [
-        WantedLaunch(problem, ("all", AUTO), number)
+        [WantedLaunch(problem, ("all", AUTO), number) for number in range(choosing)]
         for problem in problems
-        for number in range(choosing)
     ]
-    files = iter(measure(wanted))
-    races = [_Race.of(each, list(islice(files, choosing)), request.rival) for each in problems]
-    racing, count = [race for race in races if race.chosen], least
+    races = [
+        _Race.of(problem, files, request.rival)
+        for problem, files in zip(problems, measure(wanted), strict=True)
+        if files
+    ]
+    racing, made, count = [race for race in races if race.chosen], 0, least
     while racing:
         wanted = [
-            WantedLaunch(race.problem, race.methods, choosing + len(race.files) + number)
+            [
+                WantedLaunch(race.problem, race.methods, choosing + made + number)
+                for number in range(count)
+            ]
             for race in racing
-            for number in range(count)
         ]
-        files = iter(measure(wanted))
-        for race in racing:
-            race.files.extend(islice(files, count))
-        left = request.launches - len(racing[0].files)
-        racing = [race for race in racing if left > 0 and not race.is_resolved(least)]
+        made, left = made + count, request.launches - made - count
+        found = list(zip(racing, measure(wanted), strict=True))
+        for race, files in found:
+            race.files.extend(files)
+        racing = [race for race, files in found if files and not race.is_resolved(least)]
         count = left if at_once else 1
+        if left <= 0:
+            break
     for race in races:
         yield from race.outcomes(request, least)
 
