@@ -14,10 +14,11 @@ from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
 from tuner.domain.tables import UNSOAKED, WON, Point, Table
 from tuner.machine.systems import SIMULATED, unreal
-from tuner.selection import trust
+from tuner.selection import trust, tuning
 from tuner.selection.evidence import settlement
 from tuner.selection.next_step import NextStep, next_step
 from tuner.store.store import Store
+from tuner.units import counted
 
 GOOD, CARE, BAD, NONE = "good", "care", "bad", "none"
 """Levels, which the pages show as colours; NONE: there is nothing to judge."""
@@ -74,7 +75,7 @@ def judge(
     again = measuring_lines(system)
     if steadiness is None:
         return SystemReview(NONE, "No methods measured", [], NextStep("Measure methods.", again))
-    is_old = table is not None and int(system["launches"]) > table.provenance.launches
+    is_old = table is not None and bool(tuning.omission(store, table, int(system["launches"])))
     if table is not None and not table.points and not is_old:
         measure = NextStep("Measure methods with their default, as rules compare with it.", again)
         return SystemReview(NONE, "No rules", steadiness.doubts(), measure)
@@ -183,10 +184,9 @@ def _advice(
         resume = [f"switchpoint run --resume {quote(newest)}"]
         if not is_resumable(newest):
             resume = measuring_lines(system)
-        yield NextStep(f"Complete {_count(missing, 'launch', 'launches')}.", resume)
-    if (unused := int(system["launches"]) - table.provenance.launches) > 0:
-        omitted = f"The table omits {_count(unused, 'launch', 'launches')}."
-        yield NextStep(omitted, [f"switchpoint tune --system {quote(name)}"])
+        yield NextStep(f"Complete {counted(missing, 'launch', 'launches')}.", resume)
+    if omission := tuning.omission(store, table, int(system["launches"])):
+        yield NextStep(f"The table {omission}.", [f"switchpoint tune --system {quote(name)}"])
     its = table.provenance
     if step and step.slower and trust.state(its.disturbed, its.noisy) != trust.CONTAMINATED:
         operation = step.slower[0].operation
@@ -194,7 +194,3 @@ def _advice(
         sides = join([f"{before.system}/{before.name}", f"{name}/{step.campaign.name}"])
         yield NextStep(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
     yield next_step(table)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import synthetic
 from tuner.machine.directories import build_root
 from tuner.paths import CHECKOUT
+from tuner.rawfile.ingest import ingest
 
 # A loaded machine is no failure, and tests repeat their examples. New ones are for the night.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -184,6 +186,15 @@ def require() -> Require:
         pytest.skip(f"{part}: {reason}")
 
     return check
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Return a store with a small campaign, which is not tuned."""
+    path = tmp_path / "switchpoint.db"
+    synthetic.write(tmp_path, synthetic.Campaign(launches=2, sizes=(8, 64)))
+    ingest(path, [tmp_path])
+    return path
 
 
 @pytest.fixture

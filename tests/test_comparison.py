@@ -16,6 +16,7 @@ from tests import synthetic, test_soaks
 from tests.cells import CONSTANT, make_cells, scaled
 from tests.cli import fail, succeed
 from tuner import stats
+from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
 from tuner.selection import comparison, soaks, tuning
 from tuner.selection.comparison import Choice, ComparedTimes, Comparison, MeasuredSide
@@ -84,6 +85,17 @@ def test_switch_points_that_moved_and_what_the_others_table_costs() -> None:
     assert found.measured.loss.mean == pytest.approx(2**0.25 - 1, rel=0.05)
     assert found.measured.loss.worst_where is not None
     assert found.measured.loss.worst_where.case.size_bytes == 512
+
+
+def test_settings_of_the_library_with_launches_of_their_own_are_compared() -> None:
+    def cells(factor: float) -> list[Cell]:
+        of_bcast: Any = {"operation": "bcast", "degree": (0, 0.0)}
+        own = make_cells({f"{BY_ENVIRONMENT}1": scaled(factor)}, first_id=2000, **of_bcast)
+        return make_cells({"vendor": scaled(1)}, **of_bcast) + own
+
+    loss = compare(cells(0.5), cells(2)).measured.loss
+    assert (loss.cases, loss.not_measured) == (4, 0)
+    assert loss.mean == pytest.approx(1, rel=0.05)
 
 
 def test_a_layout_without_rules_takes_the_default() -> None:

@@ -9,30 +9,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests import synthetic
-from tuner.domain.cases import CellKey, LaunchKey
-from tuner.domain.flat import columns, take
+from tuner.domain.cases import LaunchKey
+from tuner.domain.flat import columns
 from tuner.domain.tables import Provenance, Ratio
-from tuner.rawfile.ingest import ingest
-from tuner.selection import tuning
-from tuner.selection.decisions import decide
 from tuner.selection.evidence import verdict
-from tuner.selection.trust import shares
-from tuner.selection.tuning import TuningError, tune
+from tuner.selection.tuning import tune
 from tuner.store.database import APPLICATION_ID, VERSION, MissingStoreError, StoreError
 from tuner.store.store import Store
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    path = tmp_path / "switchpoint.db"
-    synthetic.write(tmp_path, synthetic.Campaign(launches=2, sizes=(8, 64)))
-    ingest(path, [tmp_path])
-    return path
 
 
 def set_pragma(path: Path, name: str, value: int) -> None:
@@ -80,14 +66,6 @@ def test_the_launcher_is_that_of_the_last_launch(database: Path) -> None:
             values = [launcher, str(launch), launch]
             store._execute(f"UPDATE launch SET header = {changed} WHERE number = ?", values)
         assert store.launcher(system) == r"srun\x1b "
-
-
-def test_systems_without_a_table_are_known(database: Path) -> None:
-    with Store.open(database) as store:
-        (system,) = store.systems()["system"]
-        assert store.untuned() == [system]
-        tune(store, system)
-        assert store.untuned() == []
 
 
 def test_a_missing_store_is_not_made_by_a_reader(tmp_path: Path) -> None:
@@ -420,96 +398,3 @@ def test_an_interrupted_upgrade_changes_nothing(
     with pytest.raises(KeyboardInterrupt):
         Store.open(old)
     assert old.read_bytes() == content
-
-
-def test_a_table_is_read_as_it_was_stored(database: Path) -> None:
-    with Store.open(database) as store:
-        (system,) = store.systems()["system"]
-        assert store.table(system) is None
-        assert store.rules(system).empty
-        table = tune(store, system)
-        tune(store, system)
-        assert store.table(system) == table
-        rules = store.rules(system)
-        assert rules["method"].tolist() == [rule.method for rule in table.rules]
-        assert len(store.points(system)) == len(table.points) == 2
-
-
-def test_what_a_campaign_decides_holds_until_launches_come(database: Path, tmp_path: Path) -> None:
-    with Store.open(database) as store:
-        ((system, campaign),) = store.campaigns()[["system", "campaign"]].to_numpy().tolist()
-        assert store.undecided(system) == [campaign]
-        tune(store, system)
-        assert store.undecided(system) == []
-        alone = decide(store.contents(system, campaign=campaign))
-        assert store.decisions(system, campaign, "exchange") == alone != []
-        assert store.decisions(system, campaign, "bcast") == []
-    synthetic.write(tmp_path, synthetic.Campaign(launches=6, sizes=(8, 64)))
-    ingest(database, [tmp_path])
-    with Store.open(database) as store:
-        assert store.undecided(system) == [campaign]
-        tune(store, system)
-        assert store.undecided(system) == []
-        assert store.decisions(system, campaign, "exchange") != alone
-
-
-def test_a_launch_that_comes_while_a_campaign_is_decided_leaves_it_undecided(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def late(*given: Any) -> Any:
-        synthetic.write(tmp_path, synthetic.Campaign(launches=6, sizes=(8, 64)))
-        ingest(database, [tmp_path])
-        return shares(*given)
-
-    with Store.open(database) as store:
-        ((system, campaign),) = store.campaigns()[["system", "campaign"]].to_numpy().tolist()
-        with monkeypatch.context() as patch:
-            patch.setattr(tuning, "shares", late)
-            tune(store, system)
-        assert store.undecided(system) == [campaign]
-        tune(store, system)
-        assert store.undecided(system) == []
-
-
-def test_what_a_campaign_decides_in_one_allocation_waits_for_others(tmp_path: Path) -> None:
-    """Beside other campaigns, too."""
-    for name in ("20260101T000000Z", "20260102T000000Z"):
-        for path in synthetic.write(tmp_path, synthetic.Campaign(name=name, sizes=(8, 64))):
-            path.write_text(path.read_text().replace("{", '{"allocation": "job-17", ', 1))
-    database = tmp_path / "store.db"
-    ingest(database, [tmp_path])
-    with Store.open(database) as store:
-        (system,) = store.systems()["system"]
-        tune(store, system)
-        for campaign in store.campaigns(system)["campaign"]:
-            points = store.decisions(system, campaign, "exchange")
-            assert {point.status for point in points} == {"faster in this allocation"}
-
-
-def test_a_method_that_is_off_is_in_no_rule(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synthetic.write(tmp_path, synthetic.Campaign())
-    ingest(tmp_path / "s.db", [tmp_path])
-    with Store.open(tmp_path / "s.db") as store:
-        (system,) = store.systems()["system"]
-        (chosen,) = {rule.method for rule in tune(store, system).rules} - {"direct"}
-        monkeypatch.setenv("SWITCHPOINT_OFF", f"nbx; {chosen}")
-        assert {rule.method for rule in tune(store, system).rules} <= {"direct"}
-
-
-def test_the_evidence_of_a_rule_leads_to_its_cell(database: Path) -> None:
-    with Store.open(database) as store:
-        (system,) = store.systems()["system"]
-        tune(store, system)
-        for rule in store.rules(system).to_dict("records"):
-            assert len(store.samples(take(CellKey, (rule[name] for name in columns(CellKey)))))
-
-
-def test_tuning_what_is_not_there_is_an_error(database: Path) -> None:
-    with Store.open(database) as store:
-        (system,) = store.systems()["system"]
-        with pytest.raises(TuningError, match="no system other"):
-            tune(store, "other")
-        with pytest.raises(TuningError, match="no campaign other"):
-            tune(store, system, ["other"])

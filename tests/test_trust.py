@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import synthetic
+from tests import raw, synthetic
 from tests.cells import CONSTANT, chosen, make_cells, scaled
 from tests.cli import succeed
 from tuner.domain.records import Cell, Clock
@@ -22,7 +22,7 @@ TRUTH = CONSTANT | {"neighbor": scaled(0.8)}
 
 
 def refused(cells: list[Cell]) -> dict[str, float]:
-    return trust.shares(cells, Trust(cells)).refused
+    return trust.shares(cells, Trust(cells)).disturbed
 
 
 def disturb(cells: list[Cell], first: int, factor: float = 5.0) -> None:
@@ -79,7 +79,7 @@ def test_a_clean_campaign_counts_whole_also_where_canaries_vary() -> None:
         for cell in cells:
             cell.parts["canary_s"] *= random.lognormal(0, noise, len(cell.parts))
         doubts = trust.shares(cells, Trust(cells))
-        assert trust.state(sum(doubts.refused.values()), doubts.noisy) == "clean"
+        assert trust.state(sum(doubts.disturbed.values()), doubts.noisy) == "clean"
 
 
 def test_without_canaries_everything_counts() -> None:
@@ -157,10 +157,10 @@ def test_a_table_reports_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     paths = synthetic.write(tmp_path, synthetic.Campaign(samples=20, launches=8))
     succeed("ingest")
     assert "counts a ninth" not in succeed("tune")
-    lines = [json.loads(line) for line in paths[-1].read_text().splitlines()]
+    lines = raw.read(paths[-1])
     for case in lines[1:-1]:
         case["canary_s"] = [9 * value for value in case["canary_s"]]
-    paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    raw.write(paths[-1], lines)
     (tmp_path / "switchpoint.db").unlink()
     succeed("ingest")
     said = succeed("tune")

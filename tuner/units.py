@@ -94,6 +94,11 @@ def bytes_text(low: float | None, high: float | None) -> str:
     return f"{above} to {size_text(high)}" if above else f"up to {size_text(high)}"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: `1 launch`, `2 launches`; many is by default `one` with s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 def span_text(low: int, high: int) -> str:
     """Return whole numbers from one to another: `5 to 7`, or `8`."""
     return str(low) if low == high else f"{low} to {high}"

@@ -1,9 +1,7 @@
 """The front page: the review of a system whose truth is known, and the map of its decisions."""
 
-import json
 import re
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,10 @@ from dashboard import compared, pages
 from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
 from dashboard.review import BAD, CARE, GOOD, NONE, SystemReview, judge, mean_gain
-from dashboard.soaked import Standing
+from dashboard.soaked import SoakResults
 from dashboard.steadiness import Steadiness
-from tests import probes, test_soaks
-from tests.dashboard.frames import said
+from tests import probes, raw, test_soaks
+from tests.dashboard.frames import drawn, said
 from tests.decisions import point
 from tests.synthetic import Campaign, write, write_upgrade
 from tuner.campaign.reframe import CHECKS
@@ -48,15 +46,6 @@ def judged(results: Path, *, soaked: int = 0, tuned: bool = True) -> list[System
         return reviews
 
 
-def rewrite(paths: list[Path], change: Callable[[dict[str, Any]], None]) -> None:
-    """Change every record of raw files."""
-    for path in paths:
-        records = [json.loads(line) for line in path.read_text().splitlines()]
-        for record in records:
-            change(record)
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
 def test_a_quiet_system_is_trusted_and_its_gain_is_that_of_its_sizes(tmp_path: Path) -> None:
     write(tmp_path, FEW)
     (review,) = judged(tmp_path)
@@ -69,10 +58,11 @@ def test_a_quiet_system_is_trusted_and_its_gain_is_that_of_its_sizes(tmp_path: P
 
 
 def test_a_system_whose_ranks_all_arrive_apart_has_a_review(tmp_path: Path) -> None:
-    rewrite(
-        write(tmp_path, FEW),
-        lambda it: it.update(sync="window-staggered") if it["record"] == "header" else None,
-    )
+    for path in write(tmp_path, FEW):
+        raw.change(
+            path,
+            lambda it: it.update(sync="window-staggered") if it["record"] == "header" else None,
+        )
     (review,) = judged(tmp_path, tuned=False)
     assert review.words == "No table yet"
 
@@ -91,7 +81,8 @@ def disturb(record: dict[str, Any]) -> None:
 
 
 def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
-    rewrite(write(tmp_path, FEW), disturb)
+    for path in write(tmp_path, FEW):
+        raw.change(path, disturb)
     (review,) = judged(tmp_path)
     assert (review.level, review.words) == (BAD, "Do not rely on it")
     assert review.advice.lines == ["switchpoint run --environment mpich"]
@@ -128,7 +119,8 @@ def test_a_system_is_measured_again_with_its_configuration(
         if record["record"] == "header":
             record["system"] = name
 
-    rewrite(write(tmp_path, FEW), of_system)
+    for path in write(tmp_path, FEW):
+        raw.change(path, of_system)
     (review,) = judged(tmp_path)
     assert review.advice.lines == lines
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
@@ -168,6 +160,8 @@ def test_a_table_without_the_default_is_not_made_again(tmp_path: Path) -> None:
     (review,) = judged(tmp_path)
     assert (review.level, review.words) == (NONE, "No rules")
     assert review.advice.lines[0].startswith("switchpoint run")
+    choice, _ = drawn(pages.table.PAGE, tmp_path / "switchpoint.db")
+    assert "no default was measured" in pages.table.PAGE.missing(choice)
 
 
 def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced(
@@ -180,7 +174,8 @@ def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced
         if record["record"] == "header":
             record["campaign"] += " $(date)"
 
-    rewrite([*tmp_path.rglob("*.jsonl")], renamed)
+    for path in tmp_path.rglob("*.jsonl"):
+        raw.change(path, renamed)
     old, new = judged(tmp_path)
     assert (old.level, old.doubts) == (CARE, ["replaced by MPICH Version: 5.0.3"])
     assert (new.level, new.advice.reason) == (GOOD, "See why discovery is slower.")
@@ -230,10 +225,10 @@ def test_rows_of_a_map_are_named_apart() -> None:
 
 def test_a_soak_counts_on_its_layout_and_a_failure_everywhere() -> None:
     passed = Soaked("bcast", "binomial", 10_000, "", [SoakedAt(1, 2, 8, 10_000)])
-    standing = Standing("here", [passed, Soaked("bcast", "chain", 0, "wrong data")])
-    assert standing.text("bcast", "binomial", 1, 2) == "soaked 10,000 times"
-    assert standing.text("bcast", "binomial", 2, 2) == "not soaked"
-    assert standing.text("bcast", "chain", 2, 2) == "failed its soak"
+    soaks = SoakResults("here", [passed, Soaked("bcast", "chain", 0, "wrong data")])
+    assert soaks.text("bcast", "binomial", 1, 2) == "soaked 10,000 times"
+    assert soaks.text("bcast", "binomial", 2, 2) == "not soaked"
+    assert soaks.text("bcast", "chain", 2, 2) == "failed its soak"
 
 
 def test_the_map_has_a_tile_for_every_decision(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def tune_systems(
         exported = {form: directory / name for form, name in EXPORTS.items()}
         for form, path in exported.items():
             forms.write(table, form, path, model)
-        show_table(table, 0, console)
+        show_table(table, "", console)
         show_products(system, products, console)
         tuned.append(Tuned(table, exported["table"]))
     return tuned

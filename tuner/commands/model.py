@@ -148,7 +148,7 @@ def predict(
 
 @click.command()
 @click.option("--campaign", metavar="NAME", help="Campaign. [default: (the last measured)]")
-@system_option("System ID or unique substring; required if there are several.")
+@system_option()
 @database_option
 @json_option
 def validate(campaign: str | None, system: str | None, database: Path, as_json: bool) -> None:
@@ -178,6 +178,7 @@ def models(system: str | None, database: Path, as_json: bool) -> None:
     from tuner.commands.printing import models as showing
     from tuner.commands.printing.results import console
     from tuner.models import fitting
+    from tuner.models.predicting import share_close_of
     from tuner.models.system import encode
     from tuner.models.validation import CLOSE
     from tuner.store.store import Store
@@ -185,7 +186,7 @@ def models(system: str | None, database: Path, as_json: bool) -> None:
     with Store.open(database, readonly=True) as store:
         names = chosen_systems(store, system, fitting.known)
         fitted = [fitting.fitted(store, name) for name in names]
-        shares = [showing.share_close(fitting.validated(store, model, None)) for model in fitted]
+        shares = [share_close_of(fitting.validated(store, model, None)) for model in fitted]
     if as_json:
         documents = [
             json.loads(encode(model)) | {"within_15_percent": share}

@@ -71,6 +71,7 @@ def _show_tables(system: str | None, operation: str | None, database: Path, as_j
     """Print the systems with their campaigns, tables and sparse products."""
     from tuner.campaign.order import partial_campaigns
     from tuner.commands.printing import results as showing
+    from tuner.selection.tuning import omission
     from tuner.studies.products import last_measured
 
     with tuned(database) as store:
@@ -81,6 +82,10 @@ def _show_tables(system: str | None, operation: str | None, database: Path, as_j
         campaigns = campaigns[campaigns["system"].isin(names)]
         found = {name: store.table(name) for name in names}
         products = {name: last_measured(store, name) for name in names if not operation}
+        launches = dict(zip(systems["system"], map(int, systems["launches"]), strict=True))
+        omissions = {
+            name: omission(store, table, launches[name]) for name, table in found.items() if table
+        }
     tables = [_only(table, operation) for table in found.values() if table]
     if as_json:
         say_json(showing.results_document(systems, campaigns, tables, products.values()))
@@ -90,11 +95,9 @@ def _show_tables(system: str | None, operation: str | None, database: Path, as_j
         showing.show_systems(systems, campaigns, out)
         for state in partial_campaigns().values():
             out.print(state)
-    launches = dict(zip(systems["system"], systems["launches"], strict=True))
     for table in tables:
         out.print()
-        unused = int(launches[table.provenance.system]) - table.provenance.launches
-        showing.show_table(table, unused, out)
+        showing.show_table(table, omissions[table.provenance.system], out)
     for name in (name for name, table in found.items() if table is None):
         out.print()
         out.print(no_table(name, database))

@@ -109,11 +109,11 @@ def tune(
         return
     out = console()
     for table in tables:
-        show_table(table, 0, out)
+        show_table(table, "", out)
 
 
 @click.command()
-@system_option("System ID or unique substring; required if there are several.")
+@system_option()
 @click.option("--format", "form", type=FORM, default="table", help="Output format.")
 @click.option("--output", type=FILE, help="Output file. [default: (standard output)]")
 @click.option(

@@ -22,7 +22,7 @@ from tuner.models import collectives, discovery, exchange, predict
 from tuner.models.closed_forms import ClosedForm
 from tuner.models.predict import Predictor
 from tuner.models.system import SystemModel
-from tuner.models.validation import Validation, validate
+from tuner.models.validation import Validation, share_close, validate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +51,20 @@ class Outcome:
     validation: Validation | None
     reason: str = ""
 
+    @property
+    def why_none(self) -> str:
+        """Return why nothing is predicted; "" if something is."""
+        if self.validation is not None and self.validation.errors:
+            return ""
+        return self.reason or "none of its methods has a formula"
+
+
+def share_close_of(outcomes: Sequence[Outcome]) -> float | None:
+    """Return the share of close predictions of all cases together, None without any."""
+    found = [outcome.validation for outcome in outcomes if outcome.validation]
+    errors = [error for validation in found for error in validation.errors]
+    return share_close(errors) if errors else None
+
 
 def predictor(model: SystemModel, case: PatternCase, specs: list[str] | None = None) -> Predictor:
     """Return the predictor of the methods of a case, or of the named ones.
@@ -78,14 +92,22 @@ def closed_forms(model: SystemModel, case: PatternCase) -> list[ClosedForm]:
     return predict.closed_forms_of(model, _halo(case.pattern, case.procs), case.ppn)
 
 
-def _halo(spec: str, procs: int) -> Halo:
-    """Return the messages of a pattern; a matrix is `matrix:FILE,part=PARTITION`."""
+def _matrix_of(spec: str) -> tuple[str, str] | None:
+    """Return file and partition of `matrix:FILE,part=PARTITION`, None for other patterns."""
     family, _, rest = spec.partition(":")
     if family != "matrix":
-        return generated(spec, procs)
+        return None
     name, _, by = rest.partition(",part=")
+    return name, by or "contiguous"
+
+
+def _halo(spec: str, procs: int) -> Halo:
+    matrix = _matrix_of(spec)
+    if matrix is None:
+        return generated(spec, procs)
+    name, by = matrix
     rows = _rows(Path(name))
-    return halo(rows, ownership(Path(name), rows, by or "contiguous", procs))
+    return halo(rows, ownership(Path(name), rows, by, procs))
 
 
 def _stored_halo(spec: str, procs: int) -> Halo:
@@ -94,13 +116,13 @@ def _stored_halo(spec: str, procs: int) -> Halo:
     Its matrix is an example, whatever file has that name, and its partition one by rule or a file
     in the working directory: nothing else is read, and nothing is written.
     """
-    family, _, rest = spec.partition(":")
-    if family != "matrix":
+    matrix = _matrix_of(spec)
+    if matrix is None:
         return generated(spec, procs)
-    name, _, by = rest.partition(",part=")
+    name, by = matrix
     rows = _example(name)
-    if not by or by in RULES:
-        return halo(rows, RULES[by or "contiguous"](rows.shape[0], procs))
+    if by in RULES:
+        return halo(rows, RULES[by](rows.shape[0], procs))
     return halo(rows, Ownership(procs, read_parts(Path(Path(by).name), rows.shape[0], procs)))
 
 

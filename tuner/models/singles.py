@@ -11,7 +11,8 @@ from tuner.models.loggp import LEAST_SIZES
 from tuner.models.parameter import NOT_MEASURED, NotIdentified, Parameter, parameter
 from tuner.models.points import Points
 
-NEGLIGIBLE = 0.01
+SYNCHRONOUS_LEAST = 0.01
+"""The share of a round trip below which what a synchronous send costs is nothing."""
 
 UNITS = {"us": 1e6, "ns/B": 1e9, "GB/s": 1e-9, "B": 1.0, "KiB": 2**-10}
 """The last words of headings, and how many of them one is, in seconds and bytes."""
@@ -87,12 +88,12 @@ def extra(slow: Points, plain: Points) -> Parameter:
 
 
 def negligible_from(slow: Points, plain: Points) -> Parameter:
-    """Return the measured size from which synchronous round trips take < NEGLIGIBLE longer."""
+    """Return the measured size from which synchronous sends cost less than SYNCHRONOUS_LEAST."""
     slow, plain = _of_common_sizes(slow, plain)
     if not len(slow.time_s):
         return _NO_SYNCHRONOUS
     rows = np.vstack([slow.time_s / plain.time_s, slow.replicates / plain.replicates])
-    longer = rows >= 1 + NEGLIGIBLE
+    longer = rows >= 1 + SYNCHRONOUS_LEAST
     if longer[:, -1].any():
         return NotIdentified("1 % longer or more at the largest size, at least in some launch")
     first = np.where(longer.any(axis=1), longer.shape[1] - longer[:, ::-1].argmax(axis=1), 0)

@@ -1,6 +1,6 @@
 """Comparison of predictions with measurements."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -44,7 +44,12 @@ class Validation:
     @property
     def close(self) -> float:
         """Return the share of predictions that are close."""
-        return float(np.mean([abs(error.signed) <= CLOSE for error in self.errors]))
+        return share_close(self.errors)
+
+
+def share_close(errors: Sequence[Error]) -> float:
+    """Return the share of predictions, of one at least, within CLOSE of the measured times."""
+    return sum(abs(error.signed) <= CLOSE for error in errors) / len(errors)
 
 
 def validate(predictor: Predictor, measured: Mapping[tuple[str, int], float]) -> Validation:

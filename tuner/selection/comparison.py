@@ -16,7 +16,7 @@ import numpy as np
 
 from tuner.domain.cases import Place
 from tuner.domain.flat import flat
-from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
+from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell, Features
 from tuner.domain.tables import Point, Rule, Soaked
 from tuner.selection import match, soaks
@@ -31,7 +31,7 @@ from tuner.selection.changes import (
     shifts,
 )
 from tuner.selection.intervals import place_of, whole_intervals
-from tuner.selection.ratios import mean, paired
+from tuner.selection.ratios import Log, mean, paired
 from tuner.selection.rules import compile_rules
 from tuner.selection.soaks import SoakedMethod
 
@@ -169,6 +169,7 @@ class ComparedTimes:
     medians: Medians
     exact: bool
     features: dict[Where, Features]  # of the default's cells
+    numbers: Mapping[tuple[str, int], int]  # of launches, where some methods have launches alone
 
     @classmethod
     def of_cells(cls, cells: Sequence[Cell]) -> Self:
@@ -181,7 +182,27 @@ class ComparedTimes:
             and not cell.key.case.staggered
         }
         counted = Counter((cell.key.case.operation, cell.key.method) for cell in cells)
-        return cls(counted, medians_of(cells), exact_in(cells), features)
+        numbers: dict[tuple[str, int], int] = {}
+        if any(cell.key.method.startswith(BY_ENVIRONMENT) for cell in cells):
+            for cell in cells:
+                its = cell.parts[["launch", "number"]].tolist()
+                numbers |= {(cell.key.campaign, launch): number for launch, number in its}
+        return cls(counted, medians_of(cells), exact_in(cells), features, numbers)
+
+    def ratios(self, mine: Where, other: Where) -> dict[tuple[str, int], Log]:
+        """Return the logarithm of time / other time for every launch that has both.
+
+        Methods that hold for whole launches have launches of their own, which are paired with those
+        of the same number, as in decisions.
+        """
+        pair = [self.medians.get(where, {}) for where in (mine, other)]
+        by_number = any(where.method.startswith(BY_ENVIRONMENT) for where in (mine, other))
+        if by_number and all(pair):
+            pair = [
+                {(key[0], self.numbers[key]): log for key, log in medians.items()}
+                for medians in pair
+            ]
+        return paired(*pair)
 
     def only(self, operation: str) -> ComparedTimes:
         """Return the part of an operation, or all if it is ""."""
@@ -336,9 +357,7 @@ def _loss(a: ComparedTimes, own_chosen: Chosen, others: Chosen) -> Loss:
         own, other = (chosen.method(place, where.case.bytes) for chosen in (own_chosen, others))
         without_rule += other is None
         with_own, with_other = (where._replace(method=its or where.method) for its in (own, other))
-        mine = a.medians.get(with_own, {})
-        theirs = mine if with_own == with_other else a.medians.get(with_other, {})
-        ratios = paired(theirs, mine)
+        ratios = a.ratios(with_other, with_own)
         if not ratios:
             not_measured += 1
             continue

@@ -155,7 +155,7 @@ def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
         default = methods.get(DEFAULT_METHODS[case.operation])
         if default is None:
             continue
-        doubted = trust.refused(default)
+        doubted = trust.disturbed(default)
         for method, cell in methods.items():
             if cell is default:
                 continue
@@ -164,9 +164,9 @@ def _paired(cells: Iterable[Cell], trust: Trust) -> Iterator[_Pair]:
             found = pair(cell, default)
             if not machines.is_simulated(cell.key.system):
                 found = _counting(found)
-            refused = doubted | trust.refused(cell)
+            disturbed = doubted | trust.disturbed(cell)
             weights = [
-                1.0 if refused.isdisjoint(both) else DISTURBED_WEIGHT
+                1.0 if disturbed.isdisjoint(both) else DISTURBED_WEIGHT
                 for both in zip(found.launches, found.beside, strict=True)
             ]
             if found.launches:

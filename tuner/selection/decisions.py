@@ -42,7 +42,7 @@ In simulations (tests/bench/decisions.py) with heavy-tailed launches that are al
 those looks make less than 2 % of the cells of equal methods faster.
 """
 
-NEGLIGIBLE = math.log(1.05)
+NEGLIGIBLE_LOG = math.log(1.05)
 """The gain that is not worth more measurements."""
 
 ALLOCATIONS = 3
@@ -116,7 +116,7 @@ class SizeMeasurements:
             return SizeStatus(self.default, OPEN, riskiest, self.faster_level)
         if lows[riskiest] > 0:
             return SizeStatus(self.default, DEFAULT, self.next_best(), ERROR_LEVEL)
-        if lows[riskiest] > -NEGLIGIBLE:
+        if lows[riskiest] > -NEGLIGIBLE_LOG:
             return SizeStatus(self.default, EQUAL, riskiest, ERROR_LEVEL)
         return SizeStatus(self.default, OPEN, riskiest, self.faster_level)
 
@@ -164,7 +164,7 @@ class SizeMeasurements:
     def rivals(self) -> list[str]:
         """Return the methods that may gain more than matters, the most promising first."""
         lows = self.lows
-        may_gain = [name for name in lows if lows[name] <= -NEGLIGIBLE]
+        may_gain = [name for name in lows if lows[name] <= -NEGLIGIBLE_LOG]
         return sorted(may_gain, key=lambda name: (lows[name], self.contrasts[name].mean))
 
     def more_launches(self) -> int:
@@ -179,7 +179,7 @@ class SizeMeasurements:
 
     def _dismissed_after(self, contrast: Contrast) -> float:
         """Return after how many launches a method is slower, or cannot gain."""
-        return _after(contrast, contrast.mean + NEGLIGIBLE, ERROR_LEVEL)
+        return _after(contrast, contrast.mean + NEGLIGIBLE_LOG, ERROR_LEVEL)
 
     def round_s(self) -> float:
         """Return the seconds of the samples of a round with the default and its rivals."""

@@ -23,7 +23,7 @@ from tuner.domain.tables import (
     Point,
     Table,
 )
-from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE
+from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE_LOG
 from tuner.selection.intervals import place_of
 from tuner.units import multiple_text, share_text, significant, size_text
 
@@ -55,7 +55,7 @@ def verdict(point: Point, times: str = "x") -> str:
         next_best += _by_size(point) if slower else ""
         return f"{default} is best{next_best}"
     if point.status == EQUAL:
-        return f"{default} is within {share_text(math.expm1(NEGLIGIBLE), 0)} of the best"
+        return f"{default} is within {share_text(math.expm1(NEGLIGIBLE_LOG), 0)} of the best"
     if point.filled:
         here = f"here {speedup(point, times)} the speed of {default}"
         own = _open(point) if point.method == default else here

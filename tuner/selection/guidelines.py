@@ -1,7 +1,7 @@
 """Performance guidelines that any implementation should keep, checked on measurements.
 
 The guidelines are those of Traeff, Gropp, Thakur (2010), self-consistent performance: a collective
-is not slower than its emulation by others, and less data does not take longer than more. A
+is not slower than its emulation by others, and smaller data do not take longer than larger. A
 violation is reported only where the 95 % intervals of the medians are apart. No input or output.
 """
 

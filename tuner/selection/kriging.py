@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.domain.tables import Point, Ratio
+from tuner.domain.tables import Point, Ratio, Table
 from tuner.selection.intervals import NEARLY
 from tuner.stats import Floats
 
@@ -114,6 +114,17 @@ def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
         return Regime(nodes > 1, (nodes * ppn if shared else ppn) > most, ppn > 1)
 
     return regime
+
+
+def are_oversubscribed(table: Table) -> list[bool]:
+    """Return whether the layouts of each rule have more ranks than cores, measured or not."""
+    regime = regimes(table.points, table.provenance.known_cores)
+    return [
+        regime(rule.nodes_low, rule.ppn_low).oversubscribed
+        if rule.inferred
+        else rule.evidence.case.layout.oversubscribed
+        for rule in table.rules
+    ]
 
 
 def spread_of(points: Iterable[Point], regime: Regimes, usual: Variances = USUAL) -> Spread:

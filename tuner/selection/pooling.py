@@ -1,4 +1,7 @@
-"""Variances pooled over groups of values, so that few values of each suffice. No I/O."""
+"""Variances pooled over groups of values, so that few values of each suffice.
+
+No input or output.
+"""
 
 import math
 from typing import NamedTuple

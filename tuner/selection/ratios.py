@@ -45,11 +45,11 @@ def logs_of(
     for cell in cells:
         here = range(end, end := end + len(cell.parts))
         least = 1 if machines.is_simulated(cell.key.system) else LEAST_ROUNDS
-        refused = trust.refused(cell) if trust else ()
+        disturbed = trust.disturbed(cell) if trust else ()
         yield (
             cell,
             {
-                launches[i]: Log(logs[i], DISTURBED_WEIGHT if launches[i] in refused else 1.0)
+                launches[i]: Log(logs[i], DISTURBED_WEIGHT if launches[i] in disturbed else 1.0)
                 for i in here
                 if samples[i] >= least
             },

@@ -1,4 +1,7 @@
-"""The compilation of points to rules, also for layouts that were not measured. No I/O."""
+"""The compilation of points to rules, also for layouts that were not measured.
+
+No input or output.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The results of soaks: which methods failed on a system, and how often others were executed.
 
 A method is chosen only where it was executed often enough, and nowhere while a failure of it
-counts. No I/O.
+counts. No input or output.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
     """Return how often each method that the table chooses was soaked on each layout.
 
     Defaults are left out. The result is empty for simulated machines, which need no soaks; those
-    that borrow of them do.
+    borrowed from them do.
     """
     if machines.is_simulated(table.provenance.system) and not table.provenance.borrowed_for:
         return {}

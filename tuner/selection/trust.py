@@ -35,17 +35,20 @@ LATE_MOST = 0.5
 """The share of samples for which ranks may miss the common start, where all have a core."""
 
 COARSE_TICK_S = 1e-6
+"""Ticks of clocks above this are noted."""
 
 OTHERS_MOST = 0.08
-"""The share of their cores' time that other processes may take: on an idle machine of two cores one
-in seventy launches on two ranks is above it, beside a process that spins nearly all are."""
+"""The share of their cores' time that other processes may take.
+
+On an idle machine of two cores one in seventy launches on two ranks is above it, and nearly all are
+beside a process that spins."""
 
 LOAD_ABOVE_OWN = 0.5
 """Allowed load average above the most processes that the campaign itself ran at once."""
 
 CLEAN, NOISY, CONTAMINATED = "clean", "noisy", "contaminated"
-REFUSED_CLEAN, REFUSED_NOISY, NOISY_CLEAN = 0.02, 0.1, 0.1
-"""The largest shares of refused and of noisy parts in campaigns of these states."""
+DISTURBED_CLEAN, DISTURBED_NOISY, NOISY_CLEAN = 0.02, 0.1, 0.1
+"""The largest shares of disturbed and of noisy parts in campaigns of these states."""
 
 CAUSES = {
     "canary": "other load detected",
@@ -95,30 +98,30 @@ class Trust:
         }
 
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
-        """Yield each part, why it is refused (one of CAUSES, or ""), and whether it is noisy."""
+        """Yield each part, what disturbed it (one of CAUSES, or ""), and whether it is noisy."""
         key = cell.key
         slowest_s = self._slowest_canary_s.get((key.campaign, key.case), math.inf)
         late_most = math.inf if key.case.layout.oversubscribed else LATE_MOST
         for part in map(Part._make, cell.parts.tolist()):
             drift = abs(self._drifts.get((part.launch, key.case.size_bytes), 0.0))
-            refusal = ""
+            cause = ""
             if part.canary_s > slowest_s:
-                refusal = "canary"
+                cause = "canary"
             elif drift > DRIFT_MOST:
-                refusal = "drift"
+                cause = "drift"
             elif part.late > late_most * part.samples:
-                refusal = "clock"
-            yield part, refusal, drift > DRIFT_NOISY or part.launch in self._unsure
+                cause = "clock"
+            yield part, cause, drift > DRIFT_NOISY or part.launch in self._unsure
 
-    def refused(self, cell: Cell) -> set[int]:
+    def disturbed(self, cell: Cell) -> set[int]:
         """Return the launches that something disturbed."""
-        return {part.launch for part, refusal, _ in self.judged(cell) if refusal}
+        return {part.launch for part, cause, _ in self.judged(cell) if cause}
 
 
 class Shares(NamedTuple):
-    """Shares of all parts: refused ones, which count less, by cause, and noisy ones."""
+    """Shares of all parts: disturbed ones, which count less, by cause, and noisy ones."""
 
-    refused: dict[str, float]
+    disturbed: dict[str, float]
     noisy: float
 
 
@@ -127,24 +130,24 @@ def shares(cells: Iterable[Cell], trust: Trust) -> Shares:
     counts: Counter[str] = Counter()
     parts = 0
     for cell in cells:
-        for _, refusal, noisy in trust.judged(cell):
+        for _, cause, noisy in trust.judged(cell):
             parts += 1
-            counts[refusal or NOISY] += bool(refusal) or noisy
+            counts[cause or NOISY] += bool(cause) or noisy
     of_noisy = counts.pop(NOISY, 0) / max(parts, 1)
     return Shares({cause: count / parts for cause, count in sorted(counts.items())}, of_noisy)
 
 
-def state(refused: float, noisy: float) -> str:
+def state(disturbed: float, noisy: float) -> str:
     """Return a word for the state of a campaign with these shares of doubtful parts."""
-    if refused > REFUSED_NOISY:
+    if disturbed > DISTURBED_NOISY:
         return CONTAMINATED
-    return NOISY if refused > REFUSED_CLEAN or noisy > NOISY_CLEAN else CLEAN
+    return NOISY if disturbed > DISTURBED_CLEAN or noisy > NOISY_CLEAN else CLEAN
 
 
 def notes(provenance: Provenance) -> list[str]:
     """Return what a reader must know before trusting the measurements, one line each."""
-    refused, noisy = provenance.disturbed, provenance.noisy
-    word = state(refused, noisy)
+    disturbed, noisy = provenance.disturbed, provenance.noisy
+    word = state(disturbed, noisy)
     if word == CLEAN:
         return []
     lines = [

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tuner import __version__
 from tuner.domain.operations import known_cores
@@ -21,12 +21,16 @@ from tuner.selection.decisions import decide
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import Shares, Trust, shares
 from tuner.store.store import Store
+from tuner.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 REQUIRED = "SWITCHPOINT_REQUIRE_SOAK"
 """Environment variable with the executions to pass before a method is chosen; 0 for none."""
+
+
+_ATTEMPTS = 3  # while launches are added
 
 
 class TuningError(SwitchpointError):
@@ -45,9 +49,38 @@ def tune(
     executions in soaks than required, by default the number in the environment, the default stays;
     on some systems no soak is possible. Methods that are off at this site do not take part. The
     same cells and soaks always give the same table. The decisions of single campaigns are stored
-    with it where they are missing. Raise TuningError when there is nothing to choose from, and
-    StoreError.
+    with it where they are missing. What is added meanwhile counts too, unless more comes at every
+    attempt. Raise TuningError when there is nothing to choose from, and StoreError.
     """
+    for left in reversed(range(_ATTEMPTS)):
+        made = _make(store, system, campaigns, required_executions)
+        with store.transaction():
+            now = _campaigns(store, system)
+            if now == made.before or not left:
+                store.put_table(made.table)
+                for name, points in made.of_campaigns.items():
+                    if now.get(name) == made.before[name]:  # else they are not its decisions
+                        store.put_decisions(system, name, points)
+                break
+    return made.table
+
+
+class _Made(NamedTuple):
+    """A table, the decisions that campaigns lacked, and the campaigns as they were before."""
+
+    table: Table
+    of_campaigns: dict[str, list[Point]]
+    before: dict[Any, Any]
+
+
+def _campaigns(store: Store, system: str) -> dict[Any, Any]:
+    """Return the facts of a system's campaigns by their names."""
+    return store.campaigns(system).set_index("campaign").to_dict("index")
+
+
+def _make(
+    store: Store, system: str, campaigns: list[str] | None, required_executions: int | None
+) -> _Made:
     described = store.systems().set_index("system")
     if system not in described.index:
         raise TuningError(f"no system {system} in {store.path}; `switchpoint show` lists them")
@@ -57,7 +90,6 @@ def tune(
         raise TuningError(
             f"{system} has no campaign {missing[0]}; available: {', '.join(measured.index)}"
         )
-    before = measured.to_dict("index")
     names = sorted(set(campaigns or measured.index))
     measurements = {name: store.contents(system, campaign=name) for name in names}
     cells = [cell for its in measurements.values() for cell in its]
@@ -80,14 +112,7 @@ def tune(
         for name, its in measurements.items()
         if name in undecided
     }
-    with store.transaction():
-        store.put_table(table)
-        now = store.campaigns(system).set_index("campaign").to_dict("index")
-        for name, of_campaign in of_campaigns.items():
-            # Of a campaign that got launches meanwhile, these are not the decisions.
-            if now.get(name) == before[name]:
-                store.put_decisions(system, name, of_campaign)
-    return table
+    return _Made(table, of_campaigns, measured.to_dict("index"))
 
 
 def _provenance(
@@ -108,8 +133,8 @@ def _provenance(
         commit=str(newest["commit"]),
         date=str(newest["last_date"]),
         version=__version__,
-        disturbed=sum(doubts.refused.values()),
-        refused=doubts.refused,
+        disturbed=sum(doubts.disturbed.values()),
+        refused=doubts.disturbed,
         noisy=doubts.noisy,
         soaks=soaked,
         required_executions=required_executions,
@@ -215,6 +240,15 @@ def required_by(store: Store, system: str) -> int:
     if provenance is not None:
         return provenance.required_executions
     return required_on(store.description(system)["name"])
+
+
+def omission(store: Store, table: Table, launches: int) -> str:
+    """Return in words what a table lacks of its system's launches in the store; "" if nothing."""
+    if (unused := launches - table.provenance.launches) > 0:
+        return f"omits {counted(unused, 'launch', 'launches')}"
+    if {*store.undecided(table.provenance.system)} & {*table.provenance.campaigns}:
+        return "is older than some of its measurements, or than this version's decisions"
+    return ""
 
 
 def tune_missing(store: Store) -> None:

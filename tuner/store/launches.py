@@ -63,7 +63,9 @@ class Launches(Database):
                    CAST(total(complete) AS INTEGER) AS complete,
                    CAST(total(samples) AS INTEGER) AS samples,
                    min(date) AS first_date, max(date) AS last_date,
-                   max("commit") AS "commit",
+                   (SELECT "commit" FROM launch AS its
+                    WHERE its.system = launch.system AND its.campaign = launch.campaign
+                    ORDER BY date DESC, id DESC LIMIT 1) AS "commit",
                    (SELECT CAST(total(executions) AS INTEGER) FROM soak
                     WHERE soak.system = launch.system AND soak.campaign = launch.campaign)
                    AS executions

@@ -11,7 +11,7 @@ from tuner.models.closed_forms import ClosedForm
 from tuner.models.columns import shown_parameters, tables
 from tuner.models.parameter import NotIdentified
 from tuner.models.predict import MethodTimes, SwitchPoint
-from tuner.models.predicting import Outcome
+from tuner.models.predicting import Outcome, share_close_of
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
 from tuner.units import change_text, share_text, significant, size_text
@@ -129,9 +129,8 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
     for outcome in outcomes:
         case, validation = outcome.case, outcome.validation
         title = f"{case.operation} {case.pattern}, {case.procs} ranks, {case.ppn} per node"
-        if validation is None or not validation.errors:
-            reason = outcome.reason or "none of its methods has a formula"
-            out.print(f"{title}: not predicted, {reason}")
+        if validation is None or outcome.why_none:
+            out.print(f"{title}: not predicted, {outcome.why_none}")
             continue
         correlation = validation.rank_correlation
         rank = "too few methods" if correlation is None else f"{correlation:.2f}"
@@ -157,7 +156,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
 def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     """Print one line for all cases together."""
     found = [outcome.validation for outcome in outcomes if outcome.validation]
-    share = share_close(outcomes)
+    share = share_close_of(outcomes)
     if share is None:
         return
     count = sum(len(each.errors) for each in found)
@@ -173,21 +172,12 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     )
 
 
-def share_close(outcomes: Sequence[Outcome]) -> float | None:
-    """Return the share of predictions within CLOSE of the measured times; None without any."""
-    errors = [e for outcome in outcomes if outcome.validation for e in outcome.validation.errors]
-    if not errors:
-        return None
-    return sum(abs(error.signed) <= CLOSE for error in errors) / len(errors)
-
-
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as a JSON object."""
     case, validation = outcome.case, outcome.validation
     document = asdict(case)
-    if validation is None or not validation.errors:
-        reason = outcome.reason or "none of its methods has a formula"
-        return document | {"not_predicted": reason}
+    if validation is None or outcome.why_none:
+        return document | {"not_predicted": outcome.why_none}
     return document | {
         "within_15_percent": validation.close,
         "rank_correlation": validation.rank_correlation,

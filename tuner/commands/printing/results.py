@@ -18,7 +18,7 @@ from tuner.export.document import table_document
 from tuner.files import printable
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
-from tuner.selection.kriging import regimes
+from tuner.selection.kriging import are_oversubscribed
 from tuner.selection.next_step import summary
 from tuner.units import bytes_text, degree_text, significant, span_text
 
@@ -101,8 +101,8 @@ def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -
     out.print(grid)
 
 
-def show_table(table: Table, unused_launches: int, out: Console) -> None:
-    """Print a system's table: its switch points, the verdict on each, and what is open."""
+def show_table(table: Table, omission: str, out: Console) -> None:
+    """Print a system's table: its switch points, the verdict on each, what is open and omitted."""
     provenance = table.provenance
     out.print(
         f"{provenance.system}: {provenance.mpi_library}, {provenance.cpu_model}, "
@@ -113,7 +113,7 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print(note)
     grid = Columns("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
-    filled, oversubscribed = have_filled(table), _are_oversubscribed(table)
+    filled, oversubscribed = have_filled(table), are_oversubscribed(table)
     for rule, has_filled, is_over in zip(table.rules, filled, oversubscribed, strict=True):
         case = (rule.operation, _layout_text(rule, is_over), _degree_text(rule))
         sizes = bytes_text(rule.bytes_low, rule.bytes_high)
@@ -143,8 +143,8 @@ def show_table(table: Table, unused_launches: int, out: Console) -> None:
         out.print("(f) some of the sizes are open, and take the method of other sizes or layouts")
     for note in soaks.notes(table):
         out.print(note)
-    if unused_launches > 0:
-        out.print(f"this table omits {unused_launches} launches; run `switchpoint tune` to use all")
+    if omission:
+        out.print(f"this table {omission}; run `switchpoint tune` to make it anew")
     out.print(summary(table))
 
 
@@ -184,17 +184,6 @@ def _degree_text(rule: Rule) -> str:
         return "-"
     degrees = (rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high)
     return degree_text(*degrees).removeprefix("degree ") or "all"
-
-
-def _are_oversubscribed(table: Table) -> list[bool]:
-    """Return whether the layouts of each rule have more ranks than cores, measured or not."""
-    regime = regimes(table.points, table.provenance.known_cores)
-    return [
-        regime(rule.nodes_low, rule.ppn_low).oversubscribed
-        if rule.inferred
-        else rule.evidence.case.layout.oversubscribed
-        for rule in table.rules
-    ]
 
 
 def _layout_text(rule: Rule, is_oversubscribed: bool) -> str:
