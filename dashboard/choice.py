@@ -16,6 +16,7 @@ from tuner.domain.operations import FOREIGN
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.store.store import Store
+from tuner.units import counted
 
 _UNUSUAL = {COLD.strip("-"): "cold caches", STAGGERED.strip("-"): "ranks apart"}
 """Parts of `sync` after the scheme, in words."""
@@ -211,7 +212,7 @@ def cores_text(system: Mapping[Hashable, Any]) -> str:
     """Return the number of a system's cores in words; "" for PICO's, where it is not recorded."""
     if system["name"].startswith(FOREIGN):
         return ""
-    return f"{system['cores']} core{'s' * (system['cores'] != 1)}"
+    return counted(system["cores"], "core")
 
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -267,10 +268,10 @@ def _patterns(cases: pd.DataFrame) -> list[str]:
     return sorted(cases["pattern"].unique(), key=lambda pattern: (pattern not in alone, pattern))
 
 
-def layout_key(layout: Layout, sync: str) -> str:
+def layout_key(layout: Layout, sync: str = "") -> str:
     """Return a layout in the form of links: `8@2x4-window`, with `-over` if oversubscribed."""
-    over = "-over" if layout.oversubscribed else ""
-    return f"{layout.procs}@{layout.nodes}x{layout.ppn}-{sync}{over}"
+    marks = [sync, "over" if layout.oversubscribed else ""]
+    return "-".join(filter(None, [f"{layout.procs}@{layout.nodes}x{layout.ppn}", *marks]))
 
 
 def layout_keys(cases: pd.DataFrame) -> pd.Series:
@@ -282,7 +283,7 @@ def layout_keys(cases: pd.DataFrame) -> pd.Series:
 
 def layout_text(nodes: int, ppn: int, *, oversubscribed: bool) -> str:
     """Return the text of a layout: nodes × processes on each."""
-    text = f"{nodes} node{'s' if nodes != 1 else ''} × {ppn}"
+    text = f"{counted(nodes, 'node')} × {ppn}"
     return f"{text}, oversubscribed" if oversubscribed else text
 
 

@@ -98,7 +98,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class _MeasuredCampaign:
+class _CampaignTimes:
     """A campaign and what it measured: an argument for a function with a cache.
 
     Objects with the same launches are equal, so an ingest invalidates only the results it changes.
@@ -119,7 +119,7 @@ class _CampaignsSoFar:
     """The campaigns of a machine up to one: an argument like a single one."""
 
     digest: str
-    campaigns: list[_MeasuredCampaign] = field(compare=False)
+    campaigns: list[_CampaignTimes] = field(compare=False)
 
 
 def newest_step(store: Store, system: str) -> Step | None:
@@ -165,17 +165,17 @@ def _so_far(store: Store, system: str) -> list[_CampaignsSoFar]:
     launches = _launches(store)
     now, digest = snapshot(store), sha256()
     found: list[_CampaignsSoFar] = []
-    measured: list[_MeasuredCampaign] = []
+    measured: list[_CampaignTimes] = []
     for each in campaigns(store, system):
         its = repr(sorted(launches[each.system, each.name])).encode()
-        measured.append(_MeasuredCampaign(each, sha256(its).hexdigest(), now))
+        measured.append(_CampaignTimes(each, sha256(its).hexdigest(), now))
         digest.update(repr((each, its)).encode())
         found.append(_CampaignsSoFar(digest.hexdigest(), [*measured]))
     return found
 
 
 @lru_cache(maxsize=1024)
-def _hashes(measured: _MeasuredCampaign) -> NDArray[np.int64]:
+def _hashes(measured: _CampaignTimes) -> NDArray[np.int64]:
     """Return the hashes of a campaign's cells, which take little memory."""
     return _hashes_of(measured.times.medians)
 

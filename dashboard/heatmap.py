@@ -54,7 +54,7 @@ def _map(operation: str, points: Iterable[Point], of: str) -> Component:
         for row, its in sorted(rows.items())
     ]
     heads = [html.Th(html.Span(size_text(size)), scope="col") for size in sizes]
-    ranks = html.Th("ranks", scope="col", className="corner")
+    ranks = html.Th("ranks", scope="col")
     caption = [html.Strong(operation), f", default {DEFAULT_METHODS[operation]}"]
     table = html.Table(
         [html.Caption(caption), html.Thead(html.Tr([ranks, *heads])), html.Tbody(body)],

@@ -13,6 +13,7 @@ from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
 from tuner.selection import match
 from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
+from tuner.selection.kriging import are_oversubscribed
 from tuner.store.store import Store
 from tuner.units import degree_text, span_text
 
@@ -25,11 +26,13 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     table = cached_table(store, system)
     rows = []
     if table is not None:
-        for rule, filled in zip(table.rules, have_filled(table), strict=True):
+        marks = zip(have_filled(table), are_oversubscribed(table), strict=True)
+        for rule, (filled, oversubscribed) in zip(table.rules, marks, strict=True):
             more = f"; {SOME_FILLED}" * filled
             said = {"inferred": rule.inferred, "verdict": verdict(rule.evidence, "×") + more}
+            said |= {"is_oversubscribed": oversubscribed}  # not its evidence alone
             rows.append({"system": system} | flat(rule) | said)
-    names = dict.fromkeys(["system", *columns(Rule), "inferred", "verdict"])
+    names = dict.fromkeys(["system", *columns(Rule), "inferred", "is_oversubscribed", "verdict"])
     return with_speedup(pd.DataFrame(rows, columns=list(names)).drop(columns="ratios"))
 
 
@@ -86,5 +89,5 @@ def case_text(rule: Any) -> str:
     nodes, ppn = span_text(rule.nodes_low, rule.nodes_high), span_text(rule.ppn_low, rule.ppn_high)
     layout = f"{nodes} node{'s' if nodes != '1' else ''} × {ppn}"
     degree = degree_text((rule.mmax_low, rule.mmax_high), (rule.mavg_low, rule.mavg_high))
-    marks = [name for name in ("oversubscribed", "inferred") if getattr(rule, name)]
+    marks = ["oversubscribed"] * bool(rule.is_oversubscribed) + ["inferred"] * bool(rule.inferred)
     return ", ".join(filter(None, [rule.operation, layout, *marks, degree]))

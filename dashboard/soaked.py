@@ -11,7 +11,7 @@ from tuner.selection.soaks import SoakedMethod
 from tuner.store.store import Store
 
 
-class Standing:
+class SoakResults:
     """The results of the soaks of a system's methods."""
 
     def __init__(self, system: str, of_system: Iterable[Soaked]) -> None:
@@ -35,15 +35,15 @@ class Standing:
         return f"soaked {count:,} times" if count else "not soaked"
 
 
-def of_table(store: Store, system: str) -> Standing:
+def of_table(store: Store, system: str) -> SoakResults:
     """Return the soaks known when the table was made."""
     provenance = store.provenance(system)
-    return Standing(system, provenance.soaks if provenance else ())
+    return SoakResults(system, provenance.soaks if provenance else ())
 
 
-def of_now(store: Store, system: str) -> Standing:
+def of_now(store: Store, system: str) -> SoakResults:
     """Return the soaks known now."""
-    return Standing(system, outcomes(store, system))
+    return SoakResults(system, outcomes(store, system))
 
 
 @kept(32)

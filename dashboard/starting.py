@@ -47,7 +47,7 @@ def preload(system: dict[str, Any], is_last: bool = True) -> Preload:
 
 
 def command(
-    system: dict[str, Any], nodes: int, ppn: int, library: Path | None, launcher: str = ""
+    system: dict[str, Any], procs: int, ppn: int, library: Path | None, launcher: str = ""
 ) -> str:
     """Return how an application starts on a system, with a preload if it needs one.
 
@@ -56,16 +56,16 @@ def command(
     variables = preload_variables([library] if library else []).items()
     preloading = [f"{name}={value}" for name, value in variables]
     env = ["env", *preloading] if preloading else []  # for the ranks alone
-    return shlex.join([*_launcher(system, nodes, ppn, launcher), *env, "./app"])
+    return shlex.join([*_launcher(system, procs, ppn, launcher), *env, "./app"])
 
 
-def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> list[str]:
+def _launcher(system: dict[str, Any], procs: int, ppn: int, launcher: str) -> list[str]:
     """Return the launcher and its options for a layout."""
-    environment, procs = system["environment"], ["-n", str(nodes * ppn)]
+    environment, number = system["environment"], ["-n", str(procs)]
     kind = unreal(system["name"], system["cpu_model"])
     if kind == VIRTUAL:
         where = ["switchpoint", "nodes", "exec", "--environment", environment]
-        return [*where, *procs, "--ppn", str(ppn)]
+        return [*where, *number, "--ppn", str(ppn)]
     is_site = ":" in system["name"] and not system["name"].startswith("local:")
     if kind == SIMULATED or not _PROGRAM.fullmatch(launcher):  # which also becomes a shell's word
         own = f"mpiexec.{environment}"  # as Debian names them
@@ -73,10 +73,10 @@ def _launcher(system: dict[str, Any], nodes: int, ppn: int, launcher: str) -> li
         if is_site and kind != SIMULATED and shutil.which("srun"):
             launcher = "srun"
     if launcher == "srun":
-        return [launcher, *procs, f"--ntasks-per-node={ppn}"]
+        return [launcher, *number, f"--ntasks-per-node={ppn}"]
     options = []
     if system["mpi_library"].startswith(LABELS["openmpi"]):
         cores = known_cores(system["name"], int(system["cores"]))
         options += ["--oversubscribe"] * (cores is not None and ppn > cores)
         options += ["--allow-run-as-root"] * (not is_site and os.geteuid() == 0)
-    return [launcher, *options, *procs]
+    return [launcher, *options, *number]

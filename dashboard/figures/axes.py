@@ -47,10 +47,20 @@ def base_layout(height: int, **more: Any) -> dict[str, Any]:
     } | more
 
 
+def axis_title(text: str) -> Figure:
+    """Return the title of an axis."""
+    return {"text": text, "standoff": 8, "font": {"size": 13}}
+
+
+def legend_above(**more: Any) -> Figure:
+    """Return a legend in a row above the figure."""
+    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0} | more
+
+
 def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: float) -> Figure:
     return {
         "type": "log",
-        "title": {"text": title, "standoff": 8, "font": {"size": 13}},
+        "title": axis_title(title),
         "range": [math.log10(low), math.log10(high)],
         "tickmode": "array",
         "tickvals": ticks,

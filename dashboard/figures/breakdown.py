@@ -4,7 +4,17 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.figures.axes import GRID, LINE, Figure, base_layout, message, span_ticks, tick_text
+from dashboard.figures.axes import (
+    GRID,
+    LINE,
+    Figure,
+    axis_title,
+    base_layout,
+    legend_above,
+    message,
+    span_ticks,
+    tick_text,
+)
 from dashboard.units import time_text
 
 # Colours of parts, not of methods: computing is the useful part, the others are its cost.
@@ -43,10 +53,9 @@ def breakdown(rows: pd.DataFrame) -> Figure:
             barmode="stack",
             bargap=0.35,
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "maxheight": 1}
-            | {"traceorder": "normal"},  # the order of the parts
+            legend=legend_above(maxheight=1, traceorder="normal"),  # the order of the parts
             xaxis={
-                "title": {"text": "time of a rank", "standoff": 8, "font": {"size": 13}},
+                "title": axis_title("time of a rank"),
                 "rangemode": "tozero",
                 "tickvals": ticks,
                 "ticktext": [tick_text(tick) if tick else "0" for tick in ticks],

@@ -9,6 +9,7 @@ from dashboard.figures.axes import (
     GRID,
     LINE,
     Figure,
+    axis_title,
     base_layout,
     byte_axis,
     interval_bars,
@@ -86,7 +87,7 @@ def _share_axis(reach: float) -> dict[str, Any]:
     ticks = [round(step * mark, 2) for mark in range(-count, count + 1) if step * mark >= -1]
     return {
         "domain": list(_RESIDUALS),
-        "title": {"text": "prediction error", "standoff": 8, "font": {"size": 13}},
+        "title": axis_title("prediction error"),
         "range": [max(-reach, -1.15), reach],  # no prediction is too short by more than 100 %
         "tickvals": ticks,
         "ticktext": [change_text(mark, 0) for mark in ticks],

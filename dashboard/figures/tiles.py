@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.figures.axes import LINE, Figure, base_layout, message
+from dashboard.figures.axes import LINE, Figure, axis_title, base_layout, legend_above, message
 from dashboard.figures.methods import method_style, short_name, transparent
 from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
@@ -51,12 +51,12 @@ def tiles(best: pd.DataFrame) -> Figure:
             margin={"l": 16, "r": 12, "t": 8, "b": 44},
             clickmode="event",
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend=legend_above(),
             xaxis={
                 "tickvals": columns,
                 "ticktext": [size_text(size) for size in sizes],
                 "range": [-0.5, len(sizes) - 0.5],
-                "title": {"text": "bytes (as measured)", "standoff": 8, "font": {"size": 13}},
+                "title": axis_title("bytes (as measured)"),
                 "fixedrange": True,
                 "showgrid": False,
                 "zeroline": False,

@@ -24,8 +24,9 @@ from tuner.domain.records import NAME
 from tuner.domain.tables import Point
 from tuner.machine.systems import unreal
 from tuner.selection.evidence import certainty, stand_in, verdict
+from tuner.selection.intervals import place_of
 from tuner.store.store import Store
-from tuner.units import size_text
+from tuner.units import counted, size_text
 
 PATH = "/choose"
 _SIZES = [2**exponent for exponent in range(27)]
@@ -60,6 +61,7 @@ class ChooseChoice:
     rule: dict[str, Any] | None
     point: Point | None
     soak: str
+    procs: int  # of the layout
     is_tuned: bool
     launcher: str
     is_last: bool
@@ -81,6 +83,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     layouts = options_of(points, keys) or [("1x1", "none measured")]
     nodes, ppn = map(int, filters.choose("layout", layouts).split("x"))
     points = points[(points["nodes"] == nodes) & (points["ppn"] == ppn)]
+    procs = int(points["procs"].max()) if len(points) else nodes * ppn  # an uneven layout has fewer
     degree = filters.choose("degree", _degrees(operation, points))
     if operation in NO_DATA:
         size = filters.choose("size", [(str(NO_DATA_BYTES), "no data")])
@@ -96,7 +99,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
     ].to_dict("records")
     rule = here[0] if here else None
-    stored, standing = cached_table(store, system), soaked.of_table(store, system)
+    stored, soaks = cached_table(store, system), soaked.of_table(store, system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,
@@ -104,7 +107,8 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         selected=selected,
         rule=rule,
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
-        soak=standing.text(operation, rule["method"], rule["nodes"], rule["ppn"]) if rule else "",
+        soak=soaks.text(operation, rule["method"], rule["nodes"], rule["ppn"]) if rule else "",
+        procs=procs,
         is_tuned=stored is not None,
         launcher=store.launcher(system),
         is_last=_is_last(systems, system),
@@ -135,11 +139,13 @@ def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:
 def _nearest(
     points: Iterable[Point], case: Mapping[str, Any], method: str, size: int
 ) -> Point | None:
-    """Return the decision for a method that is nearest to a case in degree, then in size."""
+    """Return the decision for a method that is nearest to a case in degrees, then in size."""
 
-    def off(point: Point) -> tuple[float, float]:
-        degrees = abs(math.log((point.mmax + 1) / (case["mmax"] + 1)))
-        return degrees, abs(math.log((point.case.bytes + 1) / (size + 1)))
+    def off(point: Point) -> tuple[float, ...]:
+        its = place_of(point.case, point.mmax, point.mavg)
+        mean = case["mavg"] if its.mavg else 0.0
+        pairs = [(its.mmax, case["mmax"]), (its.mavg, mean), (point.case.bytes, size)]
+        return tuple(abs(math.log((a + 1) / (b + 1))) for a, b in pairs)
 
     here = Place(case["operation"], case["nodes"], case["ppn"])
     chosen = (point for point in points if point.case.place == here and point.method == method)
@@ -187,7 +193,7 @@ def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     where = [f"at {size_text(point.case.bytes)}"]
     if degree:
         where.append(f"degree {point.mmax}")
-    where.append(f"in {point.launches} launch{'es' * (point.launches != 1)}")
+    where.append(f"in {counted(point.launches, 'launch', 'launches')}")
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
     measured = f"Measured {', '.join(where)}."
     if sure := certainty([point]):
@@ -211,7 +217,7 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
     """Return the link to the table, and the lines that make an application use it."""
     query = choice.query
     file = href(table.DOWNLOAD_PATH, table.TableQuery(query.system).search())
-    nodes, ppn = map(int, query.layout.split("x"))
+    ppn = int(query.layout.split("x")[1])
     preload = None
     if query.operation in COLLECTIVES:
         preload = starting.preload(choice.system, choice.is_last)
@@ -227,7 +233,7 @@ def _switch_on(choice: ChooseChoice) -> list[Component]:
         plan = html.Code(f"swp_{query.operation}_plan")
         text = ["In the application, call ", plan, " with the method ", html.Code("auto"), "."]
     library = preload.library if preload else None
-    start = starting.command(choice.system, nodes, ppn, library, choice.launcher)
+    start = starting.command(choice.system, choice.procs, ppn, library, choice.launcher)
     return [
         html.P([html.A("Download switchpoint.table", href=file), ". ", *text]),
         commands(

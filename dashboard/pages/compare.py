@@ -32,7 +32,7 @@ from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import WORD, Query, parameter
-from dashboard.soaked import Standing
+from dashboard.soaked import SoakResults
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, badge, card, data_table, method_name
@@ -188,10 +188,10 @@ def _draw(store: Store, choice: CompareChoice) -> dict[str, Any]:
     parts |= {"moved": nothing, "loss": nothing}
     if found is None or found.common_ratio is None:
         return parts | {"summary": []}
-    tested, standings = _tested(store, choice), _soaks(store, choice)
+    tested, soaks = _tested(store, choice), _soaks(store, choice)
     parts |= {"significance": significance(tested), "changes": changes(tested)}
     parts |= {"summary": _summary(found, found.common_ratio), "rows": _change_table(choice)}
-    parts |= {"moved": _both(found, lambda of, which: _moved_table(of.moved, standings, which))}
+    parts |= {"moved": _both(found, lambda of, which: _moved_table(of.moved, soaks, which))}
     parts |= {"loss": _both(found, lambda of, _: _loss(of.loss))}
     if choice.undecided:
         tune = html.Code("switchpoint tune")
@@ -311,14 +311,14 @@ def _samples(query: CompareQuery, where: Where) -> list[Any]:
     return links
 
 
-def _soaks(store: Store, choice: CompareChoice) -> tuple[Standing, Standing]:
+def _soaks(store: Store, choice: CompareChoice) -> tuple[SoakResults, SoakResults]:
     """Return the soaks of A's and of B's system."""
     query = choice.query
     return soaked.of_now(store, query.other_system), soaked.of_now(store, query.system)
 
 
 def _moved_table(
-    moved: Sequence[Moved], standings: tuple[Standing, Standing], which: str
+    moved: Sequence[Moved], soaks: tuple[SoakResults, SoakResults], which: str
 ) -> Component:
     if not moved:
         return html.P("No switch point moved at the sizes measured in both.")
@@ -328,8 +328,8 @@ def _moved_table(
         degree = "" if operation in COLLECTIVES else f", degree {each.mmax}, mean {each.mavg:.3g}"
         case = f"{operation}, {layout_text(each.nodes, each.ppn, oversubscribed=False)}{degree}"
         methods = [
-            _choices_text(each, choices, standing)
-            for choices, standing in zip((each.a, each.b), standings, strict=True)
+            _choices_text(each, choices, its_soaks)
+            for choices, its_soaks in zip((each.a, each.b), soaks, strict=True)
         ]
         texts = (*methods, f"{each.sizes}, {each.settled}")
         rows.append(
@@ -339,13 +339,13 @@ def _moved_table(
     return data_table(f"Cases with a different choice, {which}", header, rows)
 
 
-def _choices_text(moved: Moved, choices: Sequence[Choice], standing: Standing) -> str:
+def _choices_text(moved: Moved, choices: Sequence[Choice], its_soaks: SoakResults) -> str:
     """Return the methods by size, each with its soak on this layout at its first mention."""
     texts = []
     named: set[str] = set()
     for number, choice in enumerate(choices):
         text = f"from {size_text(choice.from_bytes)} {choice.method}" if number else choice.method
-        soak = standing.text(moved.operation, choice.method, moved.nodes, moved.ppn)
+        soak = its_soaks.text(moved.operation, choice.method, moved.nodes, moved.ppn)
         texts.append(f"{text} ({soak})" if soak and choice.method not in named else text)
         named.add(choice.method)
     return ", ".join(texts)

@@ -223,7 +223,7 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
             time_title,
             size_title(choice.query.operation),
         ),
-        "ecdf": _distributions(store, choice)
+        "ecdf": _distributions(choice)
         if part == WHOLE
         else message("Samples are stored only for whole products.", ECDF_HEIGHT_PX),
         "cell": _cell_table(cell, default),
@@ -232,32 +232,27 @@ def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:
     }
 
 
-def _distributions(store: Store, choice: ExploreChoice) -> Figure:
+def _distributions(choice: ExploreChoice) -> Figure:
     drawn = [cell for cell in choice.sampled if cell.key.method in choice.drawn]
     if choice.query.launches == TOGETHER:
         return ecdf({cell.key.method: cell.samples_s for cell in drawn})
-    numbers = {each.id: each.number for each in store.launches().values()}
     by_launch: dict[int, Samples] = defaultdict(dict)
     for cell in drawn:
         ends = np.cumsum(cell.parts["samples"])[:-1]
-        launches = [numbers[launch] for launch in cell.parts["launch"].tolist()]
-        for launch, samples_s in zip(launches, np.split(cell.samples_s, ends), strict=True):
+        numbers = cell.parts["number"].tolist()
+        for number, samples_s in zip(numbers, np.split(cell.samples_s, ends), strict=True):
             if len(samples_s):
-                by_launch[launch] = {**by_launch[launch], cell.key.method: samples_s}
+                by_launch[number] = {**by_launch[number], cell.key.method: samples_s}
     return ecdf_by_launch(dict(sorted(by_launch.items())))
 
 
-def _samples(store: Store, choice: ExploreChoice) -> pd.DataFrame:
+def _samples(choice: ExploreChoice) -> pd.DataFrame:
     """Return one row for each sample, of whole executions, in the order of launches."""
-    numbers = {each.id: each.number for each in store.launches().values()}
     frames = [
         pd.DataFrame(
             {
                 "method": cell.key.method,
-                "launch": np.repeat(
-                    [numbers[launch] for launch in cell.parts["launch"].tolist()],
-                    cell.parts["samples"],
-                ),
+                "launch": np.repeat(cell.parts["number"], cell.parts["samples"]),
                 "round": cell.rounds,
                 "seconds": cell.samples_s,
             }
@@ -403,7 +398,10 @@ PAGE = _ExplorePage(
     choose=_choose,
     draw=_draw,
     body=_body,
-    data={"curves": lambda store, choice: choice.cells, "ecdf": _samples},
+    data={
+        "curves": lambda store, choice: choice.cells,
+        "ecdf": lambda store, choice: _samples(choice),
+    },
     moved=("size", "launches"),
     reported=partial(newest_queries, ExploreQuery),
 )

@@ -18,6 +18,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import Query
 from dashboard.widgets import badge, card, data_table, prose
+from tuner.domain.cases import COLD, STAGGERED
 from tuner.models import fitting, predicting
 from tuner.models.columns import shown_parameters, tables
 from tuner.models.predict import SwitchPoint
@@ -53,7 +54,7 @@ def _choose(store: Store, query: CaseQuery, *, strict: bool) -> ModelsChoice:
     if model is not None:
         cells = store.cells(**chosen.case)
         outcome = next(predicting.outcomes(model, cells), None)
-        reason = _reason(outcome, chosen.query.operation)
+        reason = outcome.why_none if outcome else _why_left_out(**chosen.case)
         if outcome is not None and outcome.validation is not None:
             rows = [
                 (error.method, error.size_bytes, error.predicted_s, error.signed)
@@ -68,13 +69,11 @@ def _choose(store: Store, query: CaseQuery, *, strict: bool) -> ModelsChoice:
     )
 
 
-def _reason(outcome: Outcome | None, operation: str) -> str:
-    """Return why nothing is predicted; empty when something is."""
-    if outcome is None:
-        return f"{operation} has no formula."
-    if outcome.validation is None or not outcome.validation.errors:
-        return outcome.reason or "none of the measured methods has a formula"
-    return ""
+def _why_left_out(operation: str, sync: str, **_: Any) -> str:
+    """Return why a case is none of those that are predicted."""
+    if COLD in sync or STAGGERED in sync:
+        return "its caches are cold, or its ranks arrive apart"
+    return f"{operation} has no formula"
 
 
 def _draw(store: Store, choice: ModelsChoice) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pandas as pd
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.choice import Filters, named, options_of, system_options, systems_of
+from dashboard.choice import Filters, layout_keys, named, options_of, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.breakdown import PARTS, breakdown
 from dashboard.measuring import with_own_commands
@@ -66,16 +66,12 @@ def _choose(store: Store, query: OverlapQuery, *, strict: bool) -> OverlapChoice
         return OverlapChoice(OverlapQuery(system), filters.options | empty, rows, "")
     patterns = sorted(rows["pattern"].unique())
     rows = rows[rows["pattern"] == filters.choose("pattern", named(patterns))]
-    keys = pd.Series([_layout_key(row) for row in rows.itertuples()], rows.index)
+    keys = layout_keys(rows.assign(sync=""))
     rows = rows[keys == filters.choose("layout", options_of(rows, keys))]
     rows = rows[rows["flops"] == int(filters.choose("flops", _amounts(rows)))]
     predicted, reason = _predicted(store, system, rows)
     rows = rows.assign(predicted_s=predicted)
     return OverlapChoice(filters.query, filters.options, rows, reason)
-
-
-def _layout_key(row: Any) -> str:
-    return f"{row.procs}@{row.nodes}x{row.ppn}{'-over' if row.oversubscribed else ''}"
 
 
 def _amounts(rows: pd.DataFrame) -> list[Option]:

@@ -21,7 +21,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
 from dashboard.query import WORD, Query, UnknownError, parameter
 from dashboard.snapshot import cached_table
-from dashboard.soaked import Standing
+from dashboard.soaked import SoakResults
 from dashboard.web import OpenStore
 from dashboard.widgets import (
     Option,
@@ -80,6 +80,7 @@ class TableChoice:
     query: TableQuery
     options: dict[str, list[Option]]
     rules: pd.DataFrame
+    is_tuned: bool
 
 
 def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
@@ -91,12 +92,13 @@ def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
     if operation != ALL:
         found = found[found["operation"] == operation]
     filters.choose("form", ((name, form.title) for name, form in FORMS.items()))
-    return TableChoice(filters.query, filters.options, found)
+    is_tuned = cached_table(store, system) is not None
+    return TableChoice(filters.query, filters.options, found, is_tuned)
 
 
 def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
     table = choice.rules
-    standing = soaked.of_table(store, choice.query.system)
+    soaks = soaked.of_table(store, choice.query.system)
     of_table = list(table.itertuples())
     cases = [rules.case_text(rule) for rule in of_table]
     rows = table.assign(row=cases)
@@ -114,16 +116,16 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
             data_table(
                 f"Rules of {choice.query.system} in order of priority",
                 _HEADER,
-                [_row(rule, case, standing) for rule, case in zip(of_table, cases, strict=True)],
+                [_row(rule, case, soaks) for rule, case in zip(of_table, cases, strict=True)],
             ),
         ],
         "export": _export(store, choice.query),
     }
 
 
-def _row(rule: Any, case: str, standing: Standing) -> Element:
+def _row(rule: Any, case: str, soaks: SoakResults) -> Element:
     evidence = anchor(_samples_text(rule.launches), explore.evidence_link(rule._asdict()))
-    soak = standing.text(rule.operation, rule.method, rule.nodes, rule.ppn)
+    soak = soaks.text(rule.operation, rule.method, rule.nodes, rule.ppn)
     if rule.status == UNSOAKED:
         soak = "pending"
     cells = (
@@ -249,6 +251,14 @@ def _reported(store: Store, system: str) -> list[Query]:
     return [TableQuery(system, ALL)]
 
 
+def _missing(choice: TableChoice) -> str:
+    if not choice.rules.empty:
+        return ""
+    if not choice.is_tuned:
+        return "Run `switchpoint tune`."
+    return "Run `switchpoint run`: the table has no rules, as no default was measured with others."
+
+
 PAGE = _TablePage(
     path=PATH,
     title="Table",
@@ -259,6 +269,6 @@ PAGE = _TablePage(
     body=_body,
     data={"rules": lambda store, choice: choice.rules},
     moved=("form",),
-    missing=lambda choice: "Run `switchpoint tune`." if choice.rules.empty else "",
+    missing=_missing,
     reported=_reported,
 )

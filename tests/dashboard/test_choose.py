@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import pages, starting
+from tests import raw
 from tests.dashboard.frames import drawn, said
 from tests.synthetic import Campaign, of_bcast, tuned_store, write
 
@@ -65,27 +66,27 @@ def test_choose_starts_applications_as_the_system_does(
     system = drawn(pages.choose.PAGE, database)[0].system | {"environment": "mpich"}
     assert starting.preload(system) == (library, "")
     program = f"env LD_PRELOAD={library} ./app"
-    assert starting.command(system, 1, 4, library) == f"mpiexec.mpich -n 4 {program}"
+    assert starting.command(system, 4, 4, library) == f"mpiexec.mpich -n 4 {program}"
     site = system | {"name": "cluster:batch"}
-    assert starting.command(site, 2, 2, library) == f"srun -n 4 --ntasks-per-node=2 {program}"
+    assert starting.command(site, 4, 2, library) == f"srun -n 4 --ntasks-per-node=2 {program}"
     nodes = system | {"name": "virtual-nodes:tcp"}
     begun = "switchpoint nodes exec --environment mpich -n 4 --ppn 2"
-    assert starting.command(nodes, 2, 2, library) == f"{begun} {program}"
-    assert starting.command(nodes, 2, 2, None) == f"{begun} ./app"
-    hostile = starting.command(nodes | {"environment": "a; $(b)"}, 2, 2, None)
+    assert starting.command(nodes, 4, 2, library) == f"{begun} {program}"
+    assert starting.command(nodes, 4, 2, None) == f"{begun} ./app"
+    hostile = starting.command(nodes | {"environment": "a; $(b)"}, 4, 2, None)
     assert hostile == f"{begun} ./app".replace("mpich", "'a; $(b)'")
-    spaced = starting.command(nodes, 2, 2, Path("/my work/lib") / library.name)
+    spaced = starting.command(nodes, 4, 2, Path("/my work/lib") / library.name)
     assert re.search(rf"LD_PRELOAD={library.name} 'LD_LIBRARY_PATH=/my work/lib[:']", spaced)
     for launcher, begun in (
         ("srun", "srun -n 4 --ntasks-per-node=4"),
         ("mpirun", "mpirun -n 4"),
         ("a; b", "mpiexec.mpich -n 4"),
     ):
-        assert starting.command(system, 1, 4, None, launcher) == f"{begun} ./app"
+        assert starting.command(system, 4, 4, None, launcher) == f"{begun} ./app"
     system |= {"mpi_library": "Open MPI v4.1.4", "cores": 2}
     options = ["--oversubscribe", *["--allow-run-as-root"] * (os.geteuid() == 0)]
     begun = f"mpirun {' '.join(options)} -n 4 ./app"
-    assert starting.command(system, 1, 4, None, "mpirun") == begun
+    assert starting.command(system, 4, 4, None, "mpirun") == begun
 
 
 def test_choose_preloads_the_library_of_the_systems_own_installation(
@@ -119,3 +120,19 @@ def test_choose_says_which_size_stands_for_one_that_was_not_measured(database: P
     assert "not measured: 32 B stands for it" in said(parts["answer"])
     _, parts = drawn(pages.choose.PAGE, database, "?o=bcast&b=128")
     assert "stands for it" not in said(parts["answer"])
+
+
+def test_choose_shows_the_evidence_of_the_class_of_its_degrees(tmp_path: Path) -> None:
+    """Hubs, too, have one process that sends to all three others."""
+    patterns = (("hub:hubs=2,seed=1", 3, 2.5), ("random:degree=6,seed=1", 3, 3.0))
+    write(tmp_path, Campaign(patterns=patterns, procs=(4,), cores=8))
+    choice, _ = drawn(pages.choose.PAGE, tuned_store(tmp_path), "?o=exchange&r=1x4&b=64&d=3")
+    assert choice.point is not None
+    assert choice.point.case.pattern == "random:degree=6,seed=1"
+
+
+def test_choose_starts_as_many_processes_as_were_measured(tmp_path: Path) -> None:
+    for path in write(tmp_path, Campaign(procs=(7,), cores=8)):
+        raw.change(path, lambda it: it.update(nodes=2, ppn=4) if "nodes" in it else None)
+    _, parts = drawn(pages.choose.PAGE, tuned_store(tmp_path), "?o=exchange&b=64")
+    assert "-n 7" in said(parts["switch"])

@@ -18,7 +18,7 @@ from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
-from tests import overlaps, probes, test_soaks
+from tests import overlaps, probes, raw, test_soaks
 from tests.cli import succeed
 from tests.dashboard import large as large_store
 from tests.dashboard.conftest import PATTERNS
@@ -42,10 +42,10 @@ from tuner.store.store import Store
 
 def test_the_overview_reports_how_steady_the_newest_campaign_was(tmp_path: Path) -> None:
     for path in write(tmp_path, Campaign(sizes=(8, 512), cores=64)):
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines = raw.read(path)
         for case in lines[1:3]:  # other work slowed the first two
             case["canary_s"] = [5 * value for value in case["canary_s"]]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        raw.write(path, lines)
     probes.write(tmp_path, probes.ProbeCampaign(name="20261201T000000Z", sizes=(8, 64), launches=1))
     database = tmp_path / "switchpoint.db"
     ingest(database, [tmp_path])
@@ -287,10 +287,10 @@ def test_metrics_leave_out_plans_without_all_counts(
     statistics: dict[str, float], shown: bool, tmp_path: Path
 ) -> None:
     for path in write(tmp_path, Campaign(launches=1, samples=4, sizes=(8,))):
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines = raw.read(path)
         (direct,) = (line for line in lines if line.get("method") == "direct")
         direct["statistics"] = statistics
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        raw.write(path, lines)
     database = tmp_path / "switchpoint.db"
     assert ingest(database, [tmp_path]).problems == []
     choice, parts = drawn(pages.metrics.PAGE, database)
@@ -381,10 +381,10 @@ def test_overlap_is_broken_down_and_predicted(tmp_path: Path) -> None:
 
 def test_overlap_without_any_time_is_drawn(tmp_path: Path) -> None:
     for path in overlaps.write(tmp_path, launches=1):
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines = raw.read(path)
         for line in lines[1:-1]:
             line.update(dict.fromkeys([*PARTS, "alone_s"], [0] * len(line["samples_s"])))
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        raw.write(path, lines)
     database = tmp_path / "switchpoint.db"
     assert ingest(database, [tmp_path]).problems == []
     _, parts = drawn(pages.overlap.PAGE, database)

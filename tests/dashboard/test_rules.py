@@ -10,6 +10,8 @@ import pytest
 
 from dashboard import rules
 from dashboard.choice import systems_of
+from dashboard.pages import explore
+from tests.dashboard.frames import drawn
 from tuner.store.store import Store
 
 
@@ -19,7 +21,13 @@ def table(*rows: dict[str, object]) -> pd.DataFrame:
     base = dict.fromkeys(ends) | {"operation": "exchange", "nodes": 1, "ppn": 8}
     base |= {"nodes_low": 1, "nodes_high": 1, "ppn_low": 8, "ppn_high": 8}
     base |= {"method": "direct", "status": "default", "oversubscribed": 0}
-    base |= {"ratio": None, "ratio_low": None, "ratio_high": None, "inferred": False}
+    base |= {
+        "ratio": None,
+        "ratio_low": None,
+        "ratio_high": None,
+        "inferred": False,
+        "is_oversubscribed": False,
+    }
     return rules.with_speedup(pd.DataFrame([base | row for row in rows]))
 
 
@@ -67,7 +75,7 @@ def test_sizes_that_no_rule_covers_stay_open() -> None:
 def test_a_case_is_said_in_words() -> None:
     rows = table(
         {"mmax_low": 4, "mmax_high": 9},
-        {"mavg_high": 5.5, "oversubscribed": 1, "nodes": 2, "nodes_low": 2, "nodes_high": 2},
+        {"mavg_high": 5.5, "is_oversubscribed": 1, "nodes": 2, "nodes_low": 2, "nodes_high": 2},
         {"ppn_low": 5, "ppn_high": 7, "inferred": True},
     )
     assert [rules.case_text(row) for row in rows.itertuples()] == [
@@ -88,3 +96,20 @@ def test_rules_and_verdicts_are_of_one_table(
         monkeypatch.setattr(rules, "cached_table", lambda store, system: before)
         (row,) = rules.of_table(store, system).to_dict("records")
     assert (row["system"], row["method"]) == (system, before.rules[0].method)
+
+
+def test_inferred_layouts_share_cores_whatever_their_evidence(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(database, readonly=True) as store:
+        system = systems_of(store)["system"].iloc[0]
+        table = store.table(system)
+        assert table is not None
+        alone = next(rule for rule in table.rules if rule.ppn_high == 2)
+        inferred = next(rule for rule in table.rules if rule.inferred)
+        changed = replace(table, rules=[inferred._replace(evidence=alone.evidence)])
+        monkeypatch.setattr(rules, "cached_table", lambda store, system: changed)
+        (row,) = rules.of_table.__wrapped__(store, system).itertuples()
+        assert not row.oversubscribed and "oversubscribed" in rules.case_text(row)
+        link = explore.evidence_link(row._asdict())
+    drawn(explore.PAGE, database, link.partition("explore")[2])
