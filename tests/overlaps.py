@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests import synthetic
+from tests import raw, synthetic
 
 PATTERN = "ft:rows=4,elements=256"
 FULL_FLOPS = 8 * 5 * 256 * 8
@@ -34,13 +33,6 @@ def write(directory: Path, launches: int = 2, methods: Iterable[str] = METHODS) 
     paths = []
     for launch in range(launches):
         records = [record(each, flops) for each in methods for flops in (0, FULL_FLOPS)]
-        end = {"record": "end", "cases": len(records), "samples": 5 * len(records)}
-        lines = [
-            synthetic.header(system, launch, PATTERN, 2),
-            *records,
-            end | {"seconds": 1.0, "skipped": []},
-        ]
-        path = directory / f"overlap-{launch}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        paths.append(path)
+        header = synthetic.header(system, launch, PATTERN, 2)
+        paths.append(raw.write_launch(directory / f"overlap-{launch}.jsonl", header, records))
     return paths

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests import synthetic
+from tests import raw, synthetic
 
 OCTAVES = tuple(2**k for k in range(21))
 SIZES = tuple(sorted((*OCTAVES, *(3 * 2**k for k in range(1, 19)))))
@@ -165,11 +164,8 @@ def write(directory: Path, spec: ProbeCampaign) -> list[Path]:
             | {"samples_s": noisy(random, level * true_s, spec.samples, spec.noise).tolist()}
             for each, true_s in probes(spec, launch)
         ]
-        end = {"record": "end", "cases": len(records), "samples": len(records) * spec.samples}
-        lines = [header(spec, launch), *records, end | {"seconds": 1.0, "skipped": []}]
         path = directory / f"probe-{spec.name}-{'-'.join(spec.truth)}-{launch}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        paths.append(path)
+        paths.append(raw.write_launch(path, header(spec, launch), records))
     return paths
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tests import raw
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune_missing
@@ -176,13 +177,9 @@ def write(results: Path, spec: Campaign) -> list[Path]:
                 cases = [
                     record for size in spec.sizes for record in block(spec, random, pattern, size)
                 ]
-                samples = len(cases) * spec.samples
-                end = {"record": "end", "cases": len(cases), "samples": samples}
-                end |= {"seconds": 1.0, "skipped": []}
-                records = [header(spec, launch, pattern[0], procs), *cases, end]
                 path = folder / f"{spec.operation}-p{procs}-{number}-{launch}.jsonl"
-                path.write_text("".join(json.dumps(record) + "\n" for record in records))
-                paths.append(path)
+                its = header(spec, launch, pattern[0], procs)
+                paths.append(raw.write_launch(path, its, cases))
     return paths
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests import synthetic
-from tuner.campaign.durations import LEAST_BUDGET_S
+from tests import raw, synthetic
+from tuner.campaign.durations import LEAST_LAUNCH_S
 from tuner.campaign.measured import Measured
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import Entrants, PlannedBatch, PlannedCase, RacePlan, Task, octaves
@@ -93,12 +92,7 @@ class SyntheticMachine:
             )
         ]
         header = synthetic.header(spec, task.number, pattern[0], case.procs)
-        samples = sum(len(record["samples_s"]) for record in cases)
-        end = {"record": "end", "cases": len(cases), "samples": samples, "seconds": 1.0}
-        records = [header, *cases, end | {"skipped": []}]
-        path = results / f"{task.number}.jsonl"
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
-        return path
+        return raw.write_launch(results / f"{task.number}.jsonl", header, cases)
 
     def _of(self, race: Entrants, size: int, procs: int) -> tuple[str, ...]:
         methods = tuple(race.methods) or self.methods
@@ -113,7 +107,7 @@ class SyntheticMachine:
             for size in race.sizes
             for method in self._of(race, size, procs)
         )
-        return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_BUDGET_S))
+        return min(OVERHEAD * samples_s, max(task.budget_s, LEAST_LAUNCH_S))
 
 
 def machine_of(lines: Mapping[str, tuple[float, float]]) -> SyntheticMachine:

@@ -167,7 +167,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Kerne
 
 
 def test_a_method_after_its_recipe_is_found_and_measured(kernels: Kernels, tmp_path: Path) -> None:
-    """One of each kind."""
+    """The recipe is followed for one method of each kind."""
     listed = kernels.run_alone(SWPBENCH, "list").stdout
     for kind, operation, program in (
         ("exchange", "exchange", "swp_oracle"),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import probes, synthetic
+from tests import probes, raw, synthetic
 from tests.cli import call
 from tests.conftest import by_day
 from tuner.rawfile.ingest import ingest
@@ -89,10 +89,7 @@ def write(directory: Path, campaign: SenselessCampaign) -> None:
             if number % campaign.of_every == campaign.of_every - 1:
                 samples[-1] = campaign.spoilt
             records.append({"record": "probe"} | probe | {"samples_s": samples})
-        end = {"record": "end", "cases": len(records), "samples": len(records) * spec.samples}
-        lines = [probes.header(spec, launch), *records, end | {"seconds": 1.0, "skipped": []}]
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (directory / f"probe-{launch}.jsonl").write_text(text)
+        raw.write_launch(directory / f"probe-{launch}.jsonl", probes.header(spec, launch), records)
 
 
 def numbers(document: Any, name: str = "") -> Iterator[tuple[str, float]]:

@@ -1,6 +1,5 @@
 """`switchpoint soak`: what won is executed very often, and is chosen or makes room."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests import raw
 from tests.cli import call, fail, succeed
 from tests.conftest import TIMEOUT_S, by_day
 from tests.kernels.conftest import build_kernels
@@ -42,7 +42,7 @@ def measured(results: Path, scratch: Path, system: str = "local:cpu") -> Tuned:
     words += ["--system", system, "--environment", mpi.name]
     swpbench = build_kernels(mpi) / "bench" / "swpbench"
     launches.run(launch(mpi, 2), swpbench, words, path, timeout_s=TIMEOUT_S)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = raw.read(path)
     raw_files = []
     for number in range(6):
         for line in lines:
@@ -53,8 +53,7 @@ def measured(results: Path, scratch: Path, system: str = "local:cpu") -> Tuned:
                 time_s = TIMES_S[line["method"]][line["size_bytes"]] * (1 + number / 1000)
                 line |= {"samples_s": [time_s] * count, "canary_s": [1e-6] * count}
                 line["late"] = [0] * count
-        raw_files.append(scratch / f"fast-{number}.jsonl")
-        raw_files[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+        raw_files.append(raw.write(scratch / f"fast-{number}.jsonl", lines))
     keeping.keep(raw_files)
     (system,) = (path.parent.name for path in results.glob("*/fast"))
     (tuned,) = tune_systems([system], Console())

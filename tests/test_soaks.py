@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests import synthetic
+from tests import raw, synthetic
 from tests.cli import call, fail, succeed
 from tests.decisions import point
 from tuner.campaign import soaking
@@ -49,11 +49,8 @@ def write(
 ) -> Path:
     """Write a launch of soaks on the synthetic system."""
     header = synthetic.header(synthetic.Campaign(operation="soak"), launch, "random:degree=2", 2)
-    end = {"record": "end", "cases": len(records), "samples": 0, "seconds": 1.0, "skipped": []}
     path = directory / f"soak-{launch}.jsonl"
-    lines = [header | {"commit": commit}, *records, end]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
+    return raw.write_launch(path, header | {"commit": commit}, records)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The figures of the comparison of collectives, from raw samples."""
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import raw
 from tests.bench.collectives import (
     MEAN,
     JudgingResult,
@@ -40,9 +40,8 @@ def size_samples(directory: Path, factor: float, selected: str) -> SizeSamples:
             | ({"selected": selected} if method == "auto" else {})
             for method, times_s in cases.items()
         ]
-        lines = [{"record": "header"}, *records, {"record": "end"}]
-        paths.append(directory / f"{launch}.jsonl")
-        paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+        lines: list[raw.Record] = [{"record": "header"}, *records, {"record": "end"}]
+        paths.append(raw.write(directory / f"{launch}.jsonl", lines))
     (size, read), *more = read_samples(paths).items()
     assert (size, read.selected, more) == (64, selected, [])
     return read

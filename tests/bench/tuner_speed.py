@@ -19,7 +19,6 @@ Run from the checkout: python -m tests.bench.tuner_speed
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sqlite3
 import subprocess
@@ -35,7 +34,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tests import probes, synthetic
+from tests import probes, raw, synthetic
 from tests.bench.report import Figure, conclude, options_of
 from tuner.machine.mpi import available_cores
 from tuner.models import maxrate
@@ -74,12 +73,9 @@ def write_campaign(directory: Path, samples: int) -> int:
         spec = replace(CAMPAIGN, patterns=(pattern,))
         for launch in range(spec.launches):
             records = cases(spec, random)
-            count = sum(len(record["samples_s"]) for record in records)
-            end = {"record": "end", "cases": len(records), "samples": count}
-            lines = [synthetic.header(spec, launch, pattern[0], 2), *records, end]
-            path = directory / f"{degree}-{launch}.jsonl"
-            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-            written += count
+            header = synthetic.header(spec, launch, pattern[0], 2)
+            raw.write_launch(directory / f"{degree}-{launch}.jsonl", header, records)
+            written += sum(len(record["samples_s"]) for record in records)
     return written
 
 

@@ -69,7 +69,7 @@ NOTHING = {"OMPI_MCA_coll_basic_priority": "100"}  # before the component of the
 def test_algorithms_that_send_other_messages_are_raced(
     kernels_of: Callable[[str], Kernels], tmp_path: Path, name: str
 ) -> None:
-    """In one launch: messages are no samples."""
+    """Messages are counted exactly, so one launch suffices."""
     kernels = kernels_of(name)
     wanted = {"pipeline", "split_binary_tree", "binomial", "scatter_allgather"}
     result = measure(kernels, tmp_path / "o", "bcast")

@@ -164,7 +164,7 @@ def test_exchanges_are_estimated_as_they_are_predicted(
 def test_discoveries_are_estimated_as_they_are_predicted(
     any_kernels: Kernels, tmp_path: Path, procs: int, ppn: int
 ) -> None:
-    """Of a pattern that the hints describe in full: everybody sends as much to everybody."""
+    """The hints describe this pattern in full: each rank sends as much to each other."""
     model = RandomParameters(procs).model()
     if procs > ppn:  # hints do not say who is on the node: all pairs cost the same here
         model.pairs["on_node"] = model.pairs["off_node"]
@@ -243,7 +243,7 @@ def test_collectives_are_estimated_as_they_are_predicted(
 
 
 def test_every_method_has_a_formula(kernels: Kernels, tmp_path: Path) -> None:
-    """In the library, and in the models."""
+    """The library has one, and so have the models."""
     model = RandomParameters(1).model()
     known = {
         scope: replace(pair, synchronous=Estimate(1, 1, 1)) for scope, pair in model.pairs.items()
