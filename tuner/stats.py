@@ -220,7 +220,7 @@ def _weighted(values: Floats, weights: Floats | float) -> tuple[Floats, Floats]:
     return mean, squares / (values.shape[-1] - 1) / total
 
 
-def discoveries(p: Floats, share: float) -> NDArray[np.bool_]:
+def discoveries(p: Floats, share: float) -> Bools:
     """Return which of many tests to believe, with a bound on the expected share of false ones.
 
     This is the method of Benjamini and Hochberg (1995); it also holds for tests that depend on each

@@ -19,7 +19,7 @@ from tuner.errors import SwitchpointError
 
 
 @click.command()
-@system_option("System ID or unique substring; required if there are several.")
+@system_option()
 @click.option("--output", type=FILE, help="Output file. [default: SYSTEM.bundle]")
 @database_option
 def bundle(system: str | None, output: Path | None, database: Path) -> None:

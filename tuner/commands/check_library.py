@@ -11,7 +11,7 @@ from tuner.errors import SwitchpointError
 
 
 @click.command()
-@system_option("System ID or unique substring; required if there are several.")
+@system_option()
 @click.option("--campaign", metavar="NAME", help="Campaign. [default: (the last measured)]")
 @database_option
 @json_option

@@ -8,7 +8,7 @@ import click
 from tuner.commands.matrix_make import make
 from tuner.commands.matrix_messages import messages
 from tuner.commands.naming import Commands
-from tuner.commands.options import json_option, whole_number
+from tuner.commands.options import PARTITIONS, json_option, whole_number
 from tuner.commands.printing.lines import say, say_json
 from tuner.units import share_text
 
@@ -64,7 +64,7 @@ def info(file: Path, as_json: bool) -> None:
 @click.option("--parts", type=whole_number(1), required=True, help="Number of parts.")
 @click.option(
     "--by",
-    type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
+    type=click.Choice(PARTITIONS),
     required=True,
     help="Blocks of rows, row r in part r mod K, METIS, or Mt-KaHyPar.",
 )

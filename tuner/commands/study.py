@@ -39,7 +39,7 @@ study.add_command(uneven)
 
 
 @study.command()
-@click.option("--procs", type=whole_number(8), default=256, help="Ranks, a power of two.")
+@click.option("--procs", type=whole_number(8), default=256, help="Processes, a power of two.")
 @click.option("--dragonfly", type=whole_number(2), default=32, help="Nodes of a group.")
 @click.option("--fattree", type=whole_number(2), default=64, help="Nodes below a top-level link.")
 @click.option(

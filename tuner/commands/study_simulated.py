@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.commands.options import json_option, sizes, whole_number, whole_numbers
+from tuner.commands.options import PARTITIONS, json_option, sizes, whole_number, whole_numbers
 from tuner.commands.printing.lines import say, say_json
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def machine_option(default: str) -> Callable[..., Any]:
     return click.option("--machine", default=default, metavar="NAME", help="Simulated machine.")
 
 
-ppn_option = click.option("--ppn", type=whole_number(1), default=_PPN, help="Ranks per node.")
+ppn_option = click.option("--ppn", type=whole_number(1), default=_PPN, help="Processes per node.")
 
 
 def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
@@ -244,7 +244,7 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 
 @click.command()
 @machine_option("dragonfly-4x1x4x2-aries")
-@click.option("--procs", type=whole_number(2), default=512, help="Ranks.")
+@click.option("--procs", type=whole_number(2), default=512, help="Processes.")
 @click.option(
     "--sizes",
     default="8:4K:x8",
@@ -300,10 +300,7 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
     "--entries", type=whole_number(4096), default=400_000, help="Most entries of each matrix."
 )
 @click.option(
-    "--by",
-    type=click.Choice(["contiguous", "strided", "graph", "hypergraph"]),
-    default="hypergraph",
-    help="Partition of the rows.",
+    "--by", type=click.Choice(PARTITIONS), default="hypergraph", help="Partition of the rows."
 )
 @click.option(
     "--simulated",
