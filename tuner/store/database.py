@@ -213,12 +213,12 @@ class Database:
 
     def _fetch(self, sql: str, values: Sequence[Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the names of the columns, and the rows, with values that they may have."""
-        cursor = self._execute(sql, values)
-        names = [name for name, *_ in cursor.description]
-        try:
-            rows = cursor.fetchall()
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
+        with closing(self._execute(sql, values)) as cursor:  # else an error would keep a lock
+            names = [name for name, *_ in cursor.description]
+            try:
+                rows = cursor.fetchall()
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
         tables = re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)
         with self.decoding():
             for name, its in zip(names, zip(*rows, strict=True), strict=False):  # none without rows

@@ -32,7 +32,8 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
     cells = store.cells(system, operation="spmv")
     case = [name for name in KEY if name not in ("campaign", "method")]
     newest_last = store.campaigns_with_cells(system)[::-1]
-    age = cells["campaign"].map(newest_last.index)
+    # A store of others may have cells of campaigns without launches: these are the oldest.
+    age = cells["campaign"].map({name: age for age, name in enumerate(newest_last)}).fillna(-1)
     last = age.groupby([cells[name] for name in case]).transform("max")
     return with_parts(cells[age == last], store.products(system))
 
