@@ -23,9 +23,10 @@ if ! .venv/bin/pip --version >/dev/null 2>&1; then  # it does not run where its 
 fi
 export PATH="$PWD/.venv/bin:$PATH"
 echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
-# Without isolation, what is installed already is not fetched again: a machine may have lost its network.
+# Without isolation, what builds it is not fetched again, as a machine may have lost its network.
 pip install --quiet --disable-pip-version-check 'hatchling>=1.27' editables
-pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".$extras"
+pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+pip install --quiet --disable-pip-version-check "switchpoint$extras"
 
 find_mpis='from tuner.machine.mpi import find_mpis; print(*find_mpis(), sep="\n")'
 if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then

@@ -191,7 +191,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @property
     def cores(self) -> int:
-        """Return the cores of a node, 0 if they are not known."""
+        """Return the physical cores of a node, 0 if they are not known."""
         processor = self.current_partition.processor
         return (processor.num_cpus or 0) // (processor.num_cpus_per_core or 1)
 
@@ -223,7 +223,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     def with_common(self, options: dict[str, str]) -> list[str]:
         """Return the words of options, with those of all launches."""
         place = self.recorded_system, self.current_environ.name
-        # Ranks of a job may be bound, or get a part of a node: what they may use depends on it.
+        # Ranks of a job may be bound, or get a part of a node, so what they may use depends on the
+        # layout. In hardware threads, as swpbench counts.
         cores = None if self.is_local() else self.current_partition.processor.num_cpus
         words = words_of(options, self.campaign, place, self.launcher_name, cores)
         return words + ["--anonymous"] * self.anonymous

@@ -259,6 +259,18 @@ def test_each_partition_can_be_asked_for() -> None:
     assert tuple(PARTITIONERS) == PARTITIONS
 
 
+@pytest.mark.parametrize("command", [("soak",), ("check", "choices")])
+def test_options_for_jobs_need_jobs_and_select_nothing(
+    results: Path, command: tuple[str, ...]
+) -> None:
+    succeed("ingest")
+    succeed("tune")
+    system = ("--system", "mpich") if command == ("check", "choices") else ()
+    assert "--config names" in call(*command, *system, "--", "-J", "account=a").stderr
+    chosen = call(*command, *system, "--config", "a.py", "--", "-n", "exchange")
+    assert "select checks" in chosen.stderr
+
+
 def test_a_source_without_a_launch_is_an_error(results: Path, tmp_path: Path) -> None:
     bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty"
     bad.write_text("bad\n")

@@ -398,6 +398,10 @@ def test_a_winner_of_another_pattern_is_not_raced_where_it_is_not_known(tmp_path
 def test_jobs_of_a_queue_have_all_cases_and_a_case_meets_several(tmp_path: Path) -> None:
     plan = FAR.plan(procs=(2, 4), patterns=3, sizes=(8, 512, 8192, 131072))
     plan.in_job = False
+    long = replace(plan, budget_s=36_000.0)
+    screening = next_batch(long, long.turns[0], Measured())
+    assert screening is not None
+    assert max(task.limit_s for task in screening.tasks) <= MOST_JOB_S
     measure(FAR, plan, tmp_path, batches=2)
     screening, race = (dealt(plan, batch.tasks) for batch in plan.batches)
     assert [[task.case for task in job] for job in screening] == [[0, 1, 2], [3, 4, 5]]

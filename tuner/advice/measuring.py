@@ -109,7 +109,7 @@ def measure(cases: list[PlannedCase], site: Site, seconds: float) -> tuple[list[
 
 
 def _race(plan: RacePlan, site: Site, seconds: float) -> tuple[list[str], str]:
-    plan.budget_s, plan.spent_s = seconds, 0.0  # an interrupted one has spent another time
+    plan.budget_s, plan.spent_s = seconds, 0.0  # an interrupted start had another budget
     stage, file = Path(plan.stage), PLANS.path_of(plan.campaign).absolute()
     stage.mkdir(parents=True, exist_ok=True)
     PLANS.save(plan, file)

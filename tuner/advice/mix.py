@@ -24,7 +24,7 @@ NEAR = 4.0
 """Ratio of sizes up to which a measured one stands for another."""
 
 LEAST_SHARE = 0.01
-"""Share of the run time that is not worth measuring."""
+"""The least share of the run time that is worth measuring."""
 
 
 class State(StrEnum):

@@ -3,7 +3,7 @@
 BUILD_S = 25.0  # of the kernels, for one environment on two cores
 SESSION_S = 6.0  # ReFrame's own work for a session
 JOB_S = 0.5  # ReFrame's own work for a job
-LEAST_LAUNCH_S = 0.3  # the budget of a launch
+LEAST_LAUNCH_S = 0.3  # the least budget of a launch
 BEYOND_S = 30.0  # that the time limit of a job grants a launch beyond its budget
 SOAKS_S = 15.0  # kept for the soaks of the winners, and ReFrame's work on them
 MOST_SOAKS_S = 30.0  # limit of all soaks of a fixed campaign; they seldom take half of that

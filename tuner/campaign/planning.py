@@ -160,10 +160,13 @@ def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | No
 
 
 def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch:
-    """Return a launch of each of these cases with its methods; all share half of the time."""
+    """Return a launch of each of these cases with its methods; all share half of the time.
+
+    On a queue each has at most the time of a job.
+    """
     share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
     if not plan.in_job:  # queues may refuse longer jobs
-        share_s = min(share_s, MOST_JOB_S - BEYOND_S)
+        share_s = min(share_s, MOST_JOB_S - BEYOND_S - LEAST_LAUNCH_S)
     wanted = [
         _Wanted(
             number,

@@ -95,7 +95,7 @@ def race(starts: Starts) -> list[LaunchError]:
         RawFileError, StoreError, OSError: the results cannot be kept.
     """
     plan = PLANS.load(starts.plan)
-    if not plan.advises:  # whose time is anew that of the command
+    if not plan.advises:  # each start of advice has a time of its own
         plan.spent_s = max(plan.spent_s, spent_s(plan))
     started_s = time.monotonic() - plan.spent_s
     failures: dict[int, LaunchError] = {}
@@ -139,7 +139,7 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
 def _probe(starts: Starts, plan: RacePlan) -> screening.Known:
     """Return what is known of the machine by a probe, which is not kept.
 
-    It may take a tenth of the time: what it measures on a slow network takes minutes.
+    It may take a tenth of the time beyond the limit of others, as slow networks need minutes.
     """
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:  # where rank 0 sees it too
         raw, start = Path(scratch) / "probe", starts.probe

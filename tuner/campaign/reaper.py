@@ -1,4 +1,4 @@
-"""A process beside a command, which ends what the command has started, if that is killed itself.
+"""A process beside a command: if the command is killed, it ends what the command has started.
 
 The signal at its end reaches a launcher alone, and MPICH's takes no notice of one in its first
 milliseconds. Started by `reaping`: python -m tuner.campaign.reaper SECONDS

@@ -47,7 +47,7 @@ class SoakSite:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
     `ran` are the jobs of the campaign that is soaked, if there is one. Where there is `run`, that
-    runs the jobs instead of ReFrame, and the time is a limit; it raises DispatchError.
+    runs the jobs instead of ReFrame, and may raise DispatchError; the time is a limit then.
     """
 
     config: Path
@@ -113,7 +113,8 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
         left_s = end_s - time.monotonic()
         if not lacking or lacking == before or (before and left_s < SESSION_S):
             break
-        most_s = max(left_s - SESSION_S, SESSION_S) / len(systems)
+        usable_s = left_s if site.run else max(left_s - SESSION_S, SESSION_S)
+        most_s = usable_s / len(systems)
         at_least_one = not before and site.run is None
         chosen = {
             name: affordable(wanted[name], expected[name], most_s, at_least_one=at_least_one)
@@ -121,7 +122,8 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
         }
         if not any(chosen.values()):
             if not before:
-                console.print(f"not soaked, as the time is too short: {_names(wanted)}")
+                said = f"not soaked, as the time is too short: {_names(wanted)}"
+                console.print(said, soft_wrap=True)
             break
         before = lacking
         console.print(
@@ -146,7 +148,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
 
 
 def _names(lacks: Mapping[str, list[Lack]]) -> str:
-    """Return the methods that lack executions, by system."""
+    """Return the names of the methods that lack executions."""
     return ", ".join(
         sorted({f"{its.operation} {its.method}" for of in lacks.values() for its in of})
     )

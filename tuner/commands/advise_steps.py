@@ -31,7 +31,7 @@ from tuner.export import forms
 from tuner.files import one_line
 from tuner.models.fitting import last_fitted
 from tuner.paths import campaign_name, database_path, results_directory
-from tuner.selection import tuning
+from tuner.selection import soaks, tuning
 from tuner.store.store import Store
 
 MEASURED_SHARE = 0.6
@@ -184,7 +184,8 @@ class AdviceSteps:
         except SwitchpointError as error:
             self._say(f"not soaked: {one_line(str(error))}")
         tables = tune_systems(systems, self._out, required)
-        measuring.end(self._site)
+        if not any(soaks.waiting(its.table) for its in tables):  # else later advice soaks them
+            measuring.end(self._site)
         return tables[0].table if tables else None
 
     def _prove(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tuner.studies.regret.problems import RegretProblem
 
 
-_WHY_NONE = "its job failed, or too few launches measured it whole, which a larger --budget helps"
+_WHY_NONE = "its job failed, or too few launches measured it whole: give a larger --budget"
 
 
 @click.command()
@@ -127,7 +127,10 @@ def regret(
         )
         outcomes = _measured(request, drawn, config, options, out)
     if not outcomes:
-        raise SwitchpointError(f"no problem was measured: {_WHY_NONE}")
+        raise SwitchpointError(
+            "no problem was measured: jobs failed, or too few launches measured one whole; give a "
+            "larger --budget"
+        )
     summary = judging.judge(outcomes)
     lines = judging.lines(summary)
     cost = cost_share(provenance.campaigns)

@@ -39,6 +39,8 @@ def soak(
     from tuner.selection import soaks, tuning
     from tuner.store.store import Store
 
+    if reframe_options and config is None:
+        raise click.UsageError("REFRAME_OPTIONS are for jobs, of a system that --config names")
     configs = {"local": CONFIGS["local"], VIRTUAL: CONFIGS["nodes"]}
     out = console()
     with Store.open(database_path(), readonly=True) as store:

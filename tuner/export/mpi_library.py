@@ -7,6 +7,7 @@ algorithms.
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ def installation(family: str, version: str) -> Mpi:
     what = f"{LABELS[family]} {version}"
     others = " and ".join(str(mpi) for mpi in here)
     raise VendorError(
-        f"the algorithms of {what} are looked up in that library, which is not on PATH"
+        f"this needs {what} itself, which is not on PATH"
         + (f" (only {others}, with other algorithms)" if others else "")
         + ": run this where it is installed"
     )
@@ -59,7 +60,24 @@ def installation(family: str, version: str) -> Mpi:
 
 def launcher(family: str, version: str) -> str:
     """Return the program that starts ranks with exactly that library. Raise VendorError."""
-    return installation(family, version).mpiexec
+    try:
+        return installation(family, version).mpiexec
+    except VendorError:
+        program = shutil.which("mpiexec") or ""
+        if family == "intelmpi" and _intel_version(program) == version:  # without a compiler
+            return program
+        raise
+
+
+def _intel_version(mpiexec: str) -> str:
+    """Return the version of a launcher of Intel MPI, "" for any other launcher."""
+    try:
+        command = [mpiexec, "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"Intel\(R\) MPI Library .*Version (\d+\.\d+)", said)
+    return match.group(1) if match else ""
 
 
 def made_for(text: str) -> tuple[str, str] | None:

@@ -15,7 +15,8 @@ def memory(buffer: Buffer, least_bytes: int, name: str, *, writable: bool = Fals
 
     Raises:
         TypeError: the object has no buffer, as one on a device.
-        ValueError: the buffer is not contiguous, too small, or read-only but to be written.
+        ValueError: the buffer is not contiguous in C's order, too small, or read-only but to be
+            written.
     """
     view = memoryview(buffer)
     if not view.contiguous:
