@@ -267,7 +267,9 @@ def test_options_for_jobs_need_jobs_and_select_nothing(
     succeed("tune")
     system = ("--system", "mpich") if command == ("check", "choices") else ()
     assert "--config names" in call(*command, *system, "--", "-J", "account=a").stderr
-    chosen = call(*command, *system, "--config", "a.py", "--", "-n", "exchange")
+    config = results / "a.py"
+    config.touch()
+    chosen = call(*command, *system, "--config", config, "--", "-n", "exchange")
     assert "select checks" in chosen.stderr
 
 
