@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 import tempfile
 import time
@@ -46,6 +47,11 @@ def results_directory() -> Path:
 def database_path() -> Path:
     """Return the path of the store; it can be rebuilt from the raw files beside it."""
     return results_directory() / "switchpoint.db"
+
+
+def results_id() -> str:
+    """Return what distinguishes campaigns of one name in several results directories."""
+    return hashlib.sha256(str(results_directory().absolute()).encode()).hexdigest()[:8]
 
 
 def campaign_name() -> str:

@@ -28,7 +28,7 @@ from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
 from tuner.machine.directories import python_path, scratch_directory
 from tuner.machine.mpi import LaunchCommand, last_line
-from tuner.paths import new_campaign, only_here, results_directory
+from tuner.paths import new_campaign, only_here, results_directory, results_id
 from tuner.rawfile import keeping
 
 LEAST_S = 25.0
@@ -101,7 +101,7 @@ def measure(cases: list[PlannedCase], site: Site, seconds: float) -> tuple[list[
         if plan is not None:
             return _race(plan, site, seconds)
     name = new_campaign()
-    stage = str(scratch_directory() / f"advise-{name}")
+    stage = str(scratch_directory() / f"advise-{name}-{results_id()}")
     plan = RacePlan(name, str(CONFIGS["local"]), 0.0, cases, stage=stage, in_job=True)
     plan.advises = site.app.name
     with only_here(name):
@@ -211,7 +211,7 @@ def _soak(site: Site, jobs: list[SoakJob]) -> None:
     Raise DispatchError: what kept launches from ending well, once all were made.
     """
     campaign, failures = new_campaign(), []
-    stage = scratch_directory() / f"advise-{campaign}"
+    stage = scratch_directory() / f"advise-{campaign}-{results_id()}"
     stage.mkdir(parents=True)
     SOAKINGS.save(SoakOrder(jobs, str(stage)), SOAKINGS.path_of(campaign))
     try:

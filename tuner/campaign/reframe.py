@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import hashlib
 import json
 import os
 import re
@@ -33,7 +32,7 @@ from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.directories import python_path
 from tuner.machine.sites.jobs import pending
-from tuner.paths import CHECKOUT, results_directory
+from tuner.paths import CHECKOUT, results_id
 from tuner.signals import exits_on
 
 CHECKS = CHECKOUT / "checks"
@@ -138,7 +137,7 @@ class Call:
         variables = [f"--setvar={name}={value}" for name, value in self.variables.items()]
         # Another campaign may run at the same time.
         name = self.variables.get("campaign")
-        places = [f"--timestamp={name}-{_results()}"] if name else []
+        places = [f"--timestamp={name}-{results_id()}"] if name else []
         return [
             _reframe(),
             f"--config-file={self.config}",
@@ -151,11 +150,6 @@ class Call:
             *self.selection,
             *action,
         ]
-
-
-def _results() -> str:
-    """Return what distinguishes campaigns of one name in several results directories."""
-    return hashlib.sha256(str(results_directory().absolute()).encode()).hexdigest()[:8]
 
 
 class _Options(argparse.ArgumentParser):

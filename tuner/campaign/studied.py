@@ -51,7 +51,7 @@ def run(
         paths = [wanted.raw_file(number, launch) for launch in range(len(job.launches))]
         its = [reading.read(path) for path in paths if path.is_file()]
         problems = [each for file in its for each in file.problems]
-        failures += [f"a launch cannot be used: {problems[0]}"] * bool(problems)
+        failures += [f"a launch cannot be used: {problem}" for problem in problems[:1]]
         files.append(its if len(its) == len(paths) and not problems else [])
     for failure in failures:
         console.print(f"failed: {failure}; ReFrame's output is in {log}", soft_wrap=True)

@@ -2,6 +2,7 @@
    called by its PMPI name, so a preloaded library that calls this one does not intercept it. */
 #include "algorithms.h"
 #include "blocks.h"
+#include "collective.h"
 #include "environment.h"
 #include "textbook.h"
 #include "variables.h"
