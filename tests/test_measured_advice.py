@@ -86,6 +86,14 @@ def test_methods_that_failed_a_soak_are_not_measured_again(
     assert case.switched_off == {"SWITCHPOINT_OFF": "lent binomial"}
 
 
+def test_calls_of_sizes_that_round_to_one_weigh_together() -> None:
+    calls = mix.mix(parse(content(tally("Bcast", 4, 0.2), tally("Bcast", 8, 0.4))), None).to_measure
+    (case,) = measuring.cases_of(calls, site())
+    assert case.sizes == [8]
+    assert case.weight == pytest.approx(sum(each.more_s for each in calls))
+    assert case.weight > calls[0].more_s
+
+
 def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
     its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
     (case,) = measuring.cases_of(its.to_measure, site())

@@ -12,6 +12,7 @@ import pytest
 
 from tests.processes import is_running
 from tuner.campaign import reaper
+from tuner.campaign.ending import descendants
 
 STUBBORN = """
 import signal, subprocess, sys
@@ -65,3 +66,14 @@ def test_the_reaper_knows_what_runs_when_its_command_is_killed() -> None:
     while is_running(pid):
         assert time.monotonic() < end_s
         time.sleep(0.05)
+
+
+def test_a_process_whose_name_was_cut_within_a_letter_is_found() -> None:
+    """The kernel keeps fifteen bytes of a name."""
+    named = "open('/proc/self/comm', 'wb').write(b'caf\\xc3'); print(flush=True); input()"
+    command = [sys.executable, "-c", named]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert process.pid in descendants(os.getpid())
+        process.kill()

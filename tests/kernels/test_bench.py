@@ -252,6 +252,7 @@ def test_names_and_notes_of_the_caller_are_kept(any_kernels: Kernels, tmp_path: 
         campaign="c1",
         launch=3,
         seed=9,
+        cores=70,
         budget=30,
         anonymous=True,
         quiet=True,
@@ -262,6 +263,7 @@ def test_names_and_notes_of_the_caller_are_kept(any_kernels: Kernels, tmp_path: 
     assert header["environment"] == "env"
     assert (header["campaign"], header["launch"], header["seed"]) == ("c1", 3, 9)
     assert header["yield"] == 'a "quoted"\tname\\'
+    assert header["cores"] == 70
     assert header["hostnames"] == ["node0"]
     assert header["budget_s"] == 30
     assert f"'{os.uname().nodename}'" not in str(result.records)
