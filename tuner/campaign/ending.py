@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+
+_DEATH_S = 10.0
+"""Seconds to wait for a killed process, which a file system that hangs may hold for ever."""
 
 
 def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
@@ -23,6 +27,7 @@ def all_below(pid: int) -> Iterator[None]:
     """Kill, at the end of the block, what ran below a process at its begin and still runs (Linux).
 
     A launcher's processes have sessions of their own, so that no signal to its group reaches them.
+    The block ends when they have.
     """
     with ExitStack() as stack:
         for each in descendants(pid):
@@ -36,6 +41,7 @@ def all_below(pid: int) -> Iterator[None]:
 def _kill(number: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(number, signal.SIGKILL)
+        select.select([number], [], [], _DEATH_S)
 
 
 def descendants(pid: int) -> dict[int, str]:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tuner.campaign.durations import POLL_S
-from tuner.campaign.ending import end_with_parent
+from tuner.campaign.ending import all_below, end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.directories import python_path
@@ -315,8 +315,10 @@ def run(call: Call, planned: Session, log: Path, tick: Callable[[], None]) -> Se
                     tick()
                     time.sleep(POLL_S)
         except BaseException:
-            process.send_signal(signal.SIGINT)
-            process.wait()
+            # ReFrame kills a launcher that it has asked to end, and Open MPI's ranks outlive one.
+            with all_below(process.pid):
+                process.send_signal(signal.SIGINT)
+                process.wait()
             raise
     if not report.is_file():
         raise DispatchError(f"ReFrame ended without a report; its output is in {log}")
