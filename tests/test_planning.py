@@ -220,6 +220,23 @@ def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: 
     assert np.mean(regrets(FAR, select(cells)[0], 8)[0]) <= 0.02
 
 
+def test_a_share_is_of_the_time_of_all_cases_from_the_first_decision_on(tmp_path: Path) -> None:
+    """Though one environment races after the other, and the cases without cores come last."""
+    together = FAR.plan(procs=(2, 8), patterns=2, budget_s=screening_budget_s(4))
+    together.share = 0.3
+    apart = replace(together, batches=[])
+    apart.cases = [
+        replace(case, oversubscribed=case.procs == 8, environment=f"mpi{number % 2}")
+        for number, case in enumerate(together.cases)
+    ]
+    for plan, name in ((together, "together"), (apart, "apart")):
+        (tmp_path / name).mkdir()
+        measure(FAR, plan, tmp_path / name, batches=2)
+        assert plan.batches[1].stage == "race 1"
+    assert {apart.cases[task.case].environment for task in apart.tasks} == {"mpi0"}
+    assert apart.budget_s == pytest.approx(together.budget_s, rel=0.1)
+
+
 def test_what_failed_its_soak_does_not_race(tmp_path: Path) -> None:
     plan = FAR.plan()
     plan.cases = [replace(case, failed=["stfw:dims=3"]) for case in plan.cases]

@@ -120,6 +120,8 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
     if missing := {number: its for number, its in screenings.items() if its is not None}:
         is_time = not screened or plan.left_s(turn) > 0
         return _screening(plan, missing) if is_time else None
+    if turn.screens_only:
+        return None
     if plan.share:
         least = least_s(len(plan.cases)) * plan.slow
         plan.budget_s = max(plan.share * exhaustive_s(plan, measured), least)
@@ -164,7 +166,8 @@ def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch
 
     On a queue each has at most the time of a job.
     """
-    share_s = (plan.budget_s - least_s(len(plan.cases))) / (2 * len(plan.cases))
+    cases = len(plan.cases)
+    share_s = SCREENING_S if plan.share else (plan.budget_s - least_s(cases)) / (2 * cases)
     if not plan.in_job:  # queues may refuse longer jobs
         share_s = min(share_s, MOST_JOB_S - BEYOND_S - LEAST_LAUNCH_S)
     wanted = [
@@ -410,12 +413,13 @@ def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
 
 
 def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
-    """Return the time of racing all methods at all sizes, as far as they were measured."""
+    """Return the time of racing all methods at all sizes; cases without times count as the rest."""
     total_s = 0.0
-    for number, known in log_times(plan, measured.of_cases(plan)).items():
+    found = log_times(plan, measured.of_cases(plan))
+    for number, known in found.items():
         case = plan.cases[number]
         times = Times(case, known, measured.baseline)
         rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())
         launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s
         total_s += EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
-    return total_s
+    return total_s * len(plan.cases) / max(len(found), 1)

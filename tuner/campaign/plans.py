@@ -184,14 +184,16 @@ class PlannedBatch:
 class Turn(NamedTuple):
     """The cases that race until a share of the plan's time is spent.
 
-    Where it is staggered, winners meet the default again, by ranks that arrive apart. Where it is
-    spare time, sizes that earlier campaigns settled are checked once none is open.
+    Each begins with the screenings that its cases lack, and one may end with them. Where it is
+    staggered, winners meet the default again, by ranks that arrive apart. Where it is spare time,
+    sizes that earlier campaigns settled are checked once none is open.
     """
 
     cases: Collection[int]
     share: float
     staggered: bool = False
     spare: bool = False
+    screens_only: bool = False
 
     def without(self, cases: Collection[int]) -> Self:
         """Return the turn of its other cases."""
@@ -271,7 +273,8 @@ class RacePlan:
         """Return the turns of a system and environment, which all have as much time.
 
         Oversubscribed cases come last, as they matter less, but not those of advice, which have
-        weights; spare time goes to all that is open.
+        weights; spare time goes to all that is open. A budget that is a share of the time of all
+        cases needs to know them all.
         """
         before, each = self.places.index(place) / len(self.places), 1 / len(self.places)
         its = self.cases_of(place)
@@ -285,6 +288,8 @@ class RacePlan:
                 Turn(last, before + LAST_SHARE * race),
                 *turns,
             ]
+        if self.share:
+            turns = [Turn(its, before + race, screens_only=True), *turns]
         return turns
 
     @property
