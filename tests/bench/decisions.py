@@ -41,10 +41,11 @@ from tuner.domain.tables import FASTER, OPEN, WON, Point
 from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.reading import read_header
-from tuner.selection.contrasts import Key, contrasts_of
+from tuner.selection.contrasts import contrasts_of
 from tuner.selection.decisions import ERROR_LEVEL, LOOKS, decide
 from tuner.selection.evidence import verdict
 from tuner.selection.intervals import place_of
+from tuner.selection.pairing import Key
 from tuner.selection.trust import Trust
 
 DATA = CHECKOUT / "tests" / "data"

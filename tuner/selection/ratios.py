@@ -11,7 +11,7 @@ import numpy as np
 
 from tuner.domain.records import PART, Cell
 from tuner.machine.simulation import machines
-from tuner.selection.contrasts import DISTURBED_WEIGHT, LEAST_ROUNDS
+from tuner.selection.pairing import DISTURBED_WEIGHT, LEAST_ROUNDS
 from tuner.selection.trust import Trust
 
 L = TypeVar("L")

@@ -55,7 +55,7 @@ CAUSES = {
     "drift": "the machine's speed changed within launches",
     "clock": "ranks missed the common start",
 }
-"""The reasons for which parts count less (tuner/selection/contrasts.py)."""
+"""The reasons for which parts count less (tuner/selection/pairing.py)."""
 
 _FAST = (0.05, 0.25)
 """Quantiles of launches that define the usual value: half of a campaign may be disturbed."""
