@@ -21,6 +21,11 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:.{decimals}f}"
 
 
+def us_text(seconds: float, digits: int = 3) -> str:
+    """Return microseconds with that many significant digits, without their unit."""
+    return significant(1e6 * seconds, digits)
+
+
 def parse_sizes(text: str) -> list[int]:
     """Return the bytes of a list in the form of swpbench's --sizes, as 8:1M:x2,3000, increasing.
 

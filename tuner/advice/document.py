@@ -12,7 +12,7 @@ from tuner.advice.profile import MOST_S, Natural, Seconds, Shape
 from tuner.advice.proof import LEAST_PAIRS, Outcome, Proof
 from tuner.domain.records import SHORTEST_S
 from tuner.selection.next_step import with_options
-from tuner.units import counted, share_text, significant, size_text
+from tuner.units import counted, share_text, significant, size_text, us_text
 
 Difference = Annotated[float, msgspec.Meta(ge=-MOST_S, le=MOST_S)]
 RunSeconds = Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=MOST_S)]
@@ -157,7 +157,7 @@ def rows(its: Advice) -> list[tuple[str, ...]]:
             str(call.count or "?"),
             percent(call.seconds, its.seconds),
             percent(call.seconds - call.own_s, call.seconds),
-            "" if call.spread_s is None else f"{significant(1e6 * call.spread_s, 2)} µs",
+            "" if call.spread_s is None else f"{us_text(call.spread_s, 2)} µs",
             call.evidence or call.state.value,
         )
         for call in its.calls[:SHOWN]

@@ -21,7 +21,7 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
     from tuner.commands.printing.results import console
     from tuner.selection.guidelines import comparable, violations
     from tuner.store.store import Store
-    from tuner.units import multiple_text, significant, size_text
+    from tuner.units import multiple_text, size_text, us_text
 
     with Store.open(database, readonly=True) as store:
         name = one_system(store, system)
@@ -44,8 +44,8 @@ def guidelines(system: str | None, campaign: str | None, database: Path, as_json
     for each in found:
         grid.add_row(
             *(each.operation, f"{each.nodes} x {each.ppn}", size_text(each.bytes), each.method),
-            f"{significant(1e6 * each.time_s)} us",
-            f"{each.than}: {significant(1e6 * each.than_s)} us",
+            f"{us_text(each.time_s)} us",
+            f"{each.than}: {us_text(each.than_s)} us",
             f"{multiple_text(each.ratio)} x",
         )
     if found:

@@ -7,6 +7,7 @@ import click
 from tuner.commands.naming import Commands
 from tuner.commands.options import database_option, json_option, one_system, system_option
 from tuner.commands.printing.lines import say, say_json
+from tuner.units import us_text
 
 
 @click.group(cls=Commands)
@@ -30,8 +31,8 @@ def show(as_json: bool) -> None:
         say(f"{name}: {each.source}")
         for protocol in each.protocols:
             say(
-                f"  from {protocol.from_bytes} B: overhead {protocol.overhead_s * 1e6:.3g} us, "
-                f"latency {protocol.latency_s * 1e6:.3g} us, {protocol.bytes_per_s / 1e9:.3g} GB/s"
+                f"  from {protocol.from_bytes} B: overhead {us_text(protocol.overhead_s)} us, "
+                f"latency {us_text(protocol.latency_s)} us, {protocol.bytes_per_s / 1e9:.3g} GB/s"
             )
 
 

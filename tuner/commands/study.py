@@ -20,7 +20,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.printing.lines import say, say_json
 from tuner.commands.study_simulated import dsde, grids, nap, stfw, uneven
-from tuner.units import change_text
+from tuner.units import change_text, us_text
 
 if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
@@ -140,8 +140,8 @@ def crossover(
         middle, low, high = each.ratio
         after = f"pays off after {each.products} products" if each.products else "no gain shown"
         say(
-            f"{each.method}: strided {each.strided_s * 1e6:.3g} us, balanced "
-            f"{each.balanced_s * 1e6:.3g} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
+            f"{each.method}: strided {us_text(each.strided_s)} us, balanced "
+            f"{us_text(each.balanced_s)} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
         )
     say(path)
 

@@ -104,7 +104,7 @@ def dsde(
     """Simulate the microbenchmark of the NBX paper: find senders among many ranks."""
     from tuner.studies import dsde as studying
     from tuner.studies import neighbours
-    from tuner.units import significant
+    from tuner.units import us_text
 
     simulator = simulator_of(machine, ppn, "dsde")
     most = max(procs)
@@ -131,9 +131,9 @@ def dsde(
         (
             [
                 *(str(row.procs), str(row.degree)),
-                *(significant(1e6 * row.simulated_s[name]) for name in studying.METHODS),
+                *(us_text(row.simulated_s[name]) for name in studying.METHODS),
                 row.fastest,
-                " ".join(significant(1e6 * row.formula_s[name]) for name in studying.METHODS),
+                " ".join(us_text(row.formula_s[name]) for name in studying.METHODS),
             ]
             for row in found
         ),
@@ -177,7 +177,7 @@ def nap(
 ) -> None:
     """Simulate node-aware exchange on many ranks, with the paper's matrices."""
     from tuner.studies import nap as studying
-    from tuner.units import significant
+    from tuner.units import us_text
 
     simulator = simulator_of(machine, ppn, "nap")
     request = studying.NapRequest(procs, rows, random_rows, nonzeros, simulated)
@@ -196,11 +196,9 @@ def nap(
                 f"{row.standard.most_bytes} -> {row.aware.most_bytes}",
                 f"{row.standard.off_node_bytes >> 10} -> {row.aware.off_node_bytes >> 10}",
                 f"{row.standard.on_node_bytes >> 10} -> {row.aware.on_node_bytes >> 10}",
-                f"{significant(1e6 * row.standard.time_s)} -> "
-                f"{significant(1e6 * row.aware.time_s)}",
+                f"{us_text(row.standard.time_s)} -> {us_text(row.aware.time_s)}",
                 f"{row.speedup:.2f}",
-                f"{significant(1e6 * row.standard.predicted_s)} -> "
-                f"{significant(1e6 * row.aware.predicted_s)}",
+                f"{us_text(row.standard.predicted_s)} -> {us_text(row.aware.predicted_s)}",
             ]
             for row in found
         ),
@@ -258,7 +256,7 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_json: bool) -> None:
     """Simulate an all-to-all of uneven blocks by each radix, within and between nodes too."""
     from tuner.studies import uneven as studying
-    from tuner.units import significant
+    from tuner.units import us_text
 
     simulator = simulator_of(machine, ppn, "uneven")
     found = list(studying.study(simulator, procs, sizes, radix))
@@ -273,7 +271,7 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
             [
                 str(row.size_bytes),
                 *(
-                    significant(1e6 * time_s)
+                    us_text(time_s)
                     for time_s in (
                         *(row.library_s, row.linear_s),
                         *(*row.flat_s.values(), *row.layered_s.values()),
@@ -401,17 +399,11 @@ def _beside(ours: float | None, paper: float | None, factor: float) -> str:
 
 def _show_products(products: Sequence[Scaling]) -> None:
     """Print figure 8 in microseconds: BL, and the fastest STFW."""
-    from tuner.units import significant
+    from tuner.units import us_text
 
     procs = sorted({count for each in products for count in each.direct_s})
     rows = [
-        [
-            each.matrix,
-            *(
-                f"{significant(1e6 * each.direct_s[n])} / {significant(1e6 * each.stfw_s[n])}"
-                for n in procs
-            ),
-        ]
+        [each.matrix, *(f"{us_text(each.direct_s[n])} / {us_text(each.stfw_s[n])}" for n in procs)]
         for each in products
     ]
     show_rows(["product us, BL / STFW", *map(str, procs)], rows)

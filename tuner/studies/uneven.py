@@ -11,6 +11,7 @@ from itertools import chain
 
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator, StudyError
+from tuner.units import us_text
 
 LIBRARY, LINEAR = "vendor", "pairwise"
 PAPER = {"Polaris": 42, "Fugaku": 138}
@@ -91,5 +92,5 @@ def findings(rows: Sequence[UnevenRow]) -> Iterator[Finding]:
         yield Finding(
             "radices within and between nodes beat one radix for small blocks",
             layered_s < flat_s,
-            f"{1e6 * layered_s:.3g} and {1e6 * flat_s:.3g} us at {small.size_bytes} B",
+            f"{us_text(layered_s)} and {us_text(flat_s)} us at {small.size_bytes} B",
         )

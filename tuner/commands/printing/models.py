@@ -14,7 +14,7 @@ from tuner.models.predict import MethodTimes, SwitchPoint
 from tuner.models.predicting import Outcome, share_close_of
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
-from tuner.units import change_text, share_text, significant, size_text
+from tuner.units import change_text, share_text, size_text, us_text
 
 
 def show_model(model: SystemModel, out: Console) -> None:
@@ -64,7 +64,7 @@ def show_prediction(
                 best = time_s
                 leaders.add(method)
             multiple = f"{time_s / best:.2f}" if best > 0 else "1.00"
-            grid.add_row(size_text(size), method, significant(1e6 * time_s), multiple)
+            grid.add_row(size_text(size), method, us_text(time_s), multiple)
     if grid.row_count:
         out.print(grid)
     for method, reason in reasons.items():
@@ -85,7 +85,7 @@ def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Co
         below = form.beats_direct_below_bytes
         limit = "" if below is None else f"; faster than direct below {size_text(round(below))}"
         out.print(f"{form.method}, {form.source}{limit}:")
-        times = (f"{size_text(size)} {significant(1e6 * form.time_s(size))}" for size in sizes)
+        times = (f"{size_text(size)} {us_text(form.time_s(size))}" for size in sizes)
         out.print(f"  {', '.join(times)} us")
 
 
@@ -141,8 +141,8 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
             grid.add_row(
                 size_text(error.size_bytes),
                 error.method,
-                significant(1e6 * error.measured_s),
-                significant(1e6 * error.predicted_s),
+                us_text(error.measured_s),
+                us_text(error.predicted_s),
                 change_text(error.signed, 0),
             )
         out.print(grid)

@@ -13,7 +13,7 @@ from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
 from tuner.studies.breakdowns import CASE, PARTS, predicted, source
-from tuner.units import share_text, significant
+from tuner.units import share_text, us_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ def show_equations(rows: Sequence[tuple[str, Overlap]], out: Console) -> None:
     table = Columns("method", "computation", "total", "initiation", "wait", "source")
     for method, found in rows:
         times = (found.computation_s, found.total_s, found.initiation_s, found.wait_s)
-        table.add_row(method, *(significant(1e6 * each) for each in times), source(method))
+        table.add_row(method, *(us_text(each) for each in times), source(method))
     out.print(table)
 
 
@@ -98,11 +98,11 @@ def _prediction(
 def _measured_texts(row: Mapping[Hashable, Any]) -> list[str]:
     share = row["flops"] / row["full_flops"] if row["full_flops"] else 0
     slowed = f"{row['computation_s'] / row['alone_s']:.2f}" if row["alone_s"] else "-"
-    times = (significant(1e6 * row[name]) for name in ("total_s", *PARTS))
+    times = (us_text(row[name]) for name in ("total_s", *PARTS))
     return [row["method"], share_text(share, 0), *times, slowed]
 
 
 def _predicted_texts(found: Overlap | NotIdentified | None) -> list[str]:
     if not isinstance(found, Overlap):
         return ["-"] * len(_OF_PREDICTION)
-    return [significant(1e6 * getattr(found, name)) for name in _OF_PREDICTION]
+    return [us_text(getattr(found, name)) for name in _OF_PREDICTION]

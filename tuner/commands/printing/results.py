@@ -20,7 +20,7 @@ from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
 from tuner.selection.next_step import summary
-from tuner.units import bytes_text, degree_text, significant, span_text
+from tuner.units import bytes_text, degree_text, span_text, us_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +174,7 @@ def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
                 f"{row['nodes']} x {row['ppn']}{' (o)' if row['oversubscribed'] else ''}",
                 str(row["size_bytes"] // 8),
                 row["method"],
-                *(f"{significant(1e6 * seconds)} us" for seconds in times),
+                *(f"{us_text(seconds)} us" for seconds in times),
             )
     out.print(grid)
 
