@@ -3,6 +3,7 @@
 #include "error.h"
 #include "overlap.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -108,6 +109,21 @@ static int set_races(struct command_line *line, const char *value) {
   for (char *part; status == 0 && (part = strsep(&rest, "|"));)
     status = add_race(line, part);
   return status;
+}
+
+/* Raw files of other names cannot be kept among the results (tuner/domain/records.py, NAME). */
+static int set_campaign(struct command_line *line, const char *value) {
+  enum { LONGEST = 200 };
+  const size_t length = strlen(value);
+  bool usable = length > 0 && length <= LONGEST && *value != '.';
+  for (size_t i = 0; i < length; i++)
+    usable = usable && !iscntrl((unsigned char)value[i]) && !strchr("/<>", value[i]);
+  line->options.campaign = value;
+  return usable
+             ? 0
+             : failure_set("--campaign \"%s\": write a name of up to %d characters, without / < > and no dot "
+                           "first",
+                           value, LONGEST);
 }
 
 static int set_budget(struct command_line *line, const char *value) {
@@ -224,8 +240,7 @@ static const struct bench_option OPTIONS[] = {
     {"--seed", "N", "seed of the order of methods and of payloads (1)", METHODS | OVERLAP, 0,
      .set = set_seed},
     {"--launch", "N", "number of the launch within the campaign (0)", ALL, 0, .set = set_launch},
-    {"--campaign", "NAME", "name that groups launches (the date)", ALL, 0, AT(options.campaign),
-     .wants = "a name"},
+    {"--campaign", "NAME", "name that groups launches (the date)", ALL, 0, .set = set_campaign},
     {"--system", "NAME", "system and partition (local:cpu)", ALL, 0, AT(options.system), .wants = "a name"},
     {"--environment", "NAME", "programming environment (default)", ALL, 0, AT(options.environment),
      .wants = "a name"},
@@ -282,6 +297,12 @@ static int next_option(int argc, char **argv, int *i, int *which, const char **v
   if (!attached && *i < argc)
     *value = argv[(*i)++];
   return *value ? 0 : failure_set("%s needs %s", OPTIONS[*which].name, OPTIONS[*which].argument);
+}
+
+/* Whether an option says what each race says for itself. */
+static bool is_of_races(const struct bench_option *option) {
+  return option->set == set_max_samples || option->set == set_executions ||
+         (!option->set && option->place == offsetof(struct command_line, options.methods));
 }
 
 /* Checks that the options of methods are consistent. */
@@ -349,6 +370,9 @@ int command_line_parse(int argc, char **argv, struct command_line *line) {
     if (!given[i] && OPTIONS[i].required & (int)line->command &&
         !(OPTIONS[i].set == set_sizes && options->nraces))
       return failure_set("%s %s is missing; see swpbench --help", OPTIONS[i].name, OPTIONS[i].argument);
+  for (int i = 0; i < NOPTIONS && options->nraces; i++)
+    if (given[i] && is_of_races(&OPTIONS[i]))
+      return failure_set("--races have their own: leave out %s", OPTIONS[i].name);
   options->sizes_bytes = line->sizes.list;
   options->nsizes = (int)line->sizes.count;
   if (options->nraces == 0)

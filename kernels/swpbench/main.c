@@ -100,6 +100,24 @@ static int words_of_launch(const struct command_line *line, int argc, char **arg
   return words;
 }
 
+/* The methods of all races; "" where these differ. */
+static const char *common_methods(const struct options *options) {
+  const char *methods = options->races[0].methods;
+  for (int i = 1; i < options->nraces; i++)
+    if (strcmp(options->races[i].methods, methods) != 0)
+      return "";
+  return methods;
+}
+
+/* A variable of the environment holds for all launches of a start. */
+static int check_alone(const struct command_line *line, bool alone) {
+  const char *methods = common_methods(&line->options);
+  return alone || !methods_is_by_environment(methods)
+             ? 0
+             : failure_set("--methods: %s applies to all launches of a start; give it one of its own",
+                           methods);
+}
+
 static int measure_command(const struct team *team, int argc, char **argv, struct command_line *line) {
   if (argc > 0 && is_help(argv[0])) {
     if (team->rank == 0)
@@ -111,7 +129,10 @@ static int measure_command(const struct team *team, int argc, char **argv, struc
        first += words + 1) {
     failure_clear();
     words = words_of_launch(line, argc - first, argv + first);
-    int own = team_agree(team, command_line_parse(words, argv + first, line));
+    int own = command_line_parse(words, argv + first, line);
+    if (own == 0 && line->command & (COMMAND_RUN | COMMAND_SOAK))
+      own = check_alone(line, first == 0 && words == argc);
+    own = team_agree(team, own);
     if (own == 0)
       own = measure(team, line);
     if (own)
@@ -142,15 +163,6 @@ static int command_on_team(const struct team *team, int argc, char **argv) {
   else
     failure_set("a command is missing; see swpbench --help");
   return team_agree(team, -1);
-}
-
-/* The methods of all races; "" where these differ. */
-static const char *common_methods(const struct options *options) {
-  const char *methods = options->races[0].methods;
-  for (int i = 1; i < options->nraces; i++)
-    if (strcmp(options->races[i].methods, methods) != 0)
-      return "";
-  return methods;
 }
 
 /* Sets the variables that the MPI library reads when it starts. Errors in the options are reported later. */

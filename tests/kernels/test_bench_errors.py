@@ -239,6 +239,10 @@ def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, cha
         ("placement", "random"),
         ("placement", "cyclic"),  # of no virtual nodes
         ("campaign", ""),
+        ("campaign", "2026/11/21"),
+        ("campaign", ".hidden"),
+        ("campaign", "a<b"),
+        ("campaign", "a" * 201),
         ("out", ""),
         ("out", "/nonexistent/o.jsonl"),
         ("out", "/dev/full"),

@@ -117,6 +117,12 @@ def test_computation_is_counted_in_flops(any_kernels: Kernels, tmp_path: Path) -
     assert 0.95 * min(full / 4, 1e6) <= quarter <= min(full / 4, 1e6)
 
 
+def test_a_hundred_is_flops_and_no_share(any_kernels: Kernels, tmp_path: Path) -> None:
+    options = ("--pattern", SPMV, "--methods", "bulk", "--computation", "0,100")
+    found = records(overlap(any_kernels, tmp_path / "o.jsonl", 2, *options))
+    assert {flops for _, flops in found} == {0, 100}
+
+
 @pytest.mark.parametrize(
     ("pattern", "method", "corrupt", "message"),
     [

@@ -42,6 +42,8 @@ def test_sizes_of_a_launch_may_have_methods_and_samples_of_their_own(
         ("8 3 pex|", (), "SIZES SAMPLES METHODS"),
         ("8,y 3 pex", (), '--sizes "8,y"'),
         ("8 3 pex", ("--sizes", "16"), "leave out --sizes"),
+        ("8 3 pex", ("--methods", "nbx"), "leave out --methods"),
+        ("8 3 pex", ("--max-samples", "9"), "leave out --max-samples"),
         ("8 3 pex|16 3 nothing", (), '--methods "nothing"'),
     ],
 )

@@ -107,6 +107,11 @@ def test_an_algorithm_of_the_environment_is_a_launch_s_only_method(
     among = measure(kernels, tmp_path / "among", "bcast", methods=f"{spec} binomial")
     assert among.status != 0
     assert f"swpbench: --methods: {spec} applies to the whole launch" in among.stderr
+    words = ["--op", "bcast", "--pattern", "blocks", "--sizes", "8", "--out", str(tmp_path / "o")]
+    words = ["run", *words, "--methods", spec, "--then", *words, "--methods", "vendor"]
+    before = kernels.run("bench/swpbench", words, 2)
+    assert before.returncode != 0
+    assert f"swpbench: --methods: {spec} applies to all launches of a start" in before.stderr
 
 
 def test_a_component_of_open_mpi_is_an_algorithm_of_the_environment(

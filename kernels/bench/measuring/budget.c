@@ -24,6 +24,7 @@ static int try_size(struct session *session, int64_t size_bytes, int64_t *round_
                         .workload = &workload,
                         .contenders = &contender,
                         .filler = session->filler,
+                        .stagger_ns = (int64_t)(1e9 * session->options->arrival_s),
                         .count = 1};
   *round_ns = status == 0 && contender.plan ? block_try(&block, TRIAL_ROUNDS) : 0;
   contenders_free(&contender, 1);
@@ -44,10 +45,15 @@ int budget_prepare(struct session *session, struct budget *budget) {
     budget->kept[i] = true;
   if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* if one sample of each is enough */
     return 0;
-  for (int i = 0; i < options->nsizes; i++)
+  for (int i = 0; i < options->nsizes; i++) {
+    int over = clock_ns() > budget->end_ns;
+    team_bcast(session->team, &over, 1, MPI_INT);
+    if (over) /* only the first size is measured */
+      return 0;
     if (session_is_possible(session, options->sizes_bytes[i]) &&
         try_size(session, options->sizes_bytes[i], &budget->round_ns[i]))
       return -1;
+  }
   return 0;
 }
 

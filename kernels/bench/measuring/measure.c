@@ -253,6 +253,7 @@ int block_measure(struct block *block) {
 int64_t block_try(struct block *block, int rounds) {
   struct round round = make_round(block);
   int64_t shortest_ns = INT64_MAX;
+  round.stagger_ns = block->stagger_ns;
   sync_prepare(block->sync);
   for (round.number = -rounds; round.number < 0; round.number++) {
     run_round(block, &round, false); /* an unverified payload counts as right */

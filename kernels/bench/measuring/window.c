@@ -61,8 +61,8 @@ static struct sync_start start_together(struct sync *sync, const struct clocks *
   sync->delay_ns = clocks_common(clocks, now) - announcement[0];
   const bool late = now > begin;
   if (begin - now > 2 * LEAD_MOST_NS)
-    team_fail("--sync %s: clocks differ by %.3g s; use --sync hca on several machines, or barrier",
-              sync->scheme->name, (double)(begin - now) * 1e-9);
+    team_fail("--sync %s: clocks differ by %.3g s; use --sync barrier", sync->scheme->name,
+              (double)(begin - now) * 1e-9);
   now = clock_wait(begin, team->oversubscribed);
   return (struct sync_start){begin, clocks_common(clocks, now), late};
 }

@@ -42,7 +42,9 @@ static void begin(const struct probed *probed, bool takes_part) {
 
 /* Writes the record, unless some rank failed. Collective. */
 static int keep(struct probing *probing, const struct probed *probed, int status) {
-  if (status == 0 && probing->team->rank == 0) {
+  if (team_agree(probing->team, status))
+    return -1;
+  if (probing->team->rank == 0) {
     struct json json;
     json_begin(&json, "probe");
     json_string(&json, "quantity", probed->quantity);
@@ -264,8 +266,19 @@ static bool created(const struct team *team, int **cells, MPI_Win *window) {
   return MPI_Win_create(own, sizeof own, sizeof(int), MPI_INFO_NULL, team->comm, window) == MPI_SUCCESS;
 }
 
-static bool (*const kinds[])(const struct team *team, int **cells,
-                             MPI_Win *window) = {allocated, allocated_shared, created};
+typedef bool (*window_kind)(const struct team *team, int **cells, MPI_Win *window);
+
+static const window_kind kinds[] = {allocated, allocated_shared, created};
+
+/* Makes a window of a kind; false where some rank has none. Collective. */
+static bool make_window(const struct team *team, window_kind kind, int **cells, MPI_Win *window) {
+  MPI_Comm_set_errhandler(team->comm, MPI_ERRORS_RETURN);
+  int made = kind(team, cells, window);
+  MPI_Comm_set_errhandler(team->comm, MPI_ERRORS_ARE_FATAL);
+  int all = made;
+  team_allreduce(team, &all, 1, MPI_INT, MPI_MIN);
+  return all; /* a window that only some ranks have cannot be freed */
+}
 
 /* Every rank puts its number at the next one, and adds one at every rank. */
 static bool holds(const struct team *team, volatile int *cells, MPI_Win window) {
@@ -291,8 +304,8 @@ static bool time_fences(struct sync *sync, int samples, double *seconds) {
   bool measured = false;
   for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && !measured; k++) {
     int *cells;
-    MPI_Win window;
-    if (!kinds[k](team, &cells, &window))
+    MPI_Win window = MPI_WIN_NULL;
+    if (!make_window(team, kinds[k], &cells, &window))
       continue;
     measured = holds(team, cells, window);
     if (measured)

@@ -122,7 +122,7 @@ static int parse_computation(struct race *race, const char *text) {
     if (flops > 0 && without)
       impossible = true;
     else
-      add_work(race, *end == '\0' && number == 100 ? full : flops);
+      add_work(race, flops);
     rest = *end ? end + 1 : NULL;
   }
   return impossible ? failure_set("--computation: %s; only 0 is possible", without) : 0;
