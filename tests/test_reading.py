@@ -96,6 +96,8 @@ def test_want_of_memory_names_the_file(raw: Path, monkeypatch: pytest.MonkeyPatc
     ("change", "message"),
     [
         ({"samples_s": [1e-6]}, "1 samples_s, but 20 round, 20 late, 20 canary_s"),
+        ({"plan_s": [1e13]}, "Expected `float` <= "),
+        ({"canary_s": [1e13] * 20}, "Expected `float` <= "),
         ({"samples_s": []}, "not a valid record"),
         ({"samples_s": [0.0] * 20}, "not a valid record"),
         ({"samples_s": ["fast"] * 20}, "Expected `float`, got `str`"),
@@ -203,6 +205,32 @@ def test_a_second_case_of_the_same_method_and_size_is_not_used(raw: Path) -> Non
     assert file.problems[0].message == "a second case of direct at size_bytes 8"
 
 
+def test_what_follows_another_header_is_not_used(raw: Path) -> None:
+    """As in files written one after the other, of which the first was cut off."""
+    lines = records(raw)
+    header, first, *_, end = lines
+    file = reading.read(rewrite(raw, [header, first, *lines]))
+    assert len(file.cases) == 1
+    assert not file.complete
+    assert "a second header" in file.problems[0].message
+    again = reading.read(rewrite(raw, [*lines, header, end | {"others": 0.5}]))
+    assert again.header is not None and again.header.others is None
+
+
+def test_a_case_in_a_launch_of_probes_is_not_used(raw: Path) -> None:
+    header, *lines = records(raw)
+    file = reading.read(rewrite(raw, [header | {"operation": "probe"}, *lines]))
+    assert not file.cases
+    assert file.problems[0].message == "a case in a launch of probe"
+
+
+def test_of_many_lines_that_cannot_be_used_the_first_are_reported(raw: Path) -> None:
+    raw.write_text(raw.read_text().partition("\n")[0] + "\n" * 5000)
+    problems = reading.read(raw).problems
+    assert len(problems) < 110
+    assert "4899 more lines cannot be used" in [problem.message for problem in problems]
+
+
 @pytest.mark.parametrize(
     ("first", "message"),
     [
@@ -293,6 +321,15 @@ def test_an_empty_file_is_reported(tmp_path: Path) -> None:
 def test_raw_files_are_found_once_and_in_order(tmp_path: Path) -> None:
     paths = synthetic.write(tmp_path, synthetic.Campaign(launches=3))
     assert list(reading.raw_files([tmp_path, paths[0]])) == sorted(paths)
+
+
+def test_raw_files_behind_links_are_found_and_circles_end(tmp_path: Path) -> None:
+    (path,) = synthetic.write(tmp_path / "elsewhere", synthetic.Campaign(launches=1))
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "system").symlink_to(path.parent)
+    (path.parent / "circle").symlink_to(results)
+    assert list(reading.raw_files([results])) == [results / "system" / path.name]
 
 
 def test_directories_that_vanish_while_they_are_searched_are_left_out(

@@ -82,10 +82,10 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, letters: int = _MOST_LETTERS) -> str:
     """Return a text of a file as a line that can be printed, cut where it is longer than names."""
     line = printable(re.sub(r"\s", " ", text))
-    return line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
+    return line if len(line) <= letters else f"{line[: letters - 1]}…"
 
 
 def shown(path: Path) -> str:

@@ -12,9 +12,10 @@ import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,25 +85,25 @@ def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
     """Return the bundle of a system's table, without the names of the hosts it was measured on."""
     its = table.provenance
     hosts = _hosts(store, its.system)
+    called, without = _called(hosts), _without(hosts)
 
     def hidden(point: Point) -> Point:
-        return point._replace(campaign=_called(hosts, point.campaign))
+        return point._replace(campaign=called(point.campaign))
 
     provenance = replace(
         its,
-        system=_called(hosts, its.system),
-        name=_called(hosts, its.name),
-        environment=_called(hosts, its.environment),
-        campaigns=[_called(hosts, name) for name in its.campaigns],
-        mpi_library=_without(hosts, its.mpi_library),
-        compiler=_without(hosts, its.compiler),
-        soaks=[replace(soak, failure=_without(hosts, soak.failure)) for soak in its.soaks],
+        system=called(its.system),
+        name=called(its.name),
+        environment=called(its.environment),
+        campaigns=[called(name) for name in its.campaigns],
+        mpi_library=without(its.mpi_library),
+        compiler=without(its.compiler),
+        soaks=[replace(soak, failure=without(soak.failure)) for soak in its.soaks],
     )
     rules = [rule._replace(evidence=hidden(rule.evidence)) for rule in table.rules]
     found = Table(provenance, rules, [hidden(point) for point in table.points])
     if model:
-        campaign = _called(hosts, model.campaign)
-        model = replace(model, system=provenance.system, campaign=campaign)
+        model = replace(model, system=provenance.system, campaign=called(model.campaign))
     return Bundle(found, model)
 
 
@@ -112,25 +113,25 @@ def _hosts(store: Store, system: str) -> set[str]:
     return {name for name in names | {name.partition(".")[0] for name in names} if name}
 
 
-def _called(hosts: set[str], called: str) -> str:
-    """Return an id or the name of something, with `host` for each host that it is called after."""
-    for host in _longest_first(hosts | {re.sub(r"[^A-Za-z0-9.]+", "-", host) for host in hosts}):
-        whole = rf"(?<![A-Za-z0-9]){re.escape(host)}(?![A-Za-z0-9])"
-        called = re.sub(whole, "host", called, flags=re.IGNORECASE)
-    return called
+def _called(hosts: set[str]) -> Callable[[str], str]:
+    """Return a function that writes `host` for each host that an id or a name is called after."""
+    names = hosts | {re.sub(r"[^A-Za-z0-9.]+", "-", host) for host in hosts}
+    return _replaced(rf"(?<![A-Za-z0-9])(?:{_any_of(names)})(?![A-Za-z0-9])", re.IGNORECASE)
 
 
-def _without(hosts: set[str], text: str) -> str:
-    """Return a text with `host` for names of hosts, and for who built a library where."""
-    text = re.sub(r"[^\s,]+@[^\s,]+", "host", text)
-    for host in _longest_first(hosts):
-        text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host", text)
-    return text
+def _without(hosts: set[str]) -> Callable[[str], str]:
+    """Return a function that writes `host` for hosts in a text, and for who built a library."""
+    return _replaced(rf"(?<![^\s,])[^\s,]+@[^\s,]+|(?<![\w.-])(?:{_any_of(hosts)})(?![\w-])", 0)
 
 
-def _longest_first(hosts: set[str]) -> list[str]:
-    """Return names in an order in which none is found in a longer one."""
-    return sorted(hosts, key=len, reverse=True)
+def _any_of(names: set[str]) -> str:
+    """Return a pattern of names in an order in which none is found in a longer one."""
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"[^\s\S]"
+
+
+def _replaced(pattern: str, flags: int) -> Callable[[str], str]:
+    """Return a function that writes `host` for what a pattern matches; it keeps its results."""
+    return cache(partial(re.compile(pattern, flags).sub, "host"))
 
 
 def pack(bundle: Bundle) -> bytes:

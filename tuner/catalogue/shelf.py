@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tuner import atomic
-from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, pack, read
+from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, read, write
 from tuner.files import printable
 
 
@@ -33,7 +32,7 @@ def add(database: Path, path: Path) -> Bundle:
     kept = directory(database) / f"{provenance.system}{SUFFIX}"
     if _date_of(kept) > provenance.date:
         raise BundleError(f"{path}: older than what is kept in {kept}")
-    atomic.write(kept, pack(its))
+    write(kept, its)
     return its
 
 

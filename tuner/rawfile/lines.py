@@ -13,6 +13,7 @@ from tuner.domain.records import LONGEST_S, SHORTEST_S, SPEC
 
 NotNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Real = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+Time = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
 Seconds = Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=LONGEST_S)]
 
 Spec = Annotated[str, msgspec.Meta(pattern=rf"^{SPEC}\Z")]
@@ -45,7 +46,7 @@ class CaseLine(msgspec.Struct, tag_field="record", tag="case"):
     round: msgspec.Raw
     late: msgspec.Raw
     canary_s: msgspec.Raw
-    plan_s: list[Real]
+    plan_s: list[Time]
     verified: Annotated[int, msgspec.Meta(ge=1)]
     selected: str = ""
     described: str = ""
@@ -71,4 +72,4 @@ class EndLine(msgspec.Struct, tag_field="record", tag="end"):
 
 decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
 decode_statistics = msgspec.json.Decoder(dict[str, Real]).decode
-decode_seconds = msgspec.json.Decoder(list[Real]).decode
+decode_seconds = msgspec.json.Decoder(list[Time]).decode

@@ -199,9 +199,15 @@ def _raw_file(test: _Test, problems: list[Problem]) -> Path:
     content = b"\n".join([*lines, msgspec.json.encode(end), b""])
     name = f"pico-{test.operation}-{test.nodes}-x-{test.ppn}-{test.number}.jsonl"
     target = place_of(header) / name
-    if not target.exists() or target.stat().st_size < len(content):
+    before = read_bytes(target) if target.exists() else b""
+    if before and not before.startswith(first_line + b"\n"):
+        raise UnusableError(
+            f"its metadata or hosts differ from those that {shown(target)} was made of: delete it "
+            "and the store, import again, and run `switchpoint ingest`"
+        )
+    if len(before) < len(content):
         atomic.write(target, content)
-    elif read_bytes(target) != content:
+    elif before != content:
         raise UnusableError(f"holds no more than {shown(target)}, which stays as it is")
     return target
 

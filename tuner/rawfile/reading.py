@@ -44,6 +44,9 @@ _DEEPEST = 100
 MOST_LINE_BYTES = 1 << 26
 """The longest line that is read, with its end: swpbench writes less than a quarter."""
 
+_MOST_PROBLEMS = 100
+"""Lines of a file that are reported one by one if they cannot be used."""
+
 _BUFFER_BYTES = 1 << 17  # a few of the long lines
 _TAIL_BYTES = 1 << 12
 
@@ -139,14 +142,19 @@ def read_lines(path: Path, content: BinaryIO) -> BenchFile:
     """Return the content of a raw file, line by line."""
     reader = _Reader(BenchFile(shown(path)))
     file = reader.file
-    number, line = 0, b""
+    number, line, unusable = 0, b"", 0
     for number, line in enumerate(_lines(content), start=1):
         try:
             reader.take(line)
         except _LINE_ERRORS as error:
-            file.problems.append(Problem(file.path, number, _explain(line, error)))
-        if file.header is None:
+            unusable += 1
+            if unusable <= _MOST_PROBLEMS:
+                file.problems.append(Problem(file.path, number, _explain(line, error)))
+        if file.header is None or reader.is_over:
             break
+    if unusable > _MOST_PROBLEMS:
+        message = f"{unusable - _MOST_PROBLEMS} more lines cannot be used"
+        file.problems.append(Problem(file.path, number, message))
     if number == 0:
         file.problems.append(Problem(file.path, 1, "the file is empty"))
     elif file.header is not None and not file.complete:
@@ -237,6 +245,7 @@ class _Reader:
 
     def __init__(self, file: BenchFile) -> None:
         self.file = file
+        self.is_over = False  # what follows is of another launch
         self.samples: list[NDArray[np.float32]] = []
         self.rounds: list[NDArray[np.uint16]] = []
         self._seen: set[tuple[Any, ...]] = set()
@@ -252,7 +261,10 @@ class _Reader:
             raise UnusableError("the first line is not a header; the file cannot be used")
         if isinstance(record, HeaderLine):
             if file.header is not None:
-                raise UnusableError("a second header; one file holds one launch")
+                self.is_over = True
+                raise UnusableError(
+                    "a second header; one file holds one launch, the rest is not used"
+                )
             file.header = _header(line, record)
             file.header_text = line.decode().strip()
         elif file.complete and not isinstance(record, EndLine):
@@ -277,6 +289,8 @@ class _Reader:
             )
 
     def _take_case(self, record: CaseLine) -> None:
+        if self.file.kind:
+            raise UnusableError(f"a case in a launch of {self.file.kind.name}")
         n = len(record.samples_s)
         rounds = self._round(record.round)
         lates, late = self._late(record.late)
@@ -399,13 +413,24 @@ def raw_files(sources: list[Path]) -> Iterator[Path]:
     """Yield the raw files named or below named directories, in a fixed order, each once."""
     seen: set[Path] = set()
     for source in sources:
-        for path in below(source) if source.is_dir() else [source]:
+        for path in below(source, links=True) if source.is_dir() else [source]:
             if path not in seen:
                 seen.add(path)
                 yield path
 
 
-def below(directory: Path) -> list[Path]:
-    """Return all raw files below a directory; files deleted meanwhile are left out."""
-    found = [Path(place, name) for place, _, names in os.walk(directory) for name in names]
+def below(directory: Path, links: bool = False) -> list[Path]:
+    """Return all raw files below a directory, also behind links to directories if asked for.
+
+    Files deleted meanwhile are left out.
+    """
+    found: list[Path] = []
+    walked: set[str] = set()
+    for place, directories, names in os.walk(directory, followlinks=links):
+        its = os.path.realpath(place) if links else place
+        if its in walked:  # links may make a circle
+            directories.clear()
+            continue
+        walked.add(its)
+        found += [Path(place, name) for name in names]
     return sorted(path for path in found if path.suffix == ".jsonl")

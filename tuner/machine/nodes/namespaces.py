@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.files import open_lock, read_json
 
@@ -241,7 +242,7 @@ def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
         if not started:
             raise NodesError("virtual nodes cannot be made: their switch has ended")
         nodes = Nodes(name, count, rate, process.pid, started)
-        (place / RECORD).write_text(json.dumps(asdict(nodes)))
+        atomic.write(place / RECORD, json.dumps(asdict(nodes)))
     except BaseException:
         os.close(tether)
         if process is not None:

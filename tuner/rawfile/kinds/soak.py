@@ -8,6 +8,7 @@ import msgspec
 
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import PATTERN_SPEC, Header
+from tuner.files import one_line
 from tuner.rawfile.kinds.kind import Kind, UnusableError
 from tuner.rawfile.lines import NotNegative, Spec
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tuner.store.store import Store
+
+
+_REASON_LETTERS = 1000  # swpbench writes fewer
 
 
 class SoakLine(msgspec.Struct, tag_field="record", tag="soak"):
@@ -51,7 +55,7 @@ def _soak(line: SoakLine, header: Header) -> Soak:
     if line.operation not in DEFAULT_METHODS:
         raise UnusableError(f"operation {line.operation} is not known here")
     key = SoakKey(line.operation, line.pattern, line.method, line.size_bytes)
-    return Soak(key, line.executions, line.passed, line.reason)
+    return Soak(key, line.executions, line.passed, one_line(line.reason, _REASON_LETTERS))
 
 
 KIND = Kind("soak", SoakLine, _soak)
