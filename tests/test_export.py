@@ -51,7 +51,7 @@ def test_the_table_is_as_its_grammar_says() -> None:
 def test_a_rule_prints_its_evidence() -> None:
     assert (
         'evidence="faster: stfw:dims=2 is 1.82 to 2.22 x faster than direct, at 8 B, '
-        '5 launches of random:degree=6,seed=1; not soaked"'
+        '5 launches of random:degree=6,seed=1 and its like; not soaked"'
     ) in export(TABLE, "table")
 
 
@@ -73,7 +73,7 @@ def test_a_rule_of_filled_sizes_among_others_says_so_in_every_form() -> None:
         "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* method=neighbor"
     ]
     assert (
-        "at 8 B, 5 launches of random:degree=6,seed=1; some sizes are open, and filled"
+        "at 8 B, 5 launches of random:degree=6,seed=1 and its like; some sizes are open, and filled"
         in (marked[0])
     )
     assert export(table, "header").count("some sizes are open, and filled") == 1

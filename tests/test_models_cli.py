@@ -349,7 +349,7 @@ def test_predict_prints_what_the_papers_say_in_one_formula(database: Path) -> No
     assert [form["method"] for form in forms] == [*several, "nap"]
     assert all(each["time_s"] > 0 for form in forms for each in form["times_s"])
     command[4] = "random:degree=3"
-    assert "the papers have no closed form for this pattern on one node" in succeed(*command)
+    assert "the papers have no closed form for this pattern on this layout" in succeed(*command)
 
 
 def test_predict_takes_matrices_discoveries_and_collectives(database: Path) -> None:

@@ -327,6 +327,22 @@ def test_what_one_launch_says_alone_is_bounded_by_nothing() -> None:
     assert "may lose an unknown factor" in str(settlement([point]))
 
 
+def test_ratios_without_any_noise_settle_nothing_and_break_nothing() -> None:
+    """One method at one size, in launches of two patterns that all show exactly 1."""
+    cells = [
+        cell
+        for seed in (1, 2)
+        for cell in make_cells(
+            CONSTANT | {"neighbor": scaled(1)}, [8], pattern=f"random:degree=6,seed={seed}"
+        )
+    ]
+    for cell in cells:
+        cell.samples_s[:] = 1e-5
+    (point,) = decide(cells)
+    assert point.method == "direct"
+    assert point.may_lose is not None and point.may_lose < 0.05
+
+
 def test_cells_without_noise_say_nothing_of_others() -> None:
     """As a coarse clock makes them: most ratios are exactly 1."""
     cells = make_cells(CONSTANT | {"neighbor": scaled(1)}, range(8, 24), launches=3)
@@ -385,3 +401,19 @@ def test_one_sample_of_a_simulated_machine_is_enough(tmp_path: Path) -> None:
         points = decide(cells_of(tmp_path / f"{system}.db"))
         chosen.append([point.method for point in points])
     assert chosen == [["stfw:dims=2"] * 3 + ["direct"] * 2, ["direct"] * 5]
+
+
+def test_the_last_campaign_of_a_simulated_machine_counts(tmp_path: Path) -> None:
+    """The kernels may have become faster, and times that differ are repeated for ever."""
+    spec = synthetic.Campaign(samples=1, launches=1, sample_noise=0, launch_noise=0)
+    spec = replace(spec, system="simulated:torus-4x4x2", sizes=(8,))
+    for name, factor in (("20261101T000000Z", 3.0), ("20261102T000000Z", 0.5)):
+
+        def times(method: str, size: int, factor: float = factor) -> float:
+            return 1e-5 * (factor if method == "neighbor" else 1.0)
+
+        methods = ("direct", "neighbor")
+        synthetic.write(tmp_path / name, replace(spec, name=name, times=times, methods=methods))
+        ingest(tmp_path / "s.db", [tmp_path / name])
+    (point,) = decide(cells_of(tmp_path / "s.db"))
+    assert (point.method, point.more_launches) == ("neighbor", 0)

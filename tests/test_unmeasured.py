@@ -142,6 +142,15 @@ def test_where_the_neighbours_differ_the_ratios_between_decide() -> None:
     assert (kept.status, kept.challenger) == ("open", "nap")
 
 
+def test_evidence_of_a_size_that_the_nearest_did_not_measure_is_of_the_chosen_method() -> None:
+    near = [raced(1, 4, 8, nap=1.0), raced(1, 4, 512, nap=0.6)]
+    far = [raced(1, 16, size, nap=nap) for size, nap in ((8, 1.0), (64, 0.8), (512, 0.6))]
+    rules = [rule for rule in compile_rules([*near, *far]) if rule.inferred]
+    assert {rule.method for rule in rules} == {"direct", "nap"}
+    statuses = {rule.evidence.status for rule in rules if rule.method == "nap"}
+    assert statuses == {"faster"}
+
+
 def test_a_size_that_one_side_did_not_measure_lies_on_its_curve() -> None:
     a = [raced(2, 4, size, nap=0.25, neighbor=0.9) for size in (8, 64, 512)]
     b = [raced(2, 16, 8, nap=0.5, neighbor=0.3), raced(2, 16, 512, nap=8.0, neighbor=0.3)]

@@ -229,7 +229,7 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
         lost = logs[default] - min(logs.values()) + NEARLY
         if at_size and at_size.contrasts:
             lost = -at_size.least_log
-        needed = at_size.more_launches() if at_size else BATCH_LAUNCHES
+        needed = max(at_size.more_launches(), 1) if at_size else BATCH_LAUNCHES
         may_gain += min(lost, REACH) / needed
         launches.append(1 if plan.in_job and is_fresh(at_size) else max(needed, 2))
     return _Wanted(

@@ -3,7 +3,7 @@
 from typing import Any
 
 import templates
-from tuner.domain.operations import FOREIGN
+from tuner.domain.operations import COLLECTIVES, FOREIGN
 from tuner.domain.tables import Point, Provenance, Rule, Table
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import SOME_FILLED, certainty, have_filled, verdict
@@ -31,6 +31,8 @@ def evidence(point: Point) -> str:
     case = point.case
     launches = counted(point.launches, "launch", "launches")
     where = f"at {case.bytes} B, {launches} of {case.pattern}"
+    if case.operation not in COLLECTIVES:
+        where += " and its like"  # all patterns of a degree class count
     if case.layout.oversubscribed:
         where += ", oversubscribed"
     return f"{point.status}: {verdict(point)}, {where}"

@@ -36,13 +36,18 @@ def as_network(model: SystemModel) -> Network:
         _protocol(each, begin, local, link_rate)
         for each, begin in zip(fitted.protocols, begins, strict=True)
     ]
-    return Network(
-        source=f"fitted to {model.system}, campaign {model.campaign}",
-        protocols=protocols,
-        link_bytes_per_s=link_rate,
-        on_node_latency_s=max(local[0].alpha_s - 2 * protocols[0].overhead_s, 0) if local else 0,
-        on_node_bytes_per_s=_rate(local[-1].beta_s, link_rate) if local else link_rate,
-    )
+    try:
+        return Network(
+            source=f"fitted to {model.system}, campaign {model.campaign}",
+            protocols=protocols,
+            link_bytes_per_s=link_rate,
+            on_node_latency_s=max(local[0].alpha_s - 2 * protocols[0].overhead_s, 0)
+            if local
+            else 0,
+            on_node_bytes_per_s=_rate(local[-1].beta_s, link_rate) if local else link_rate,
+        )
+    except ValueError as error:
+        raise ModelError(f"{model.system}: {error}") from error
 
 
 def as_model(machine: Machine) -> SystemModel:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 
 from tuner import stats
-from tuner.domain.cases import Layout
+from tuner.domain.cases import Case, Layout
 from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
@@ -113,13 +113,13 @@ def contrasts_of(cells: Sequence[Cell], trust: Trust) -> dict[Key, Contrast]:
 
 
 def _exact(pairs: Iterable[Pair]) -> Iterator[tuple[Key, Contrast]]:
-    """Yield the contrasts of times that every launch repeats."""
-    of_key: dict[Key, list[Pair]] = defaultdict(list)
+    """Yield the contrasts of times that every launch repeats: those of a case's last campaign."""
+    of_key: dict[Key, dict[Case, Pair]] = defaultdict(dict)
     for pair in pairs:
-        of_key[pair.key].append(pair)
+        of_key[pair.key][pair.case] = pair
     for key, its in of_key.items():
-        logs = np.concatenate([pair.values for pair in its])
-        rounds = sum(int(pair.rounds.sum()) for pair in its)
+        logs = np.concatenate([pair.values for pair in its.values()])
+        rounds = sum(int(pair.rounds.sum()) for pair in its.values())
         ends = float(logs.min()), float(logs.max())
         yield key, Contrast(float(logs.mean()), 0.0, math.inf, len(logs), rounds, exact=ends)
 
@@ -275,7 +275,7 @@ def _with_series(
     share = 1 - np.divide(within, upper, out=np.ones_like(upper), where=within < upper)
     with np.errstate(divide="ignore"):
         both = 1 / (share**2 / known[methods] + (1 - share) ** 2 / freedom)
-    found = np.maximum(variance, scale[method_of] * usual)
+    found = np.maximum(np.maximum(variance, scale[method_of] * usual), pooling.SMALLEST**2)
     return found, np.where(share > 0, both, freedom)
 
 

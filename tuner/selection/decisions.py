@@ -171,6 +171,8 @@ class SizeMeasurements:
         """Return about how many more launches would settle the size."""
         if not self.contrasts:
             return MIN_LAUNCHES
+        if any(contrast.exact for contrast in self.contrasts.values()):
+            return 0  # they would repeat the same times
         done = max(contrast.launches for contrast in self.contrasts.values())
         leader = self.contrasts[self.next_best()]
         dismissed = max(map(self._dismissed_after, self.contrasts.values()))

@@ -120,7 +120,7 @@ def _emulated(times: _Times) -> Iterator[Violation]:
             steps = []
             for part in EMULATIONS.get(case.operation, []):
                 of_part = times.get(case._replace(operation=part.operation), {}).get(default, {})
-                step = of_part.get(_scaled(size, part, case.layout.nodes * case.layout.ppn))
+                step = of_part.get(_scaled(size, part, case.layout.procs))
                 steps += [step] if step else []
             if not steps or len(steps) < len(EMULATIONS[case.operation]):
                 continue

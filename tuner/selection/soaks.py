@@ -210,9 +210,9 @@ def notes(table: Table) -> list[str]:
             f"faster, but in no rule until soaked {required} times: {_named(withheld)}; "
             f"run `{command}`"
         )
-    if rarely := [where for where, count in executions(table).items() if count < ENOUGH]:
+    if unsoaked := [where for where, count in executions(table).items() if not count]:
         advice = f"; run `{command}`" if are_possible(table.provenance.name) else ""
-        lines.append(f"not soaked: {_named(rarely)}{advice}")
+        lines.append(f"not soaked: {_named(unsoaked)}{advice}")
     if required:
         lines.append(f"only methods that passed {required} executions in soaks are chosen")
     return lines

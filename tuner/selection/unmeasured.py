@@ -208,7 +208,7 @@ def _choices_at(
     of_class = alike(near, points)
     sizes = sizes_of(here, of_class, spread)
     return [
-        (size, _evidence(_reaching(of_class, size), choice(point, estimates), point))
+        (size, _evidence(_reaching(of_class, size), choice(point, estimates), point, size))
         for size, point, estimates in estimated(here, of_class, spread, sizes)
     ]
 
@@ -323,15 +323,16 @@ def _at(curve: Curve, size: int) -> Value | None:
     return Value(*(float(np.interp(at, sizes, column)) for column in columns))
 
 
-def _evidence(near: Mapping[NodesPpn, list[Point]], method: str, point: Point) -> Point:
+def _evidence(near: Mapping[NodesPpn, list[Point]], method: str, point: Point, size: int) -> Point:
     """Return the point of the nearest layout that chooses a method, at the nearest size.
 
-    Where none chooses the default, it stays because the nearest layout's method is not sure enough.
+    Where none chooses the default, it stays because the nearest layout's method, at `point`, is not
+    sure enough, or fits no other number of processes.
     """
     if point.method == method:
         return point
     for points in near.values():
-        if (its := _nearest(points, point.case.bytes)).method == method:
+        if (its := _nearest(points, size)).method == method:
             return its
     return point._replace(
         method=method,

@@ -80,7 +80,7 @@ def show_prediction(
 def show_closed_forms(sizes: Sequence[int], forms: Sequence[ClosedForm], out: Console) -> None:
     """Print each form with its source, its times, and where it crosses `direct`."""
     if not forms:
-        out.print("the papers have no closed form for this pattern on one node")
+        out.print("the papers have no closed form for this pattern on this layout")
     for form in forms:
         below = form.beats_direct_below_bytes
         limit = "" if below is None else f"; faster than direct below {size_text(round(below))}"
