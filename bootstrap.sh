@@ -15,7 +15,11 @@ case $goal in
 esac
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
   fail "$python is older than Python 3.11; name a newer one with PYTHON=..."
-command -v cc >/dev/null || fail "no C compiler: 'cc' is not on the path"
+compiler=
+for each in ${CC:-cc gcc icx clang}; do  # of which CMake takes the first
+  command -v "$each" >/dev/null && compiler=$each && break
+done
+[ "$compiler" ] || fail "no C compiler on the path: ${CC:-cc, gcc, icx or clang}; CC=... names another"
 
 if ! .venv/bin/pip --version >/dev/null 2>&1; then  # it does not run where its directory or Python has moved
   echo "bootstrap: making .venv"

@@ -262,8 +262,10 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             return LaunchCommand([])
         mpi = identify_once(self.current_environ.cc, mpiexec)
         if mpi is None:
+            modules = " ".join(self.current_environ.modules)
             raise rfm.core.exceptions.ReframeError(
                 f"{mpiexec} and {self.current_environ.cc} do not belong to one known MPI"
+                + (f"; load the modules of the environment before: {modules}" if modules else "")
             )
         start = launch_on(
             self.current_partition.fullname,

@@ -17,7 +17,7 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 
 from tuner.machine.directories import installation_directory, objects_directory
 from tuner.machine.doctor import c_compilers
-from tuner.machine.mpi import available_cores
+from tuner.machine.mpi import available_cores, find_mpis, mpi_of
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
 
@@ -53,8 +53,8 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         if is_checkout():
             return
         self.standard_mpi = None
-        if on_path := shutil.which("swpbench"):
-            self.built = Path(on_path).resolve().parent.parent
+        if on_path := self.find_installed():
+            self.built = on_path
         else:
             lacking = self.find_lacking()
             if not lacking:
@@ -67,6 +67,20 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
                 )
                 self.skip(self.skipped_because)
         self.build_system = "CustomBuild"
+
+    def find_installed(self):
+        """Return the installation of the swpbench on the path; None if it is of no use here.
+
+        It may be of simulated ranks' or another MPI, or be one that campaigns have made.
+        """
+        path, mpis = shutil.which("swpbench"), find_mpis()
+        if path is None or "simulated" in self.current_partition.features:
+            return None
+        mpi = next((each for each in mpis if each.mpicc == self.current_environ.cc), None)
+        its = mpi_of(path, mpis)
+        installation = Path(path).resolve().parent.parent
+        made_here = installation.is_relative_to(self.installation.parent.resolve())
+        return None if made_here or (its and mpi and its.family != mpi.family) else installation
 
     def find_lacking(self):
         """Return what is needed to build and is not here; modules may bring programs later."""

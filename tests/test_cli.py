@@ -273,6 +273,22 @@ def test_options_for_jobs_need_jobs_and_select_nothing(
     assert "select checks" in chosen.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run --anonymous-as=", "--anonymous-as and --resume need a name"),
+        ("run --resume=", "--anonymous-as and --resume need a name"),
+        ("nodes exec -n4 --node=vnode1 -- true", "give --node or --procs, not both"),
+        ("nodes exec --ppn=2 -- true", "--ppn and --environment need --procs"),
+        ("nodes exec --environment=mpich -- true", "--ppn and --environment need --procs"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(arguments: str, said: str) -> None:
+    answer = call(*arguments.split())
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+
+
 def test_a_source_without_a_launch_is_an_error(results: Path, tmp_path: Path) -> None:
     bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty"
     bad.write_text("bad\n")
@@ -293,10 +309,14 @@ def test_the_library_is_that_of_a_campaign_not_of_the_newest_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
-    for place in ("install/local-cpu-mpich/bin", "sanitized-mpich-4.0.2/bench"):
+    simulated = "install/simulated-torus-4x4x2-simgrid/bin"
+    for place in ("install/local-cpu-mpich/bin", "sanitized-mpich-4.0.2/bench", simulated):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "swpbench").touch(mode=0o700)
     assert find_swpbench() == tmp_path / "install" / "local-cpu-mpich" / "bin" / "swpbench"
+    shutil.rmtree(tmp_path / "install" / "local-cpu-mpich")
+    monkeypatch.setenv("PATH", str(tmp_path / "sanitized-mpich-4.0.2" / "bench"))
+    assert find_swpbench() == tmp_path / "sanitized-mpich-4.0.2" / "bench" / "swpbench"
 
 
 def test_virtual_nodes_have_their_own_kernels_or_those_of_this_machine(

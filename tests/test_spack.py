@@ -123,6 +123,7 @@ class FakeSpec(set):
         (set(), True, {"SWITCHPOINT_TESTS": True, "MPI_C_COMPILER": "/mpi/mpicc"}),
         ({"+fortran"}, False, {"MPI_Fortran_COMPILER": "/mpi/mpifc"}),
         ({"+simgrid"}, True, {"SWITCHPOINT_TESTS": False, "CMAKE_TOOLCHAIN_FILE": TOOLCHAIN}),
+        ({"+simgrid", "+shared"}, False, {"BUILD_SHARED_LIBS": False}),
     ],
 )
 def test_variants_set_options_that_cmake_has(variants, run_tests, expected):
@@ -152,7 +153,8 @@ def test_what_was_configured_without_tests_is_configured_again_for_them(run_test
 
 
 def test_a_simulated_build_has_no_tests_and_a_toolchain_that_is_there():
-    assert read("switchpoint").conflicting == {"+tests": "+simgrid", "+fortran": "+simgrid"}
+    conflicting = {"+tests": "+simgrid", "+fortran": "+simgrid", "^mpich ~fortran": "+fortran"}
+    assert read("switchpoint").conflicting == conflicting
     assert Path(TOOLCHAIN).is_file()
 
 

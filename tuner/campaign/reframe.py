@@ -193,12 +193,16 @@ def _reframe() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of ReFrame, which needs a user's name; a container may lack it."""
+    """Return the environment of ReFrame, which needs a user's name; a container may lack it.
+
+    What pip installed beside this Python, as cmake, comes after the system's.
+    """
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # the second from Python 3.13 on
         name = str(os.getuid())
-    return os.environ | {"LOGNAME": name, "PYTHONPATH": python_path()}
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    return os.environ | {"LOGNAME": name, "PYTHONPATH": python_path(), "PATH": path}
 
 
 def _reason(output: str) -> str:

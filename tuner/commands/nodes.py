@@ -98,6 +98,10 @@ def execute(
 
     Without either option it runs beside their switch, where launchers of MPI programs run.
     """
+    if procs is not None and node is not None:
+        raise click.UsageError("give --node or --procs, not both")
+    if procs is None and (ppn or environment):
+        raise click.UsageError("--ppn and --environment need --procs")
     there = namespaces.meant(name)
     if procs is not None:
         mpi, *_ = mpis_named(environment or "")

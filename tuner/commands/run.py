@@ -108,6 +108,8 @@ def run(
     required = tuning.required(required_executions)
     if config is not None and system is not None:
         raise click.UsageError("--config and --system both name a system: give one")
+    if "" in (anonymous_as, resume):
+        raise click.UsageError("--anonymous-as and --resume need a name")
     earlier = find(resume) if resume else None
     named = environment
     if earlier is not None:

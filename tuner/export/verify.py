@@ -4,6 +4,7 @@ The file of an MPI library is read by exactly its version, as others misread it.
 prints nothing about its rules, so it is seen at work.
 """
 
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from tuner.export.loaded import CheckedRule, checked_rules
 from tuner.export.mpi_library import installation, launcher, made_for
 from tuner.export.witness import witness
 from tuner.files import open_file
-from tuner.machine.directories import build_root
+from tuner.machine.directories import build_root, search_path
 from tuner.machine.mpi import LABELS
 from tuner.machine.systems import named_kernels, program_in
 
@@ -30,10 +31,14 @@ class VerifyError(SwitchpointError):
 def find_swpbench() -> Path:
     """Return the newest swpbench below SWITCHPOINT_KERNELS, or else below campaigns' installations.
 
+    Those of simulated ranks do not start by themselves. Without any it is the one on the path.
     Raise VerifyError if there is none.
     """
     root = named_kernels() or build_root()
-    programs = [found for place in (root, *root.glob("install/*")) if (found := program_in(place))]
+    places = (place for place in root.glob("install/*") if not place.name.startswith("simulated-"))
+    programs = [found for place in (root, *places) if (found := program_in(place))]
+    if not programs and (on_path := shutil.which("swpbench", path=search_path())):
+        return Path(on_path)
     if not programs:
         raise VerifyError(
             f"no built swpbench below {root}: build the kernels with `switchpoint run`, or set "

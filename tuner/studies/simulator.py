@@ -14,7 +14,7 @@ from typing import Any
 
 from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
-from tuner.machine.directories import build_root
+from tuner.machine.directories import build_root, search_path
 from tuner.machine.mpi import Mpi, available_cores
 from tuner.machine.simulation.launch import NO_SIMGRID, TOOLCHAIN, find_simgrid, launch
 from tuner.machine.simulation.machines import Machine
@@ -123,7 +123,7 @@ def _build(version: str, log: LogFunction) -> Path:
             f"no kernel sources in {sources}: use a checkout, or name a build for SimGrid by "
             "SWITCHPOINT_KERNELS"
         )
-    cmake = shutil.which("cmake")
+    cmake = shutil.which("cmake", path=search_path())
     if cmake is None:
         raise StudyError("no cmake on the path to build the kernels with")
     log("building the kernels for SimGrid")

@@ -30,6 +30,7 @@ class Switchpoint(CMakePackage):
     depends_on("fftw@3: ~mpi", when="+fftw")
     conflicts("+tests", when="+simgrid", msg="kernel tests need a real MPI")
     conflicts("+fortran", when="+simgrid", msg="the Fortran module needs a real MPI")
+    conflicts("^mpich ~fortran", when="+fortran", msg="the Fortran module needs MPI's own")
 
     def cmake_args(self):
         """Return options of kernels/CMakeLists.txt."""
@@ -45,7 +46,10 @@ class Switchpoint(CMakePackage):
             self.define_from_variant("SWITCHPOINT_FORTRAN", "fortran"),
             self.define_from_variant("SWITCHPOINT_HWLOC", "hwloc"),
             self.define_from_variant("SWITCHPOINT_FFTW", "fftw"),
-            self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
+            # Simulated ranks are threads, which must not share a library's variables.
+            self.define(
+                "BUILD_SHARED_LIBS", "+shared" in self.spec and "+simgrid" not in self.spec
+            ),
         ]
         if "+fortran" in self.spec:
             options.append(self.define("MPI_Fortran_COMPILER", self.spec["mpi"].mpifc))
