@@ -267,10 +267,10 @@ int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, con
  * all ranks. Otherwise it communicates only when it first chooses a method that needs preparation. A method
  * that the caller named is kept.
  *
- * Errors: SWP_ERR_NOT_APPLICABLE (the caller's method cannot do the call), the same on all ranks;
- * SWP_ERR_ARGUMENT (also for an operation other than planned), _MEMORY, _MPI, _STATE, _POISONED, on this rank
- * only unless other ranks fail likewise. After an error the plan is unchanged, but the others wait for this
- * rank if they go on.
+ * Errors: SWP_ERR_NOT_APPLICABLE (the caller's method cannot do the call) and, for an alltoallv,
+ * SWP_ERR_MISMATCH, the same on all ranks; SWP_ERR_ARGUMENT (also for an operation other than planned),
+ * _MEMORY, _MPI, _TOO_LARGE, _STATE, _POISONED, on this rank only unless other ranks fail likewise. After an
+ * error the plan is unchanged, but the others wait for this rank if they go on.
  */
 int swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
 

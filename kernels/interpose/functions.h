@@ -7,6 +7,13 @@
 
 #define LIST(...) __VA_ARGS__
 
+/* As MPI_Request_get_status_all and its like take them. */
+#ifdef SWP_CONST_REQUESTS
+#define REQUESTS const MPI_Request
+#else
+#define REQUESTS MPI_Request /* Intel's */
+#endif
+
 #define SIDES(count_t)                                                                                       \
   const void *send, count_t send_count, MPI_Datatype send_type, void *recv, count_t recv_count,              \
       MPI_Datatype recv_type

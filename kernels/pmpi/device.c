@@ -14,11 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const runtimes[] = {"libcudart.so", "libamdhip64.so", "libsycl.so", "libomptarget.so"};
+static const char *const runtimes[] = {"libcudart.so",    "libamdhip64.so",          "libsycl.so",
+                                       "libomptarget.so", "libgomp-plugin-nvptx.so", "libgomp-plugin-gcn.so"};
 
-/* The run-time systems of CUDA, HIP, and OpenMP offload before and since LLVM 20. */
-static const char *const sections[] = {".nv_fatbin", ".hip_fatbin", "omp_offloading_entries",
-                                       "llvm_offload_entries"};
+/* The run-time systems of CUDA, HIP, and OpenMP offload by LLVM before 20, since then, and by GCC, which
+   gives other programs empty ones. */
+static const char *const sections[] = {".nv_fatbin",           ".hip_fatbin",        "omp_offloading_entries",
+                                       "llvm_offload_entries", ".gnu.offload_funcs", ".gnu.offload_vars"};
 
 static const char *const parts_of_mpi[] = {"/libmpi",    "/libuc",    "/libyaksa",
                                            "/libfabric", "/libopen-", "/mca_"};
@@ -44,7 +46,8 @@ static bool has_section(const char *file, size_t bytes) {
       file[names->sh_offset + names->sh_size - 1] != '\0')
     return false;
   for (int i = 0; i < head->e_shnum; i++)
-    if (list[i].sh_name < names->sh_size && HAS_ANY(file + names->sh_offset + list[i].sh_name, sections))
+    if (list[i].sh_size > 0 && list[i].sh_name < names->sh_size &&
+        HAS_ANY(file + names->sh_offset + list[i].sh_name, sections))
       return true;
   return false;
 }

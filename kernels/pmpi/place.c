@@ -130,10 +130,14 @@ static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout, b
   return place;
 }
 
+_Thread_local const MPI_Comm *place_leaving;
+
 struct place *place_make(MPI_Comm comm) {
   struct swp_layout layout = {0};
   bool strangers = false;
   int inter = 1;
+  if (place_leaving != NULL && comm == *place_leaving)
+    return NULL;
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return NULL;
   if (!inter && !layout_find(comm, &layout, &strangers))

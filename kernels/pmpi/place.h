@@ -71,6 +71,10 @@ extern _Atomic(struct place *) place_buckets[BUCKETS];
    MPI_COMM_WORLD, whose layout must be queried. */
 struct place *place_make(MPI_Comm comm);
 
+/* The communicator that this thread is freeing, or NULL: callbacks of its attributes may still call
+   collectives, and no attribute that is set meanwhile is sure to be deleted. */
+extern _Thread_local const MPI_Comm *place_leaving;
+
 /* The communicator is about to be freed: collective as that is. */
 void place_forget(MPI_Comm comm);
 

@@ -210,14 +210,20 @@ EXPORTED int MPI_Session_finalize(MPI_Session *session) {
 }
 #endif
 
-EXPORTED int MPI_Comm_free(MPI_Comm *comm) {
+static int leave_comm(MPI_Comm *comm, int (*leave)(MPI_Comm *comm)) {
+  const MPI_Comm *const outer = place_leaving;
   if (comm != NULL)
     place_forget(*comm);
-  return PMPI_Comm_free(comm);
+  place_leaving = comm;
+  const int error = leave(comm);
+  place_leaving = outer;
+  return error;
+}
+
+EXPORTED int MPI_Comm_free(MPI_Comm *comm) {
+  return leave_comm(comm, PMPI_Comm_free);
 }
 
 EXPORTED int MPI_Comm_disconnect(MPI_Comm *comm) {
-  if (comm != NULL)
-    place_forget(*comm);
-  return PMPI_Comm_disconnect(comm);
+  return leave_comm(comm, PMPI_Comm_disconnect);
 }

@@ -3,6 +3,7 @@
  * our methods. For those of neighbourhoods, other ranks need this one to pass messages on while it waits for
  * anything. While there are none, each checks a counter and calls the MPI library's own.
  */
+#include "functions.h"
 #include "persistent.h"
 #include "startup.h"
 
@@ -58,12 +59,6 @@ EXPORTED int MPI_Request_get_status(MPI_Request request, int *done, MPI_Status *
 }
 
 #ifdef SWP_HAVE_STATUS_OF_SEVERAL
-#ifdef SWP_CONST_REQUESTS
-#define REQUESTS const MPI_Request
-#else
-#define REQUESTS MPI_Request /* Intel's */
-#endif
-
 EXPORTED int MPI_Request_get_status_any(int count, REQUESTS requests[], int *index, int *done,
                                         MPI_Status *status) {
   int error = progress();

@@ -137,6 +137,18 @@ UNSIZED(Testall, OTHER, (int count, MPI_Request requests[], int *done, MPI_Statu
         (count, requests, done, statuses), MPI_COMM_NULL)
 UNSIZED(Testsome, OTHER, (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]),
         (count, requests, done, indices, statuses), MPI_COMM_NULL)
+UNSIZED(Request_get_status, OTHER, (MPI_Request request, int *done, MPI_Status *status),
+        (request, done, status), MPI_COMM_NULL)
+#ifdef SWP_HAVE_STATUS_OF_SEVERAL
+UNSIZED(Request_get_status_any, OTHER,
+        (int count, REQUESTS requests[], int *index, int *done, MPI_Status *status),
+        (count, requests, index, done, status), MPI_COMM_NULL)
+UNSIZED(Request_get_status_all, OTHER, (int count, REQUESTS requests[], int *done, MPI_Status statuses[]),
+        (count, requests, done, statuses), MPI_COMM_NULL)
+UNSIZED(Request_get_status_some, OTHER,
+        (int count, REQUESTS requests[], int *done, int indices[], MPI_Status statuses[]),
+        (count, requests, done, indices, statuses), MPI_COMM_NULL)
+#endif
 UNSIZED(Iprobe, OTHER, (int from, int tag, MPI_Comm comm, int *found, MPI_Status *status),
         (from, tag, comm, found, status), comm)
 UNSIZED(Improbe, OTHER,

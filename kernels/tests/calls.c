@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MARGIN = 64, SHAPES = 6, DENSE_SHAPES = 2, UNIT = 6, REDUCTIONS = 8, BELOW_ZERO = 7 };
+enum { MARGIN = 64, SHAPES = 6, DENSE_SHAPES = 2, UNIT = 6, REDUCTIONS = 8, ORDERED = 6, BELOW_ZERO = 7 };
 
 /* Types whose items hold that many 32-bit integers each: dense, with gaps, in reverse order, with a lower
    bound below 0. */
@@ -251,11 +251,29 @@ static void make_barrier(struct test_call *call) {
   call->recv_buffer = buffer_make(MPI_BYTE, 0, 0, false);
 }
 
+static int draw_reduction(uint64_t seed, enum swp_operation operation, enum call_range range) {
+  const bool tame_blocks = operation == SWP_REDUCE_SCATTER_BLOCK && range != CALL_ANY;
+  return (int)(mix(seed, 5, 0, 0) % (tame_blocks ? BELOW_ZERO : REDUCTIONS));
+}
+
+static bool draw_in_place(uint64_t seed) {
+  return mix(seed, 7, 0, 0) % 3 == 0;
+}
+
+uint64_t call_ordered_seed(uint64_t from, enum swp_operation operation, int most_units, enum call_range range,
+                           bool in_place) {
+  uint64_t seed = from;
+  while (draw_reduction(seed, operation, range) < ORDERED || draw_in_place(seed) != in_place ||
+         draw_elements(seed, -1, most_units) == 0)
+    seed++;
+  return seed;
+}
+
 static void make_reduction(struct test_call *call, int rank, int procs, uint64_t seed, int most_units,
                            bool in_place, enum call_range range) {
   struct swp_collective *problem = &call->problem;
   bool block = problem->operation == SWP_REDUCE_SCATTER_BLOCK;
-  int which = (int)(mix(seed, 5, 0, 0) % (block && range != CALL_ANY ? BELOW_ZERO : REDUCTIONS));
+  const int which = draw_reduction(seed, problem->operation, range);
   bool root = rank == problem->root || problem->operation != SWP_REDUCE;
   in_place = in_place && !(range != CALL_ANY && problem->operation == SWP_REDUCE && problem->root > 0);
   problem->recv_count = draw_elements(seed, -1, most_units) / UNIT;
@@ -295,7 +313,7 @@ struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &procs);
   call.problem.root = (int)(mix(seed, 6, 0, 0) % (uint64_t)procs);
-  bool in_place = mix(seed, 7, 0, 0) % 3 == 0;
+  bool in_place = draw_in_place(seed);
   bool reduces =
       operation == SWP_REDUCE || operation == SWP_ALLREDUCE || operation == SWP_REDUCE_SCATTER_BLOCK;
   if (reduces)

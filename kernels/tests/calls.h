@@ -51,6 +51,11 @@ enum call_range { CALL_ANY, CALL_TAME };
 struct test_call call_make(MPI_Comm comm, enum swp_operation operation, uint64_t seed, int most_units,
                            enum call_range range);
 
+/* The first seed from one on that draws a reduction whose operands have an order, of some items, in place or
+   not. */
+uint64_t call_ordered_seed(uint64_t from, enum swp_operation operation, int most_units, enum call_range range,
+                           bool in_place);
+
 /* The time by a clock that all processes of the machine share. */
 double call_clock_s(void);
 

@@ -150,6 +150,30 @@ static void check_attributes(void) {
   MPI_Comm_free_keyval(&key);
 }
 
+static int sum_last(MPI_Comm comm, int key, void *value, void *extra) {
+  (void)key, (void)value, (void)extra;
+  check_sum(comm, 5);
+  return MPI_SUCCESS;
+}
+
+/* Calls on a communicator that is being freed leave nothing to the next one with its handle. */
+static void check_last_calls(void) {
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, sum_last, &key, NULL);
+  for (int i = 0; i < 2 * ALIVE; i++) {
+    MPI_Comm comm;
+    test_case("calls while a communicator is freed, %d", i);
+    if (i % 2 == 0)
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    else
+      MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &comm);
+    check_sum(comm, i);
+    MPI_Comm_set_attr(comm, key, &key);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Comm_free_keyval(&key);
+}
+
 /* One after the other, and some at a time. */
 static void check_many(int count) {
   MPI_Comm alive[ALIVE];
@@ -415,6 +439,7 @@ int main(int argc, char **argv) {
   calls_end();
   check_freed_types();
   check_attributes();
+  check_last_calls();
   check_intercommunicator();
   check_errors();
   if (truncation)

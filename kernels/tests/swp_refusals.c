@@ -110,6 +110,25 @@ static void a_refused_set_changes_nothing(void) {
   EXPECT_ERROR(swp_collective_execute(NULL, &one, &sum), SWP_ERR_ARGUMENT);
 }
 
+/* Items of a type that MPI defines need a buffer; nothing is done, and the plan stays usable. */
+static void missing_buffers_are_refused(void) {
+  const struct swp_collective problems[] = {
+      {SWP_ALLGATHER, 1, MPI_INT, 1, MPI_INT, .op = MPI_OP_NULL},
+      {.operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM}};
+  int one = 1, *all = test_allocate((size_t)procs * sizeof *all);
+  test_case("missing buffers");
+  for (int i = 0; i < 2; i++) {
+    swp_plan *plan = NULL;
+    EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problems[i], NULL, NULL, &plan), SWP_SUCCESS);
+    EXPECT_ERROR(swp_collective_execute(plan, NULL, all), SWP_ERR_ARGUMENT);
+    EXPECT_ERROR(swp_collective_execute(plan, &one, NULL), SWP_ERR_ARGUMENT);
+    EXPECT_ERROR(swp_collective_execute(plan, &one, all), SWP_SUCCESS);
+    EXPECT_EQUAL(all[0], i == 0 ? 1 : procs);
+    EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  }
+  free(all);
+}
+
 /* A word of 63 characters at most; one that the library does not know is no error of the spec. */
 static void names_of_algorithms_are_words(void) {
   struct swp_collective problem = {.operation = SWP_BCAST, .recv_count = 1, .recv_type = MPI_INT};
@@ -133,6 +152,7 @@ int main(int argc, char **argv) {
   wrong_lists_are_refused();
   uneven_blocks_over_two_gib_are_not_forwarded();
   a_refused_set_changes_nothing();
+  missing_buffers_are_refused();
   names_of_algorithms_are_words();
   return test_end();
 }

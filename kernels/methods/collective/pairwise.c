@@ -52,7 +52,7 @@ static int pairwise_alltoall(struct swp_plan *plan, const void *send, void *recv
   const struct blocks all = swp_blocks_of_ranks(plan, recv), sent = swp_blocks_sent(plan, send, recv);
   int error = SWP_SUCCESS;
   if (send != MPI_IN_PLACE)
-    TRY(swp_blocks_place_own(plan, &all, swp_blocks_at(&sent, plan->rank)));
+    TRY(swp_blocks_copy_own(plan, &all, swp_blocks_at(&sent, plan->rank)));
   for (int step = 0; step < plan->procs; step++) {
     int peer = (step - plan->rank + plan->procs) % plan->procs, count = swp_blocks_items(&all, peer);
     void *block = swp_blocks_at(&all, peer);

@@ -64,8 +64,8 @@ static bool is_send_packed(const struct swp_plan *plan) {
 }
 
 static int64_t recv_bytes(const struct swp_plan *plan) {
-  if (!is_recv_packed(plan))
-    return 0;
+  if (!is_recv_packed(plan) || (plan->operation == SWP_SCATTER && !swp_is_block(plan, &call_of(plan)->recv)))
+    return 0; /* what is no block is not received: the call is made in place */
   return swp_is_listed(plan->operation)
              ? plan->features.total_bytes
              : recv_items(plan, &call_of(plan)->recv) * call_of(plan)->recv.item_bytes;

@@ -68,6 +68,15 @@ static int refuse_in_place(const struct swp_plan *plan, const char *name) {
                   name);
 }
 
+/* Whether items of a type that MPI defines have no buffer: such items never lie at MPI_BOTTOM. */
+static bool is_missing(const struct swp_plan *plan, const struct side *side, const void *buffer) {
+  return buffer == NULL && side->reducible && side->count > 0 && !swp_is_listed(plan->operation);
+}
+
+static int refuse_missing(const struct swp_plan *plan, const char *name) {
+  return swp_fail(SWP_ERR_ARGUMENT, "%s: %s is NULL", swp_shapes[plan->operation].name, name);
+}
+
 /* Neither is a buffer that MPI ignores. A side that MPI_IN_PLACE may replace was not checked by planning. */
 static int check_buffers(const struct swp_plan *plan, bool root, const void *send, const void *recv) {
   const enum swp_operation operation = plan->operation;
@@ -83,6 +92,12 @@ static int check_buffers(const struct swp_plan *plan, bool root, const void *sen
     error = check_block(plan, "send", &call->send);
   if (error == SWP_SUCCESS && recv != MPI_IN_PLACE && may_receive)
     error = check_block(plan, "recv", &call->recv);
+  const bool own_type = swp_reads_send(operation) != NOWHERE;
+  if (error == SWP_SUCCESS && uses_send(operation, root) &&
+      is_missing(plan, own_type ? &call->send : &call->recv, send))
+    error = refuse_missing(plan, "send");
+  if (error == SWP_SUCCESS && uses_recv(operation, root) && is_missing(plan, &call->recv, recv))
+    error = refuse_missing(plan, "recv");
   return error;
 }
 

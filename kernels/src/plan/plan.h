@@ -20,7 +20,7 @@ struct swp_plan {
   enum plan_state state;
   MPI_Comm comm;   /* private */
   bool yields;     /* more ranks than cores on this node: polling yields the core */
-  bool polls;      /* oversubscribed, and MPI's own waiting does not yield: waiting polls instead */
+  bool polls;      /* waiting polls: MPI's own does not yield, or lets no exchange of a thread progress */
   bool forwards;   /* of an exchange in several stages: other ranks wait for this one in between */
   bool has_self;   /* of an exchange: there is a message to this rank itself */
   bool has_fields; /* of an exchange: it is executed with the buffers of several fields */

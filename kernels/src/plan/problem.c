@@ -214,19 +214,24 @@ void swp_problem_free(struct problem *problem) {
   swp_release(problem->runs);
 }
 
-void swp_problem_spans(const struct problem *problem, int64_t *send_bytes, int64_t *recv_bytes) {
+void swp_problem_spans(const struct problem *problem, int64_t *send_bytes, int64_t *recv_first,
+                       int64_t *recv_bytes) {
   const struct send *self = &problem->self;
   *send_bytes = 0;
-  *recv_bytes = problem->self_offset + self->bytes;
+  *recv_bytes = self->bytes > 0 ? problem->self_offset + self->bytes : 0;
+  *recv_first = self->bytes > 0 ? problem->self_offset : INT64_MAX;
   for (int i = -1; i < problem->nsends; i++) {
     const struct send *send = i < 0 ? self : &problem->sends[i];
     for (int64_t r = 0; send->bytes > 0 && r < send->nruns; r++)
       if (send->runs[r].offset + send->runs[r].bytes > *send_bytes)
         *send_bytes = send->runs[r].offset + send->runs[r].bytes;
   }
-  for (int i = 0; i < problem->nrecvs; i++)
-    if (problem->recvs[i].offset + problem->recvs[i].bytes > *recv_bytes)
-      *recv_bytes = problem->recvs[i].offset + problem->recvs[i].bytes;
+  for (int i = 0; i < problem->nrecvs; i++) {
+    const int64_t offset = problem->recvs[i].offset, end = offset + problem->recvs[i].bytes;
+    *recv_bytes = end > *recv_bytes ? end : *recv_bytes;
+    *recv_first = offset < *recv_first ? offset : *recv_first;
+  }
+  *recv_first = *recv_first < *recv_bytes ? *recv_first : *recv_bytes;
 }
 
 /* Eight bytes are the common item; a constant size lets the compiler drop the call. */

@@ -47,8 +47,9 @@ int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, 
 
 void swp_problem_free(struct problem *problem);
 
-/* The bytes from the start to the end of each of the application's buffers. */
-void swp_problem_spans(const struct problem *problem, int64_t *send_bytes, int64_t *recv_bytes);
+/* The bytes from the start to the end of each of the application's buffers, and to the first received. */
+void swp_problem_spans(const struct problem *problem, int64_t *send_bytes, int64_t *recv_first,
+                       int64_t *recv_bytes);
 
 /* Returns a rank that occurs twice among `count` ranks, or -1. `sorted` has room for them. */
 int swp_find_duplicate(const int *ranks, int count, int *sorted);

@@ -1,5 +1,6 @@
 #include "make.h"
 
+#include "algorithms.h"
 #include "inbox.h"
 #include "prepare.h"
 
@@ -22,7 +23,8 @@ struct swp_plan *swp_plan_new(enum swp_operation operation) {
 void swp_plan_place(struct swp_plan *plan, struct topology *topology) {
   plan->topology = topology;
   plan->yields = topology->oversubscribed;
-  plan->polls = plan->yields && !swp_mpi_yields();
+  /* Another thread may start an exchange while this one waits, and may wait for this one. */
+  plan->polls = (plan->yields && !swp_mpi_yields()) || swp_thread_level() == MPI_THREAD_MULTIPLE;
   plan->features.procs = plan->procs;
   plan->features.nodes = topology->nodes;
   plan->features.ppn = topology->ppn;

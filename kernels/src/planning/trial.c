@@ -103,14 +103,16 @@ done:
 }
 
 int swp_buffers_make(const struct swp_plan *plan, bool in_place, struct buffers *buffers) {
-  int64_t send_bytes, recv_bytes;
+  int64_t send_bytes, recv_first, recv_bytes;
   *buffers = (struct buffers){0};
   if (swp_is_collective(plan->operation))
     return make_collective_buffers(plan, in_place, buffers);
-  swp_problem_spans(exchange_plan_of(plan)->problem, &send_bytes, &recv_bytes);
+  swp_problem_spans(exchange_plan_of(plan)->problem, &send_bytes, &recv_first, &recv_bytes);
+  recv_bytes -= recv_first; /* often all of the application's own items */
   buffers->send = buffers->send_memory = swp_allocate((size_t)send_bytes, 1, NULL);
-  buffers->recv = buffers->recv_memory = swp_allocate((size_t)recv_bytes, 1, NULL);
-  if (buffers->send != NULL && buffers->recv != NULL)
+  buffers->recv_memory = swp_allocate((size_t)recv_bytes, 1, NULL);
+  buffers->recv = (void *)((uintptr_t)buffers->recv_memory - (uintptr_t)recv_first);
+  if (buffers->send != NULL && buffers->recv_memory != NULL)
     return SWP_SUCCESS;
   return swp_fail(SWP_ERR_MEMORY, "no memory to measure an exchange of %lld and %lld bytes",
                   (long long)send_bytes, (long long)recv_bytes);

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { LINE_BYTES = 4096 };
 
@@ -355,12 +354,18 @@ int swp_table_read(MPI_Comm comm, const char *path, swp_table **table) {
   return error;
 }
 
+/* Whether a file is not there, or empty, as mktemp leaves it. */
+static bool is_still_to_be_written(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 ? S_ISREG(found.st_mode) && found.st_size == 0 : errno == ENOENT;
+}
+
 int swp_table_named(MPI_Comm comm, int rank, const char *variable, bool optional, swp_table **table) {
   int error = SWP_SUCCESS, length = 0;
   char path[4096] = "";
   const char *value = getenv(variable);
   *table = NULL;
-  if (rank == 0 && value != NULL && !(optional && access(value, F_OK) != 0 && errno == ENOENT))
+  if (rank == 0 && value != NULL && !(optional && is_still_to_be_written(value)))
     length = snprintf(path, sizeof path, "%s", value);
   MPI_TRY(MPI_Bcast(&length, 1, MPI_INT, 0, comm));
   if (length == 0)

@@ -62,9 +62,11 @@ void swp_blocks_transpose(const char *from, int rows, int columns, int64_t bytes
 }
 
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send) {
+  return send == MPI_IN_PLACE ? SWP_SUCCESS : swp_blocks_copy_own(plan, blocks, send);
+}
+
+int swp_blocks_copy_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send) {
   const struct call *call = call_of(plan);
-  if (send == MPI_IN_PLACE)
-    return SWP_SUCCESS;
   return swp_copy(plan, &call->send, send, call->send.count, &call->recv, swp_blocks_at(blocks, plan->rank),
                   swp_blocks_items(blocks, plan->rank));
 }

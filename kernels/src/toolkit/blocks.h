@@ -55,6 +55,9 @@ void swp_blocks_transpose(const char *from, int rows, int columns, int64_t bytes
 /* Copies the rank's block from send, unless that is MPI_IN_PLACE. */
 int swp_blocks_place_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send);
 
+/* The same from an address that was computed: where MPI_BOTTOM is 0 it may equal MPI_IN_PLACE. */
+int swp_blocks_copy_own(const struct swp_plan *plan, const struct blocks *blocks, const void *send);
+
 /* Passes all blocks around the ring of ranks, in procs - 1 steps. This rank has block `own`, its neighbours
    those before and behind. */
 int swp_blocks_ring(struct swp_plan *plan, const struct blocks *blocks, int own);

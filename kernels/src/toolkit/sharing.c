@@ -1,6 +1,9 @@
 #include "sharing.h"
 
+#include "error.h"
+
 #include <sched.h>
+#include <stdio.h>
 
 /* MPI progresses now and then: the other rank may be in a call of MPI that needs this one. After some 10 us
    the core is yielded, however many there are: threads of the application may need it. */
@@ -44,6 +47,12 @@ const char *swp_nodes_applicable(const struct features *features) {
 const char *swp_sharing_applicable_on_nodes(const struct features *features) {
   const char *why = swp_nodes_applicable(features);
   return why != NULL ? why : polling_applicable();
+}
+
+void swp_sharing_name_node(void) {
+  char text[ERROR_TEXT_BYTES];
+  snprintf(text, sizeof text, "on its node, %.*s", ERROR_TEXT_BYTES - 20, swp_error_message());
+  swp_explain_again(text, swp_error_mpi());
 }
 
 int swp_sharing_check(const struct swp_plan *plan, int64_t bytes) {

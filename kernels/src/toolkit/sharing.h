@@ -66,6 +66,9 @@ struct sharers swp_sharers(const struct swp_plan *plan, bool on_node);
 int swp_sharer_of(const struct swp_plan *plan, const struct sharers *sharers, int rank);
 int swp_sharer_rank(const struct swp_plan *plan, const struct sharers *sharers, int number);
 
+/* Makes an error that the ranks of a node agreed on by their numbers there say so. */
+void swp_sharing_name_node(void);
+
 /* Takes memory of an arena for a plan, as swp_arena_take. `error` is an earlier error of this rank, with
    which `share` may be NULL; it is agreed on. */
 static inline int swp_sharing_take(struct swp_plan *plan, struct arena *arena, MPI_Comm comm, int error,
@@ -74,6 +77,8 @@ static inline int swp_sharing_take(struct swp_plan *plan, struct arena *arena, M
   TRY(swp_arena_take(arena, comm, bytes, share));
   plan->account += share->bytes;
 done:
+  if (error != SWP_SUCCESS && comm != plan->comm)
+    swp_sharing_name_node();
   return error;
 }
 
