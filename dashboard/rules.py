@@ -36,6 +36,16 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     return with_speedup(pd.DataFrame(rows, columns=list(names)).drop(columns="ratios"))
 
 
+def missing(store: Store, system: str) -> str:
+    """Return what to run where a system's table has no rules, or there is none; "" for others."""
+    table = cached_table(store, system)
+    if table is None:
+        return "Run `switchpoint tune`."
+    if not table.rules:
+        return "Run `switchpoint run`: no default was measured with others, so there are no rules."
+    return ""
+
+
 def with_speedup(rules: pd.DataFrame) -> pd.DataFrame:
     """Return the rules with `speedup`, `speedup_low`, `speedup_high`: 1 / (time / default's time).
 

@@ -51,9 +51,15 @@ def kept(
         def of_snapshot(now: Snapshot, *args: P.args, **kwargs: P.kwargs) -> R:
             return compute(now.store, *args, **kwargs)
 
+        last: list[Snapshot] = []
+
         @wraps(compute)
         def of_store(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            return of_snapshot(snapshot(store), *args, **kwargs)
+            now = snapshot(store)
+            if last != [now]:
+                of_snapshot.cache_clear()
+                last[:] = [now]
+            return of_snapshot(now, *args, **kwargs)
 
         return of_store
 

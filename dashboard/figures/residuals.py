@@ -38,6 +38,7 @@ def residuals(errors: pd.DataFrame, close: float, size_title: str) -> Figure:
         return message("The model predicts no method of this case.", 120)
     errors = errors.assign(x=errors["bytes"].clip(lower=1)).sort_values(["method", "x"])
     times = pd.concat([errors["median_s"], errors["predicted_s"]])
+    times = times[times > 0]  # a model may predict that nothing takes no time
     data: list[dict[str, Any]] = []
     for method, rows in errors.groupby("method"):
         data += _method(str(method), rows)

@@ -72,7 +72,7 @@ def ribbons(rules: pd.DataFrame, x_range: tuple[float, float]) -> Figure:
     rules: the columns of `ribbon`, where row is the text of the case.
     """
     if rules.empty:
-        return message("This system has no table yet: run `switchpoint tune`.")
+        return message("No rule of the table matches this case.")
     cases = list(dict.fromkeys(rules["row"]))
     places = {case: len(cases) - 1 - index for index, case in enumerate(cases)}
     names = [

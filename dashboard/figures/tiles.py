@@ -20,7 +20,7 @@ def tiles(best: pd.DataFrame) -> Figure:
     median_s, settled, verdict_lines (of HTML). Tiles that are not settled are pale.
     """
     if best.empty:
-        return message("No cells are stored for this selection.")
+        return message("The default was not measured here.")
     rows = list(dict.fromkeys(best["row"]))
     sizes = sorted(best["size_bytes"].unique().tolist())
     methods = sorted(best["method"].unique())

@@ -16,7 +16,16 @@ from dashboard.pages.parts import Block
 from dashboard.query import Query, parameter
 from dashboard.snapshot import cached_table
 from dashboard.web import OpenStore
-from dashboard.widgets import Option, card, commands, data_table, notice, pasted_text, prose
+from dashboard.widgets import (
+    MOST_TEXT_BYTES,
+    Option,
+    card,
+    commands,
+    data_table,
+    notice,
+    pasted_text,
+    prose,
+)
 from tuner.advice import document, mix, recorded, saved
 from tuner.advice.document import Advice
 from tuner.advice.profile import ProfileError
@@ -82,6 +91,8 @@ def _shown(its: Advice, part: str) -> list[Component]:
 
 
 def _of_profile(store: Store, system: str, content: str) -> list[Component]:
+    if len(content) > MOST_TEXT_BYTES:
+        return [notice("This is too long", html.P("Use `switchpoint advise`."), color="warning")]
     try:
         its = recorded.parse(BytesIO(content.encode(errors="replace")))
     except ProfileError as error:

@@ -62,7 +62,7 @@ class ChooseChoice:
     point: Point | None
     soak: str
     procs: int  # of the layout
-    is_tuned: bool
+    missing: str  # what to run, if there are no rules
     launcher: str
     is_last: bool
 
@@ -109,7 +109,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
         soak=soaks.text(operation, rule["method"], rule["nodes"], rule["ppn"]) if rule else "",
         procs=procs,
-        is_tuned=stored is not None,
+        missing=rules.missing(store, system),
         launcher=store.launcher(system),
         is_last=_is_last(systems, system),
     )
@@ -278,5 +278,5 @@ PAGE = FilteredPage(
     draw=_draw,
     body=_body,
     data={"ribbon": lambda store, choice: choice.selected},
-    missing=lambda choice: "" if choice.is_tuned else "Run `switchpoint tune`.",
+    missing=lambda choice: choice.missing,
 )

@@ -242,7 +242,9 @@ def _distributions(choice: ExploreChoice) -> Figure:
         numbers = cell.parts["number"].tolist()
         for number, samples_s in zip(numbers, np.split(cell.samples_s, ends), strict=True):
             if len(samples_s):
-                by_launch[number] = {**by_launch[number], cell.key.method: samples_s}
+                before = by_launch[number].get(cell.key.method, samples_s[:0])
+                both = np.concatenate([before, samples_s])  # of launches by hand, of one number
+                by_launch[number] = {**by_launch[number], cell.key.method: both}
     return ecdf_by_launch(dict(sorted(by_launch.items())))
 
 

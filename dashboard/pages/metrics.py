@@ -65,7 +65,8 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
     wanted = [query.operation] if query.operation else _COUNTING
     having = [name for each in wanted for name in campaigns_of(store, system, each)]
     measured = named(campaigns_of(store, system))
-    campaign = filters.choose("campaign", measured, default=next(iter(having), ""))
+    newest = next((name for name, _ in measured if name in having), "")
+    campaign = filters.choose("campaign", measured, default=newest)
     operations = operations_of(cases_of(store, system, campaign))
     counting = next((name for name in _COUNTING if name in operations), "")
     operation = filters.choose("operation", named(operations), default=counting)
@@ -87,7 +88,9 @@ def statistics(text: str) -> dict[str, float]:
     """Return the statistics of a plan that are finite numbers; files may have had any others."""
     try:
         found = json.loads(text)
-    except ValueError:  # an integer of too many digits
+    except (ValueError, RecursionError):  # an integer of too many digits
+        return {}
+    if not isinstance(found, dict):
         return {}
     return {name: its for name, its in found.items() if _is_finite(its)}
 

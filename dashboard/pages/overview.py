@@ -40,8 +40,11 @@ _MAP_HINT = (
 
 
 def age_text(date: str, now: datetime) -> str:
-    """Return the age of an ISO 8601 date, in the largest unit that fits."""
-    seconds = (now - datetime.fromisoformat(date)).total_seconds()
+    """Return the age of an ISO 8601 date in the largest unit that fits, or else the date."""
+    try:
+        seconds = (now - datetime.fromisoformat(date)).total_seconds()
+    except ValueError:  # the 30th of February, in a store from elsewhere
+        return date
     for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length_s)
         if count >= 1:
@@ -99,7 +102,7 @@ class _Found(NamedTuple):
     measured: list[str]
     newest: str
     step: Step | None
-    review: SystemReview
+    steadiness: Steadiness | None
     maps: list[Component]
     campaigns: pd.DataFrame
     loads: dict[str, str]
@@ -119,7 +122,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
         measured=measured,
         newest=f"Newest campaign: {steadiness.text()}." if steadiness else "",
         step=step,
-        review=judge(store, row, tuned, steadiness, step),
+        steadiness=steadiness,
         maps=_maps(tuned.points if tuned else [], label),
         campaigns=store.campaigns(system),
         loads={campaign: f"{low:.1f} – {high:.1f}" for campaign, (low, high) in loads.items()},
@@ -132,10 +135,12 @@ def _system(store: Store, system: dict[str, Any], label: str) -> Component:
     facts = (system["mpi_library"], system["cpu_model"], cores_text(system), system["compiler"])
     kind = _kind(system)
     notes = [*([badge(kind)] if kind else []), _facts(facts)]
+    # What to run depends on files too, so that it is not kept.
+    review = judge(store, system, cached_table(store, name), found.steadiness, found.step)
     return card(
         label,
         html.Div(notes, className="notes"),
-        _review(found.review, found.step, name),
+        _review(review, found.step, name),
         *found.maps,
         html.P(_links(name, found), className="links"),
         html.Details(

@@ -80,20 +80,20 @@ class TableChoice:
     query: TableQuery
     options: dict[str, list[Option]]
     rules: pd.DataFrame
-    is_tuned: bool
+    missing: str  # what to run, if there are none
 
 
 def _choose(store: Store, query: TableQuery, *, strict: bool) -> TableChoice:
     filters = Filters(query, strict=strict)
     system = filters.choose("system", system_options(systems_of(store)))
     found = rules.of_table(store, system)
+    missing = rules.missing(store, system)
     operations = named(operations_of(found))
     operation = filters.choose("operation", [*operations, (ALL, "all operations")])
     if operation != ALL:
         found = found[found["operation"] == operation]
     filters.choose("form", ((name, form.title) for name, form in FORMS.items()))
-    is_tuned = cached_table(store, system) is not None
-    return TableChoice(filters.query, filters.options, found, is_tuned)
+    return TableChoice(filters.query, filters.options, found, missing)
 
 
 def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
@@ -251,14 +251,6 @@ def _reported(store: Store, system: str) -> list[Query]:
     return [TableQuery(system, ALL)]
 
 
-def _missing(choice: TableChoice) -> str:
-    if not choice.rules.empty:
-        return ""
-    if not choice.is_tuned:
-        return "Run `switchpoint tune`."
-    return "Run `switchpoint run`: the table has no rules, as no default was measured with others."
-
-
 PAGE = _TablePage(
     path=PATH,
     title="Table",
@@ -269,6 +261,6 @@ PAGE = _TablePage(
     body=_body,
     data={"rules": lambda store, choice: choice.rules},
     moved=("form",),
-    missing=_missing,
+    missing=lambda choice: choice.missing,
     reported=_reported,
 )

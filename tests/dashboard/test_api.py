@@ -70,17 +70,24 @@ def test_cells_are_those_of_the_store(client: FlaskClient, database: Path, syste
 
 
 @pytest.mark.parametrize(
-    "value",
-    ['"x"', "{}", "1e999", f"1{400 * '0'}", f"1{5000 * '0'}"],
-    ids=["text", "object", "infinite", "large", "endless"],
+    "statistics",
+    [
+        *(
+            f'{{"mmax": {its}}}'
+            for its in ('"x"', "{}", "1e999", f"1{400 * '0'}", f"1{5000 * '0'}")
+        ),
+        "[1]",
+        f"{'[' * 9999}{']' * 9999}",
+    ],
+    ids=["text", "object", "infinite", "large", "endless", "list", "deep"],
 )
 def test_statistics_that_are_no_finite_numbers_are_missing(
-    database: Path, tmp_path: Path, system: str, value: str
+    database: Path, tmp_path: Path, system: str, statistics: str
 ) -> None:
-    """Stores of earlier versions may have them."""
+    """Stores of earlier versions, or from elsewhere, may have them."""
     path = Path(shutil.copy(database, tmp_path))
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE cell SET statistics = ?", [f'{{"mmax": {value}}}'])
+        connection.execute("UPDATE cell SET statistics = ?", [statistics])
     client = create_app(path).server.test_client()
     query = f"system={system}&campaign=20261121T034500Z&limit=1"
     assert client.get(f"{ROOT}/cells?{query}").json["cells"][0]["statistics"] == {}

@@ -52,6 +52,17 @@ def test_the_five_best_and_the_default_are_drawn_and_others_on_demand() -> None:
     assert _method_options(few) == [("all", "all 2")]
 
 
+def test_launches_of_one_number_are_drawn_together(tmp_path: Path) -> None:
+    """As runs by hand have it, without --launch."""
+    for seed in (1, 2):
+        write(tmp_path / str(seed), Campaign(launches=1, sizes=(8,), samples=6, seed=seed))
+    database = tmp_path / "switchpoint.db"
+    ingest(database, [tmp_path])
+    _, parts = drawn(PAGE, database, "?f=apart")
+    methods = {trace.name: len(trace.x) for trace in go.Figure(parts["ecdf"]).data}
+    assert methods["direct"] >= 12
+
+
 @pytest.mark.parametrize(
     ("part", "share"), [("whole", 1.0), ("communication", 0.75), ("local", 0.5)]
 )

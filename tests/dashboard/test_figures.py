@@ -187,6 +187,7 @@ def test_residuals_show_measured_predicted_and_what_lies_between() -> None:
     assert np.allclose(np.array(predicted["y"]) / np.array(measured["y"]), 1.2)
     assert set(off["y"]) == {0.2}
     go.Figure(residuals(errors.iloc[:0], 0.15, "bytes"))
+    go.Figure(residuals(errors.assign(predicted_s=0.0), 0.15, "bytes"))  # of one rank
 
 
 def test_changes_lie_around_one() -> None:

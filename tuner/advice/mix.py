@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import Place
@@ -93,10 +94,39 @@ def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: s
     name, environment: ReFrame's of the system, if there is no table.
     """
     run = measuring_more(table) if table else measuring_lines(name, environment)
-    return Mix(profile, tuple(_assess(calls, table) for calls in profile.calls), run[-1])
+
+    @cache
+    def of_place(place: Place) -> Table | None:
+        return table and _of_place(table, place)
+
+    shapes = [calls.shape for calls in profile.calls]
+    places = [Place(its.promised or its.operation, its.nodes, its.ppn) for its in shapes]
+    assessments = map(_assess, profile.calls, map(of_place, places))
+    return Mix(profile, tuple(assessments), run[-1])
+
+
+def _of_place(table: Table, place: Place) -> Table:
+    """Return the rules and points of a table that are about an operation on a layout."""
+    return replace(
+        table,
+        rules=[
+            rule
+            for rule in table.rules
+            if rule.operation == place.operation
+            and rule.nodes_low <= place.nodes <= rule.nodes_high
+            and rule.ppn_low <= place.ppn <= rule.ppn_high
+        ],
+        points=[
+            point
+            for point in table.points
+            if point.case.operation == place.operation
+            and (point.case.layout.nodes, point.case.layout.ppn) == (place.nodes, place.ppn)
+        ],
+    )
 
 
 def _assess(calls: Calls, table: Table | None) -> Assessment:
+    """Judge calls by the table of their place."""
     shape = calls.shape
     if not shape.procs and shape.call.lower() in (*COLLECTIVES, *EXCHANGED):
         return Assessment(calls, State.UNMEASURED, words="not judged: communicator or size unknown")
@@ -138,13 +168,7 @@ def _promised_method(shape: Shape, table: Table | None) -> str:
     """Return the first method other than the default that a promise may lead to; "" if none."""
     operation = shape.promised
     default = DEFAULT_METHODS[operation]
-    here = [
-        rule
-        for rule in (table.rules if table else ())
-        if rule.operation == operation
-        and rule.nodes_low <= shape.nodes <= rule.nodes_high
-        and rule.ppn_low <= shape.ppn <= rule.ppn_high
-    ]
+    here = table.rules if table else []
     if operation in COLLECTIVES:
         rule = match.first(here, Place(operation, shape.nodes, shape.ppn), shape.bytes)
         here = [rule] if rule else []
@@ -170,14 +194,8 @@ def _why_not(shape: Shape) -> str:
 
 
 def _nearest(points: Iterable[Point], shape: Shape) -> Point | None:
-    """Return the decision at the nearest size on the same layout; None where none is near."""
-    here = [
-        point
-        for point in points
-        if point.case.operation == shape.operation
-        and (point.case.layout.nodes, point.case.layout.ppn) == (shape.nodes, shape.ppn)
-    ]
-    nearest = min(here, key=lambda point: _distance(point, shape), default=None)
+    """Return the decision of a place at the nearest size; None where none is near."""
+    nearest = min(points, key=lambda point: _distance(point, shape), default=None)
     return nearest if nearest and _distance(nearest, shape) <= math.log(NEAR) else None
 
 

@@ -22,6 +22,8 @@ PATTERN_SPEC = rf"[a-z][^{CONTROL}<>]{{0,300}}"
 SPEC = rf"[a-z][a-z0-9_]*(:[^\s\"{CONTROL}]+)?"
 """A method with its parameters."""
 
+DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+
 SYNC = rf"[a-z]{{1,10}}({COLD})?({STAGGERED})?"
 
 

@@ -25,6 +25,9 @@ from tuner.selection.next_step import measuring_more, with_options
 OWN_SIZES = ("gather", "scatter", "alltoallv")
 """Operations whose size the library takes from arguments that differ between ranks, if from any."""
 
+_MOST_LAYOUTS = 1 << 20
+"""Layouts of all rules of an operation, each of which is looked at: seconds."""
+
 SIZE_MOST = 2**31 - 1
 """The largest number of bytes in a file for a library."""
 
@@ -195,6 +198,8 @@ def _counts(
 
     Of several layouts with the same count a measured one counts, and of these the table's first.
     """
+    if sum((its[2] - its[1] + 1) * (its[4] - its[3] + 1) for its in by_spans) > _MOST_LAYOUTS:
+        raise VendorError(f"the table's rules are for over {_MOST_LAYOUTS} layouts")
     found: dict[int, tuple[_Spans, tuple[int, int]]] = {}
     for spans in sorted(by_spans, key=lambda spans: spans[0]):
         inferred, nodes_low, nodes_high, ppn_low, ppn_high = spans

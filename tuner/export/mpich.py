@@ -241,7 +241,6 @@ FORM = Form(
     "MPICH selection",
     "selection.json",
     _algorithms_text,
-    "application/json",
     use=("export MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=$PWD/selection.json",),
     is_of_mpi=True,
 )
@@ -250,7 +249,6 @@ CH4 = Form(
     "MPICH selection of ch4",
     "ch4.json",
     _compositions_text,
-    "application/json",
     use=(
         f"switchpoint export --format mpich --output {FORM.file}",
         *FORM.use,

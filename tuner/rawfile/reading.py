@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tuner.domain.cases import MOST_NODES, MOST_PPN
 from tuner.domain.flat import flat
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.records import NAME, PATTERN_SPEC, SYNC, Features, Header, Problem
+from tuner.domain.records import DATE, NAME, PATTERN_SPEC, SYNC, Features, Header, Problem
 from tuner.files import one_line, open_file, shown
 from tuner.rawfile.kinds import KINDS
 from tuner.rawfile.kinds.kind import Kind, UnusableError
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 _FORMS = {  # of texts in the header
     "campaign": NAME,
-    "date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+    "date": DATE,
     "pattern": PATTERN_SPEC,
     "sync": SYNC,
 }

@@ -153,6 +153,7 @@ def notes(provenance: Provenance) -> list[str]:
     lines = [
         f"{word}: {_per_cent(share)} counts a ninth: {CAUSES[cause]}"
         for cause, share in provenance.refused.items()
+        if cause in CAUSES  # a store from elsewhere may have any
     ]
     if noisy > NOISY_CLEAN:
         lines.append(

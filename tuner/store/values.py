@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tuner.domain.cases import SCOPES
+from tuner.domain.cases import MOST_NODES, MOST_PPN, SCOPES
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.records import LONGEST_S, NAME, PATTERN_SPEC, SHORTEST_S, SPEC, SYNC
+from tuner.domain.records import DATE, LONGEST_S, NAME, PATTERN_SPEC, SHORTEST_S, SPEC, SYNC
 from tuner.domain.tables import STATUSES
 
 TRUTHS = {"filled", "oversubscribed", "passed", "staggered"}
@@ -35,7 +35,9 @@ _RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(TRUTHS, (0, 1)),
     **dict.fromkeys(("launch", "launch.id"), (-(2**63), 2**63 - 1)),  # hashes
     **dict.fromkeys(("n", "probe.messages", "probe.pairs"), (1, 2**31)),
-    **dict.fromkeys(("cores", "nodes", "ppn", "procs", *_BOUNDS), (1, 2**31 - 1)),
+    **dict.fromkeys(("cores", "procs"), (1, 2**31 - 1)),
+    **dict.fromkeys(("nodes", "nodes_low", "nodes_high"), (1, MOST_NODES)),
+    **dict.fromkeys(("ppn", "ppn_low", "ppn_high"), (1, MOST_PPN)),
     **dict.fromkeys(("median_s", "p10_s", "p90_s", "total_s"), (SHORTEST_S, LONGEST_S)),
     **dict.fromkeys(("high_s", "low_s", "ratio", "ratio_high", "ratio_low"), (1e-305, 1e305)),
     "may_lose": (0.0, 1e305),
@@ -45,6 +47,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 _FORMS = {
     **dict.fromkeys(("campaign", "system", "system.id"), NAME),
     **dict.fromkeys(("challenger", "method"), SPEC),
+    "date": DATE,
     "operation": "|".join(DEFAULT_METHODS),
     "pattern": PATTERN_SPEC,
     "scope": "|".join(("", *SCOPES)),
