@@ -73,14 +73,17 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
         It may be of simulated ranks' or another MPI, or be one that campaigns have made.
         """
-        path, mpis = shutil.which("swpbench"), find_mpis()
+        path, mpicc = shutil.which("swpbench"), shutil.which(self.current_environ.cc)
         if path is None or "simulated" in self.current_partition.features:
             return None
-        mpi = next((each for each in mpis if each.mpicc == self.current_environ.cc), None)
-        its = mpi_of(path, mpis)
         installation = Path(path).resolve().parent.parent
-        made_here = installation.is_relative_to(self.installation.parent.resolve())
-        return None if made_here or (its and mpi and its.family != mpi.family) else installation
+        if installation.is_relative_to(self.installation.parent.resolve()):
+            return None
+        mpis = find_mpis()
+        mpi = next((each for each in mpis if mpicc and Path(mpicc).samefile(each.mpicc)), None)
+        its = mpi_of(path, mpis)
+        is_other = mpi is not None and (its is None or its.family != mpi.family)
+        return None if is_other else installation
 
     def find_lacking(self):
         """Return what is needed to build and is not here; modules may bring programs later."""

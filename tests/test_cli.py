@@ -23,7 +23,8 @@ from tuner.cli import main
 from tuner.commands.naming import RENAMED, SECTIONS
 from tuner.commands.options import PARTITIONS
 from tuner.commands.show_plan import BUDGET
-from tuner.export.verify import find_swpbench
+from tuner.export import verify
+from tuner.export.verify import VerifyError, find_swpbench
 from tuner.inputs.matrices.partitioners import PARTITIONERS
 from tuner.machine import systems
 from tuner.machine.mpi import Mpi, find_mpis
@@ -278,6 +279,10 @@ def test_options_for_jobs_need_jobs_and_select_nothing(
     [
         ("run --anonymous-as=", "--anonymous-as and --resume need a name"),
         ("run --resume=", "--anonymous-as and --resume need a name"),
+        (
+            "study applications --table=README.md --procs=2 --layout-sizes=12",
+            "sizes are multiples of 8, as reductions take",
+        ),
         ("nodes exec -n4 --node=vnode1 -- true", "give --node or --procs, not both"),
         ("nodes exec --ppn=2 -- true", "--ppn and --environment need --procs"),
         ("nodes exec --environment=mpich -- true", "--ppn and --environment need --procs"),
@@ -316,6 +321,10 @@ def test_the_library_is_that_of_a_campaign_not_of_the_newest_test(
     assert find_swpbench() == tmp_path / "install" / "local-cpu-mpich" / "bin" / "swpbench"
     shutil.rmtree(tmp_path / "install" / "local-cpu-mpich")
     monkeypatch.setenv("PATH", str(tmp_path / "sanitized-mpich-4.0.2" / "bench"))
+    with pytest.raises(VerifyError, match="no built swpbench below"):
+        find_swpbench()
+    monkeypatch.delenv("SWITCHPOINT_KERNELS")
+    monkeypatch.setattr(verify, "build_root", lambda: tmp_path)
     assert find_swpbench() == tmp_path / "sanitized-mpich-4.0.2" / "bench" / "swpbench"
 
 

@@ -152,6 +152,8 @@ struct place *place_make(MPI_Comm comm) {
 }
 
 const char *place_lacks(MPI_Comm comm) {
+  if (place_leaving != NULL && comm == *place_leaving)
+    return "the communicator is being freed";
   return atomic_load(&place_on) && place_of(comm) == NULL
              ? "the communicator has ranks of another job, or is between two groups"
              : "the table has no rule for it on these ranks";

@@ -118,7 +118,8 @@ def test_computation_is_counted_in_flops(any_kernels: Kernels, tmp_path: Path) -
 
 
 def test_a_hundred_is_flops_and_no_share(any_kernels: Kernels, tmp_path: Path) -> None:
-    options = ("--pattern", SPMV, "--methods", "bulk", "--computation", "0,100")
+    rows = "spmv:rows=60,nonzeros=5"  # 600 flops in all
+    options = ("--pattern", rows, "--methods", "bulk", "--computation", "0,100")
     found = records(overlap(any_kernels, tmp_path / "o.jsonl", 2, *options))
     assert {flops for _, flops in found} == {0, 100}
 

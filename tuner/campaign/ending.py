@@ -5,14 +5,15 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
 _DEATH_S = 10.0
-"""Seconds to wait for a killed process, which a file system that hangs may hold for ever."""
+"""Seconds to wait for killed processes, which a file system that hangs may hold for ever."""
 
 
 def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
@@ -30,18 +31,24 @@ def all_below(pid: int) -> Iterator[None]:
     The block ends when they have.
     """
     with ExitStack() as stack:
+        numbers = []
         for each in descendants(pid):
             with suppress(OSError):  # it has ended
                 number = os.pidfd_open(each)
                 stack.callback(os.close, number)
-                stack.callback(_kill, number)
+                numbers.append(number)
+        stack.callback(_kill, numbers)
         yield
 
 
-def _kill(number: int) -> None:
-    with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(number, signal.SIGKILL)
-        select.select([number], [], [], _DEATH_S)
+def _kill(numbers: Sequence[int]) -> None:
+    """Kill processes, and wait until they have ended."""
+    for number in numbers:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(number, signal.SIGKILL)
+    end_s = time.monotonic() + _DEATH_S
+    for number in numbers:
+        select.select([number], [], [], max(end_s - time.monotonic(), 0))
 
 
 def descendants(pid: int) -> dict[int, str]:

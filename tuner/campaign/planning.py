@@ -413,7 +413,10 @@ def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
 
 
 def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
-    """Return the time of racing all methods at all sizes; cases without times count as the rest."""
+    """Return the time of racing all methods at all sizes, as far as they were measured.
+
+    Cases of a system and environment of which none was measured count as the others.
+    """
     total_s = 0.0
     found = log_times(plan, measured.of_cases(plan))
     for number, known in found.items():
@@ -422,4 +425,6 @@ def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
         rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())
         launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s
         total_s += EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
-    return total_s * len(plan.cases) / max(len(found), 1)
+    places = {plan.cases[number].place for number in found}
+    still = sum(case.place not in places for case in plan.cases)
+    return total_s * (1 + still / len(found)) if found else 0.0

@@ -31,13 +31,18 @@ class VerifyError(SwitchpointError):
 def find_swpbench() -> Path:
     """Return the newest swpbench below SWITCHPOINT_KERNELS, or else below campaigns' installations.
 
-    Those of simulated ranks do not start by themselves. Without any it is the one on the path.
+    Those of simulated ranks do not start by themselves. Without any installation it is the one on
+    the path.
     Raise VerifyError if there is none.
     """
     root = named_kernels() or build_root()
     places = (place for place in root.glob("install/*") if not place.name.startswith("simulated-"))
     programs = [found for place in (root, *places) if (found := program_in(place))]
-    if not programs and (on_path := shutil.which("swpbench", path=search_path())):
+    if (
+        not programs
+        and not named_kernels()
+        and (on_path := shutil.which("swpbench", path=search_path()))
+    ):
         return Path(on_path)
     if not programs:
         raise VerifyError(

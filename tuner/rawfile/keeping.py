@@ -52,7 +52,8 @@ def is_complete(path: Path, campaign: str) -> bool:
 def of_results() -> list[Path]:
     """Return the results except the committed sample, which was measured on another machine."""
     sample = results_directory() / SAMPLE
-    return [path for path in reading.below(results_directory()) if sample not in path.parents]
+    found = reading.below(results_directory(), links=True)
+    return [path for path in found if sample not in path.parents]
 
 
 def of_campaign(campaign: str) -> list[Path]:

@@ -108,14 +108,14 @@ def contrasts_of(cells: Sequence[Cell], trust: Trust) -> dict[Key, Contrast]:
     if not pairs:
         return {}
     if machines.is_simulated(cells[0].key.system):
-        return dict(_exact(pairs))
+        return dict(_exact(pairs, trust.dates))
     return dict(_estimated(pairs, trust.allocations))
 
 
-def _exact(pairs: Iterable[Pair]) -> Iterator[tuple[Key, Contrast]]:
+def _exact(pairs: Iterable[Pair], dates: Mapping[int, str]) -> Iterator[tuple[Key, Contrast]]:
     """Yield the contrasts of times that every launch repeats: those of a case's last campaign."""
     of_key: dict[Key, dict[Case, Pair]] = defaultdict(dict)
-    for pair in pairs:
+    for pair in sorted(pairs, key=lambda its: max(dates.get(each, "") for each in its.launches)):
         of_key[pair.key][pair.case] = pair
     for key, its in of_key.items():
         logs = np.concatenate([pair.values for pair in its.values()])

@@ -78,7 +78,8 @@ class Trust:
     """The results of the checks on launches' parts of cells.
 
     headers: those of launches, by id; a launch without a header passes their checks. drifts:
-    whether drift within launches counts, which only cells with samples show.
+    whether drift within launches counts, which only cells with samples show. `dates` are those of
+    launches.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Trust:
         self._slowest_canary_s = _limits(cells)
         self._drifts = _drifts(cells) if drifts else {}
         self._unsure = _unsure(headers or {})
+        self.dates = {launch: header.date for launch, header in (headers or {}).items()}
         self.allocations = {
             launch: Allocation(header.allocation, datetime.fromisoformat(header.date))
             for launch, header in (headers or {}).items()
