@@ -110,13 +110,18 @@ def test_degrees_add_up(target: Target, seed: int) -> None:
     assert counts.max() <= target.max_degree and counts.min() >= 1
 
 
-@pytest.mark.parametrize(("rows", "nonzeros"), [(500, 25), (60, 50), (100, 100), (20_000, 3)])
+@pytest.mark.parametrize(
+    ("rows", "nonzeros"), [(500, 25), (60, 50), (100, 100), (400, 100), (20_000, 3)]
+)
 def test_random_rows(tmp_path: Path, rows: int, nonzeros: int) -> None:
     path = tmp_path / "r.mtx.gz"
     succeed("matrix", "make", "random", path, "--rows", str(rows), "--nonzeros", str(nonzeros))
     pattern = read_pattern(path)
     positions = np.unique(pattern.rows * rows + pattern.columns)
     assert np.array_equal(np.bincount(positions // rows), np.full(rows, nonzeros))
+    of_columns = np.bincount(pattern.columns, minlength=rows)
+    assert abs(of_columns[: rows // 2].mean() - nonzeros) < 0.05 * nonzeros
+    assert of_columns[0] < nonzeros + 6 * nonzeros**0.5
 
 
 def test_a_row_cannot_have_more_entries_than_columns(tmp_path: Path) -> None:

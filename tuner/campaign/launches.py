@@ -75,7 +75,7 @@ def run_each(
     for number, (options, out) in enumerate(wanted):
         words += [*["--then"] * (number > 0), *options, "--out", str(out)]
         words += ["--yield", start.yield_setting] if start.yield_setting else []
-    ended = _finish([*start.argv_prefix, *words], os.environ | start.env, timeout_s, cwd)
+    ended = finish([*start.argv_prefix, *words], os.environ | start.env, timeout_s, cwd)
     # A simulator ends with success where the ranks fail.
     if ended.code != 0 or not all(out.is_file() for _, out in wanted):
         raise ended.error()
@@ -99,7 +99,7 @@ def specs(
     `cwd` is as for `run`. Raise LaunchError.
     """
     words = [*start.argv_prefix, str(swpbench), "list", *map(str, sorted(procs))]
-    ended = _finish(words, os.environ | start.env, _TIMEOUT_S, cwd)
+    ended = finish(words, os.environ | start.env, _TIMEOUT_S, cwd)
     if ended.code != 0:
         raise ended.error()
     found: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -125,7 +125,7 @@ def words_of(
     return [word for option in named.items() if option[1] for word in option]
 
 
-class _Ended(NamedTuple):
+class Ended(NamedTuple):
     """What a command printed, and its exit code."""
 
     output: str
@@ -153,9 +153,9 @@ def _name(pid: int) -> str:
     return f"process {pid}"
 
 
-def _finish(
-    command: Sequence[str], env: Mapping[str, str], timeout_s: float, cwd: Path | None
-) -> _Ended:
+def finish(
+    command: Sequence[str], env: Mapping[str, str], timeout_s: float, cwd: Path | None = None
+) -> Ended:
     """Run a command to its end. Raise LaunchError when it takes longer; it names stopped processes.
 
     A launcher that is terminated ends its ranks, which one that is killed may leave behind.
@@ -171,7 +171,7 @@ def _finish(
     ) as process:
         try:
             output, errors = process.communicate(timeout=min(timeout_s, _MOST_WAIT_S))
-            return _Ended(output, errors, process.returncode)
+            return Ended(output, errors, process.returncode)
         except subprocess.TimeoutExpired as error:
             stopped = [pid for pid, state in descendants(process.pid).items() if state == "T"]
             names = "".join(f"; {_name(pid)} is stopped" for pid in stopped[:_MOST_NAMED])

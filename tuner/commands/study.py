@@ -20,7 +20,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.printing.lines import say, say_json
 from tuner.commands.study_simulated import dsde, grids, nap, stfw, uneven
-from tuner.units import change_text, us_text
+from tuner.units import change_text, parse_sizes
 
 if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
@@ -140,8 +140,8 @@ def crossover(
         middle, low, high = each.ratio
         after = f"pays off after {each.products} products" if each.products else "no gain shown"
         say(
-            f"{each.method}: strided {us_text(each.strided_s)} us, balanced "
-            f"{us_text(each.balanced_s)} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
+            f"{each.method}: strided {each.strided_s * 1e6:.3g} us, balanced "
+            f"{each.balanced_s * 1e6:.3g} us, ratio {middle:.3f} [{low:.3f}, {high:.3f}]: {after}"
         )
     say(path)
 
@@ -187,6 +187,11 @@ def applications(
     if not re.fullmatch(r"[0-9]{1,18}( +[0-9]{1,18})*", sizes.strip()):
         raise click.BadParameter(f"{sizes!r} is not a list of sizes", param_hint="--sizes")
     numbers = tuple(int(word) for word in sizes.split())
+    try:
+        if layout_sizes and any(size % layouts.UNIT_BYTES for size in parse_sizes(layout_sizes)):
+            raise ValueError(f"sizes are multiples of {layouts.UNIT_BYTES}, as reductions take")
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--layout-sizes") from error
     build = applying.find_build(environment)
     request = applying.RunsRequest(table.absolute(), procs, numbers, iterations, launches)
     gains = applying.study(request, build)

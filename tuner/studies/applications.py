@@ -7,12 +7,12 @@ without the preloaded library in launches that alternate.
 
 import math
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tuner.campaign.launches import LaunchError, finish
 from tuner.errors import SwitchpointError
 from tuner.machine.directories import installation_directory
 from tuner.machine.mpi import Mpi, launch, mpis_named, preload_library
@@ -149,15 +149,13 @@ def _run(
     command = [*start.argv_prefix, program, form, str(size), str(request.iterations)]
     environment = os.environ | start.env | {"SWITCHPOINT_TABLE": str(request.table)}
     try:
-        answer = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ApplicationError(f"{application} did not end within {_TIMEOUT_S} s") from error
-    words = answer.stdout.split()
-    if answer.returncode != 0 or len(words) != 3:
-        said = [line for line in answer.stderr.splitlines() if line.startswith("switchpoint: ")]
-        raise ApplicationError(said[0] if said else f"{application} ended with {answer.returncode}")
+        ended = finish(command, environment, _TIMEOUT_S)
+    except LaunchError as error:
+        raise ApplicationError(f"{application}: {error}") from error
+    words = ended.output.split()
+    if ended.code != 0 or len(words) != 3:
+        said = [line for line in ended.errors.splitlines() if line.startswith("switchpoint: ")]
+        raise ApplicationError(said[0] if said else f"{application} ended with {ended.code}")
     return _ApplicationRun(float(words[0]), words[1], float(words[2]))
 
 

@@ -118,8 +118,11 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
         methods=[
             crossover(method, strided[method], balanced[method], kept.partition_s)
             for method in strided
+            if method in balanced
         ],
     )
+    if not result.methods:
+        raise CrossoverError("no method could do both the strided and the balanced product")
     return result, _store(result)
 
 

@@ -22,6 +22,9 @@ OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 
 DEFAULT, LAYOUTS = "vendor", "orthogonal"
 
+UNIT_BYTES = 8
+"""What sizes are multiples of, as reductions take them."""
+
 
 @dataclass(frozen=True)
 class Extremes:

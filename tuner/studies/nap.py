@@ -92,7 +92,7 @@ def study(simulator: Simulator, request: NapRequest) -> Iterator[NapRow]:
     for procs in request.procs:
         rows = procs * request.random_rows
         for entries in request.entries:
-            path = directory / f"{RANDOM}-{rows}-{entries}.mtx"
+            path = directory / f"{RANDOM}-{rows}-{entries}-{_SEED}.mtx"
             if not path.is_file():
                 random_rows.make(path, rows, entries, _SEED)
             yield _row(simulator, f"{RANDOM} {entries}", path, procs, request.simulated)

@@ -9,6 +9,7 @@ import hashlib
 import re
 import time
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import msgspec
@@ -97,11 +98,8 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
                 f"{path} was not made by `switchpoint matrix partition`: give it as --by {path}, "
                 "or move it away"
             )
-        if (record.matrix_sha256, record.parts_sha256, record.seed) == (
-            matrix_sha256,
-            _sha256(path),
-            seed,
-        ):
+        held = record.matrix_sha256, record.parts_sha256, record.seed
+        if held == (matrix_sha256, _sha256(path), seed) and _is_of(record.partitioner, by):
             parts = read_parts(path, pattern.shape[0], procs)
             return Kept(path, parts, record.partition_s, reused=True)
     start = time.perf_counter()
@@ -113,6 +111,14 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     record = _Record(matrix_sha256, _sha256(path), version(by), seed, seconds)
     atomic.write(beside, msgspec.json.encode(record) + b"\n")
     return Kept(path, parts, seconds, reused=False)
+
+
+def _is_of(partitioner: str, by: str) -> bool:
+    """Return whether the partitioner that is installed, if one is, has the recorded version."""
+    try:
+        return partitioner == version(by)
+    except PackageNotFoundError:
+        return True
 
 
 def read_parts(path: Path, rows: int, procs: int) -> Indices:

@@ -33,11 +33,10 @@ def _blocks(rows: int, entries: int, rng: np.random.Generator) -> Iterator[tuple
 
 def _distinct(count: int, columns: int, entries: int, rng: np.random.Generator) -> Indices:
     """Return increasing distinct columns for each of `count` rows."""
-    if 4 * entries > columns:  # repeats would be too many to draw again
-        return np.array([np.sort(rng.permutation(columns)[:entries]) for _ in range(count)])
+    if entries**2 > columns:  # too few rows would be without repeats
+        chosen = (rng.choice(columns, entries, replace=False, shuffle=False) for _ in range(count))
+        return np.array([np.sort(each) for each in chosen])
     drawn = np.sort(rng.integers(0, columns, (count, entries)), axis=1)
     while len(again := np.flatnonzero((drawn[:, 1:] == drawn[:, :-1]).any(axis=1))):
-        fresh = rng.integers(0, columns, (len(again), entries))
-        fresh[:, 0] = drawn[again, 0]
-        drawn[again] = np.sort(fresh, axis=1)
+        drawn[again] = np.sort(rng.integers(0, columns, (len(again), entries)), axis=1)
     return drawn

@@ -2,12 +2,18 @@
 
 import re
 from pathlib import Path
+from tarfile import TarError
+from tempfile import TemporaryDirectory
 
 from tuner.inputs.matrices.market import MatrixError
+
+_MOST_MATRICES = 1_000_000  # the client's own limit is ten, of all whose names contain one
 
 
 def fetch(name: str, directory: Path) -> Path:
     """Download and unpack `NAME` or `GROUP/NAME`, and return its file below the directory.
+
+    The file is GROUP/NAME.mtx; one that is there is not fetched again.
 
     Raises:
         MatrixError: no network, no client, or no such matrix.
@@ -21,17 +27,26 @@ def fetch(name: str, directory: Path) -> Path:
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
     try:
-        found = [each for each in ssgetpy.search(name) if each.name == name.split("/")[-1]]
+        similar = ssgetpy.search(name, limit=_MOST_MATRICES)
+        found = [each for each in similar if each.name == name.split("/")[-1]]
         if len(found) != 1:
             groups = ", ".join(f"{each.group}/{each.name}" for each in found)
             hint = f"it is in several groups: {groups}" if found else "not in the collection"
             raise MatrixError(f"{name}: {hint}")
-        directory.mkdir(parents=True, exist_ok=True)
-        found[0].download("MM", str(directory), extract=True)
+        path = directory / str(found[0].group) / f"{found[0].name}.mtx"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The client takes any directory of a matrix's name for what it has unpacked.
+            with TemporaryDirectory(dir=path.parent) as scratch:
+                found[0].download("MM", scratch, extract=True)
+                (Path(scratch) / path.stem / path.name).replace(path)
+    except FileNotFoundError as error:
+        raise MatrixError(f"{name}: the collection's file has no {path.name}") from error
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
-    unpacked = str(found[0].name)
-    return directory / unpacked / f"{unpacked}.mtx"
+    except (KeyError, TarError) as error:
+        raise MatrixError(f"{name}: the answer of the collection is broken: {error}") from error
+    return path
 
 
 def _unreachable(name: str) -> str:

@@ -77,8 +77,10 @@ def stfw_grid(spec: str, procs: int) -> grids.Grid:
         grid = grids.from_sizes(procs, tuple(map(int, sizes.split("x"))))
     elif radix:
         grid = grids.of_radix(procs, int(radix))
+    elif (count := int(dims or 2)) > 1:
+        grid = grids.choose(procs, count)
     else:
-        grid = grids.choose(procs, int(dims or 2))
+        grid = None
     if grid is None:
         raise MethodError(f"{spec} has no grid for {procs} processes")
     return grid
