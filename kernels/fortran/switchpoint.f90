@@ -217,7 +217,7 @@ contains
     type(exchange_problem), intent(in) :: problem
     character(*), intent(in) :: name
     integer, intent(out), optional :: ierror
-    if (problem%nsends /= DISAGREES) then
+    if (problem%nsends /= DISAGREES .or. error /= SWP_ERR_ARGUMENT) then
       call conclude(error, ierror)
     else
       call refuse(name // ': offsets must have one element more than ranks, and send_items all that they name', ierror)
@@ -378,7 +378,7 @@ contains
     ! The other ranks' calls go on without this one's messages.
     error = c_discovery_execute(plan%handle, merge(size(ranks), -1, agrees), ranks, bytes, data, inbox%handle)
     call show(inbox)
-    if (agrees) then
+    if (agrees .or. error /= SWP_ERR_ARGUMENT) then
       call conclude(error, ierror)
     else
       call refuse('swp_discovery_execute: ranks and bytes must have one size, and send must be contiguous', ierror)

@@ -328,6 +328,7 @@ static void methods_that_are_off_are_passed_over(void) {
   expect_refused("neighbor", "neighbor", SWP_ERR_NOT_APPLICABLE, "neighbor: off at this site");
   expect_refused("node-memory", "nap:node=shared", SWP_ERR_NOT_APPLICABLE, "shared: off at this site");
   expect_refused("nieghbor", "alltoallv", SWP_ERR_METHOD, "no method 'nieghbor'");
+  expect_refused("stfw:dims=02", "alltoallv", SWP_ERR_METHOD, "write stfw:dims=2 for stfw:dims=02");
   expect_refused("vendor", "alltoallv", SWP_ERR_METHOD, "vendor cannot be off");
   if (procs > 1)
     expect_refused(rank == 1 ? "nbx" : "pcx", "alltoallv", SWP_ERR_ARGUMENT, "differs between ranks");

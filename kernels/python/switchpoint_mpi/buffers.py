@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
@@ -14,11 +15,14 @@ def memory(buffer: Buffer, least_bytes: int, name: str, *, writable: bool = Fals
     """Return the memory of an object with the buffer protocol; it stays exported meanwhile.
 
     Raises:
-        TypeError: the object has no buffer, as one on a device.
+        TypeError: the object has no buffer, as one on a device, or holds Python objects.
         ValueError: the buffer is not contiguous in C's order, too small, or read-only but to be
             written.
     """
     view = memoryview(buffer)
+    writable = writable and least_bytes > 0
+    if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
+        raise TypeError(f"{name} holds Python objects")
     if not view.contiguous:
         raise ValueError(f"{name} is not contiguous")
     if not view.c_contiguous:

@@ -93,7 +93,7 @@ class Collective(Plan):
                 f"{operation}: there is no such collective; there are {', '.join(_SIDES)}"
             )
         self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
-        lists = _Lists(*map(_ints, (recv_counts, displs, send_counts, send_displs)))
+        lists = _Lists(*map(_list, (recv_counts, displs, send_counts, send_displs)))
         given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
         problem = given.problem(operation, self._procs)
         self._call = given
@@ -114,7 +114,7 @@ class Collective(Plan):
         send_displs: Sequence[int] | None = None,
     ) -> None:
         """Give the plan another call of its operation; every rank must do so."""
-        lists = _Lists(*map(_ints, (recv_counts, displs, send_counts, send_displs)))
+        lists = _Lists(*map(_list, (recv_counts, displs, send_counts, send_displs)))
         given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
         problem = given.problem(self._operation, self._procs)
         call("swp_collective_set", self._handle, ctypes.byref(problem))
@@ -137,7 +137,8 @@ class Collective(Plan):
         if not isinstance(recv, MPI.InPlaceType):
             recv_bytes = self._call.recv_bytes(self._operation, blocks, self._procs)
         source = _place(send, send_bytes, "send", writable=False)
-        target = _place(recv, recv_bytes, "recv", writable=True)
+        receives = not (self._operation == "bcast" and at_root)
+        target = _place(recv, recv_bytes, "recv", writable=receives)
         addresses = (
             each if isinstance(each, int | None) else each.address for each in (source, target)
         )
@@ -167,7 +168,8 @@ class _Call:
 
     def problem(self, operation: str, procs: int) -> _Collective:
         """Return it for C; it must not outlive this call, which holds the lists."""
-        _ints((self.send_count, self.recv_count, self.root))  # ctypes would cut them
+        # ctypes would cut them.
+        send_count, recv_count, root = _ints((self.send_count, self.recv_count, self.root))
         for first, names in ((0, "recv_counts and displs"), (2, "send_counts and send_displs")):
             lists = self.lists[first : first + 2]
             if any(each is not None and len(each) < procs for each in lists):
@@ -177,14 +179,14 @@ class _Call:
         )
         return _Collective(
             operations()[operation],
-            self.send_count,
+            send_count,
             handle(self.send_type),
-            self.recv_count,
+            recv_count,
             handle(self.recv_type),
             recv_counts,
             displs,
             handle(self.op),
-            self.root,
+            root,
             send_counts,
             send_displs,
         )
@@ -204,10 +206,12 @@ class _Call:
         return _bytes(self.recv_type, self.recv_count, blocks, procs)
 
 
-def _ints(numbers: Sequence[int] | None) -> array[int] | None:
+def _list(numbers: Sequence[int] | None) -> array[int] | None:
+    return None if numbers is None else _ints(numbers)
+
+
+def _ints(numbers: Sequence[int]) -> array[int]:
     """Return a copy of numbers as C has them. Raise ValueError for one that it cannot have."""
-    if numbers is None:
-        return None
     try:
         return array("i", [*numbers])
     except OverflowError as error:

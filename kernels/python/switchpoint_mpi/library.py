@@ -1,5 +1,7 @@
 """The C library: found, loaded, and held to the MPI library of mpi4py."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 from enum import IntEnum
@@ -36,6 +38,9 @@ class SwitchpointError(Exception):
         super().__init__(message)
         self.code = code
         self.mpi_code = mpi_code
+
+    def __reduce__(self) -> tuple[type[SwitchpointError], tuple[ErrorCode, str, int]]:
+        return type(self), (self.code, str(self), self.mpi_code)
 
 
 class LibraryError(ImportError):
@@ -95,7 +100,8 @@ def library() -> ctypes.CDLL:
     """Return the library that SWITCHPOINT_LIBRARY names, or that the loader finds.
 
     Raises:
-        LibraryError: it cannot be loaded, or is built for another MPI library than mpi4py.
+        LibraryError: it cannot be loaded, is older than this package, or is built for another MPI
+            library than mpi4py.
     """
     path = os.environ.get("SWITCHPOINT_LIBRARY", NAME)
     try:
@@ -107,7 +113,10 @@ def library() -> ctypes.CDLL:
         ) from error
     _check_mpi(path, loaded)
     for name, (result, *arguments) in _PROTOTYPES.items():
-        function = getattr(loaded, name)
+        try:
+            function = getattr(loaded, name)
+        except AttributeError as error:
+            raise LibraryError(f"{path} has no {name}: it is older than this package") from error
         function.restype, function.argtypes = result, arguments
     return loaded
 

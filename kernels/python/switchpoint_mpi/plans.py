@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -27,7 +29,7 @@ class Table:
 
     def __init__(self, comm: MPI.Comm, path: str) -> None:
         self._handle = ctypes.c_void_p()
-        call("swp_table_read", handle(comm), path.encode(), ctypes.byref(self._handle))
+        call("swp_table_read", handle(comm), os.fsencode(path), ctypes.byref(self._handle))
 
     def __enter__(self) -> Self:
         return self
@@ -79,13 +81,15 @@ class Hints:
     def _as_parameter(self) -> _Hints:
         flags = _MEASURE * self.measure | _SAME_COMM * self.same_comm
         table = None if self.table is None else self.table._handle
+        if table is not None and not table:
+            raise ValueError("the table of the hints is freed")
         return _Hints(
             flags,
-            self.executions,
-            self.degree,
-            self.bytes,
+            index(self.executions),
+            index(self.degree),
+            index(self.bytes),
             table,
-            self.ppn,
+            index(self.ppn),
             int(self.cyclic),
             self.budget_s,
         )
@@ -177,13 +181,15 @@ class Plan:
         """Return the spec of the first rule, and why it was passed over; None if it was not."""
         why = ctypes.c_char_p()
         spec: bytes | None = library().swp_plan_passed(self._handle, ctypes.byref(why))
-        return None if spec is None else (spec.decode(), (why.value or b"").decode())
+        return (
+            None if spec is None else (spec.decode(), (why.value or b"").decode(errors="replace"))
+        )
 
     def describe(self) -> str:
         """Return method, layout, and how it was chosen, in one line."""
         text = ctypes.create_string_buffer(_DESCRIPTION_BYTES)
         call("swp_plan_describe", self._handle, text, len(text))
-        return text.value.decode()
+        return text.value.decode(errors="replace")  # a path may be cut
 
     def statistics(self) -> tuple[Statistics, Statistics]:
         """Return those of the problem, which are what `direct` does, and those of the method."""
@@ -279,8 +285,8 @@ class _Lasting(Plan):
             raise ValueError(f"send_items has {len(items)} elements; send_offsets name more")
         self._send_items, self._recv_items = nitems, places[-1] if sources else 0
         problem = _Exchange(
-            item_bytes,
-            nitems,
+            index(item_bytes),
+            index(nitems),
             len(ranks),
             _start(ranks),
             _start(offsets),

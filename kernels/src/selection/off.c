@@ -4,6 +4,7 @@
 #include "error.h"
 #include "sharing.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,7 @@ int swp_off_refuse(const struct spec *spec) {
 }
 
 static int check_word(const char *word, size_t length) {
-  char text[SPEC_BYTES] = "";
+  char text[SPEC_BYTES] = "", usual[SPEC_BYTES] = "";
   struct spec spec;
   bool known = is_text(NODE_MEMORY, word, length);
   if (length < sizeof text)
@@ -56,8 +57,13 @@ static int check_word(const char *word, size_t length) {
     if (strcmp(text, swp_shapes[operation].default_method) == 0)
       return swp_fail(SWP_ERR_METHOD, "%s: %s cannot be off: it is the method that others fall back to",
                       SWP_OFF, text);
-    known = known || swp_spec_parse((enum swp_operation)operation, text, &spec) == SWP_SUCCESS;
+    if (swp_spec_parse((enum swp_operation)operation, text, &spec) != SWP_SUCCESS)
+      continue;
+    known = known || is_meant(&spec, word, length);
+    snprintf(usual, sizeof usual, "%s", spec.text);
   }
+  if (!known && *usual != '\0')
+    return swp_fail(SWP_ERR_METHOD, "%s: write %s for %s", SWP_OFF, usual, text);
   return known ? SWP_SUCCESS
                : swp_fail(SWP_ERR_METHOD, "%s: no method '%.*s'; swpbench list shows all", SWP_OFF,
                           (int)(length < SPEC_BYTES ? length : SPEC_BYTES), word);

@@ -4,6 +4,7 @@ Argument: the path of a table that it writes.
 """
 
 import gc
+import pickle
 import sys
 from array import array
 from collections.abc import Callable
@@ -109,6 +110,8 @@ def exchanges() -> None:
         refused(ValueError, "recv has 8 bytes", lambda: plan.start(send, recv[:2]))
         refused(ValueError, "recv is read-only", lambda: plan.execute(send, bytes(12)))
         refused(TypeError, "", lambda: plan.execute([1, 2, 3], recv))
+        objects = np.empty(3, object)
+        refused(TypeError, "recv holds Python objects", lambda: plan.execute(send, objects))
         refused(TypeError, "", lambda: plan.execute(None, recv))
         failed(swp.ErrorCode.STATE, "swp_wait", plan.wait)
     expect(plan.method == "", "method of a freed plan")
@@ -216,6 +219,14 @@ def collectives() -> None:
         data = value.copy()
         plan.execute(None, data)
         expect(data.tolist() == [PROCS - 1, 1 - PROCS], "bcast")
+        got = np.zeros(2, int)
+        plan.execute(None, value.tobytes() if last["root"] == RANK else got)
+        expect(last["root"] == RANK or got.tolist() == data.tolist(), "bcast of bytes")
+    counts = {"recv_count": np.int64(2), "root": np.int32(0)}
+    hints = swp.Hints(executions=np.int64(7))
+    with swp.Collective(COMM, "bcast", **counts, **number, hints=hints) as plan:
+        plan.execute(None, got)
+        expect(plan.method != "", "numbers of NumPy")
     both = {"send_count": 2, "send_type": MPI.INT64_T, "recv_count": 2} | number
     with swp.Collective(COMM, "gather", **both, **last, method="star") as plan:
         gathered = np.zeros((PROCS, 2), int) if last["root"] == RANK else None
@@ -327,6 +338,10 @@ def tables(path: Path) -> None:
             spec, why = plan.passed or ("", "")
             expect(spec == "vendor:algorithm=no_such" and "no such algorithm" in why, "passed rule")
     expect(table.rules == 0, "rules of a freed table")
+    refused(ValueError, "is freed", lambda: swp.Discovery(COMM, hints=hints))
+    error = swp.SwitchpointError(swp.ErrorCode.MPI, "no such rank", 6)
+    again = pickle.loads(pickle.dumps(error))
+    expect((again.code, str(again), again.mpi_code) == (error.code, str(error), 6), "pickled error")
     failed(swp.ErrorCode.TABLE, "no/such.table", lambda: swp.Table(COMM, "no/such.table"))
 
 
