@@ -432,7 +432,7 @@ def below(directory: Path, links: bool = False) -> list[Path]:
             directories.clear()
             continue
         walked.add(its)
-        # Where a directory lies beside a link to it, its own name is found.
-        directories.sort(key=lambda name: (Path(place, name).is_symlink(), name))
+        if links:  # where a directory lies beside a link to it, its own name is found
+            directories.sort(key=lambda name: (os.path.islink(Path(place, name)), name))  # noqa: PTH114 - raises nothing
         found += [Path(place, name) for name in names]
     return sorted(path for path in found if path.suffix == ".jsonl")

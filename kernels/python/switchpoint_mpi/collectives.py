@@ -94,7 +94,8 @@ class Collective(Plan):
             )
         self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
         lists = _Lists(*map(_list, (recv_counts, displs, send_counts, send_displs)))
-        given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
+        numbers = _ints((send_count, recv_count, root))
+        given = _Call(numbers[0], send_type, numbers[1], recv_type, lists, op, numbers[2])
         problem = given.problem(operation, self._procs)
         self._call = given
         self._plan("swp_collective_plan", comm, [ctypes.byref(problem)], method, hints)
@@ -115,7 +116,8 @@ class Collective(Plan):
     ) -> None:
         """Give the plan another call of its operation; every rank must do so."""
         lists = _Lists(*map(_list, (recv_counts, displs, send_counts, send_displs)))
-        given = _Call(send_count, send_type, recv_count, recv_type, lists, op, root)
+        numbers = _ints((send_count, recv_count, root))
+        given = _Call(numbers[0], send_type, numbers[1], recv_type, lists, op, numbers[2])
         problem = given.problem(self._operation, self._procs)
         call("swp_collective_set", self._handle, ctypes.byref(problem))
         self._call = given
@@ -168,8 +170,6 @@ class _Call:
 
     def problem(self, operation: str, procs: int) -> _Collective:
         """Return it for C; it must not outlive this call, which holds the lists."""
-        # ctypes would cut them.
-        send_count, recv_count, root = _ints((self.send_count, self.recv_count, self.root))
         for first, names in ((0, "recv_counts and displs"), (2, "send_counts and send_displs")):
             lists = self.lists[first : first + 2]
             if any(each is not None and len(each) < procs for each in lists):
@@ -179,14 +179,14 @@ class _Call:
         )
         return _Collective(
             operations()[operation],
-            send_count,
+            self.send_count,
             handle(self.send_type),
-            recv_count,
+            self.recv_count,
             handle(self.recv_type),
             recv_counts,
             displs,
             handle(self.op),
-            root,
+            self.root,
             send_counts,
             send_displs,
         )

@@ -275,6 +275,7 @@ class _Lasting(Plan):
         send_items: Iterable[int] | None,
     ) -> _Exchange:
         """Return the problem for C, and set the items of both buffers."""
+        item_bytes, nitems = index(item_bytes), index(nitems)  # NumPy's would overflow
         ranks, offsets = array("i", send_ranks), array("q", send_offsets)
         sources, places = array("i", recv_ranks), array("q", recv_offsets)
         items = None if send_items is None else array("q", send_items)
@@ -285,8 +286,8 @@ class _Lasting(Plan):
             raise ValueError(f"send_items has {len(items)} elements; send_offsets name more")
         self._send_items, self._recv_items = nitems, places[-1] if sources else 0
         problem = _Exchange(
-            index(item_bytes),
-            index(nitems),
+            item_bytes,
+            nitems,
             len(ranks),
             _start(ranks),
             _start(offsets),
@@ -329,7 +330,7 @@ class Exchange(_Lasting):
         problem = self._describe(
             item_bytes, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, send_items
         )
-        self._item_bytes = item_bytes
+        self._item_bytes = index(item_bytes)
         self._plan("swp_exchange_plan", comm, [ctypes.byref(problem)], method, hints)
 
     def buffer(self) -> memoryview:

@@ -1,6 +1,8 @@
 """The download of matrices of the SuiteSparse collection, by its Python client."""
 
 import re
+import zlib
+from gzip import BadGzipFile
 from pathlib import Path
 from tarfile import TarError
 from tempfile import TemporaryDirectory
@@ -40,12 +42,12 @@ def fetch(name: str, directory: Path) -> Path:
             with TemporaryDirectory(dir=path.parent) as scratch:
                 found[0].download("MM", scratch, extract=True)
                 (Path(scratch) / path.stem / path.name).replace(path)
+    except (KeyError, EOFError, BadGzipFile, zlib.error, TarError) as error:
+        raise MatrixError(f"{name}: the answer of the collection is broken: {error}") from error
     except FileNotFoundError as error:
         raise MatrixError(f"{name}: the collection's file has no {path.name}") from error
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
-    except (KeyError, TarError) as error:
-        raise MatrixError(f"{name}: the answer of the collection is broken: {error}") from error
     return path
 
 
