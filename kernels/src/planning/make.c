@@ -24,7 +24,8 @@ void swp_plan_place(struct swp_plan *plan, struct topology *topology) {
   plan->topology = topology;
   plan->yields = topology->oversubscribed;
   /* Another thread may start an exchange while this one waits, and may wait for this one. */
-  plan->polls = (plan->yields && !swp_mpi_yields()) || swp_thread_level() == MPI_THREAD_MULTIPLE;
+  const bool threads = !SWP_SIMULATED && swp_thread_level() == MPI_THREAD_MULTIPLE;
+  plan->polls = threads || (plan->yields && !swp_mpi_yields());
   plan->features.procs = plan->procs;
   plan->features.nodes = topology->nodes;
   plan->features.ppn = topology->ppn;
