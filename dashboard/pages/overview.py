@@ -102,7 +102,7 @@ class _Found(NamedTuple):
     measured: list[str]
     newest: str
     step: Step | None
-    steadiness: Steadiness | None
+    review: SystemReview
     maps: list[Component]
     campaigns: pd.DataFrame
     loads: dict[str, str]
@@ -122,7 +122,7 @@ def _found(store: Store, system: str, label: str) -> _Found:
         measured=measured,
         newest=f"Newest campaign: {steadiness.text()}." if steadiness else "",
         step=step,
-        steadiness=steadiness,
+        review=judge(store, row, tuned, steadiness, step),
         maps=_maps(tuned.points if tuned else [], label),
         campaigns=store.campaigns(system),
         loads={campaign: f"{low:.1f} – {high:.1f}" for campaign, (low, high) in loads.items()},
@@ -135,12 +135,10 @@ def _system(store: Store, system: dict[str, Any], label: str) -> Component:
     facts = (system["mpi_library"], system["cpu_model"], cores_text(system), system["compiler"])
     kind = _kind(system)
     notes = [*([badge(kind)] if kind else []), _facts(facts)]
-    # What to run depends on files too, so that it is not kept.
-    review = judge(store, system, cached_table(store, name), found.steadiness, found.step)
     return card(
         label,
         html.Div(notes, className="notes"),
-        _review(review, found.step, name),
+        _review(found.review, found.step, name),
         *found.maps,
         html.P(_links(name, found), className="links"),
         html.Details(
