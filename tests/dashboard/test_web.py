@@ -2,15 +2,11 @@
 
 import base64
 import copy
-import gc
 import json
-import os
 import re
 import socket
 import sqlite3
 import threading
-import weakref
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,12 +19,10 @@ from flask.testing import FlaskClient
 from dashboard import app as app_module
 from dashboard import pages, web
 from dashboard.app import create_app
-from dashboard.snapshot import cached_table, kept
 from tests import probes
 from tests.dashboard.frames import said
 from tests.synthetic import Campaign, write
 from tuner.rawfile.ingest import ingest
-from tuner.store.database import StoreError
 from tuner.store.store import Store
 
 PAGES = tuple(page.path for page in pages.PAGES)
@@ -472,40 +466,6 @@ def test_a_store_that_vanishes_is_reported_in_the_page(tmp_path: Path, database:
     answer = client.post("/_dash-update-component", json=request)
     assert answer.status_code == 200
     assert "no store there" in answer.text
-
-
-def test_results_of_earlier_states_of_a_store_are_dropped(tmp_path: Path) -> None:
-    """A server runs for months, and each ingest makes another state."""
-    computed: list[weakref.ref[Counter[str]]] = []
-
-    @kept(64)
-    def compute(store: Store) -> Counter[str]:
-        result = Counter[str]()
-        computed.append(weakref.ref(result))
-        return result
-
-    path = tmp_path / "switchpoint.db"
-    Store.open(path).close()
-    for time_s in range(3):
-        os.utime(path, (time_s, time_s))
-        with Store.open(path, readonly=True) as store:
-            assert compute(store) is compute(store)
-    gc.collect()
-    assert [each() is not None for each in computed] == [False, False, True]
-
-
-def test_results_of_a_store_that_was_replaced_are_not_kept(tmp_path: Path, database: Path) -> None:
-    """They would be taken for those of the new file."""
-    path, other = tmp_path / "switchpoint.db", tmp_path / "other.db"
-    path.write_bytes(database.read_bytes())
-    Store.open(other).close()
-    with Store.open(path, readonly=True, busy_timeout_s=0) as store:
-        other.replace(path)
-        with pytest.raises(StoreError, match="was replaced while it was read"):
-            cached_table(store, "any")
-        path.unlink()
-        with pytest.raises(StoreError, match="no store there"):
-            cached_table(store, "any")
 
 
 @pytest.mark.parametrize("path", FILTERED)
