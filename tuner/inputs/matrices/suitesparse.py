@@ -45,7 +45,7 @@ def fetch(name: str, directory: Path) -> Path:
     except (KeyError, EOFError, BadGzipFile, zlib.error, TarError) as error:
         raise MatrixError(f"{name}: the answer of the collection is broken: {error}") from error
     except FileNotFoundError as error:
-        raise MatrixError(f"{name}: the collection's file has no {path.name}") from error
+        raise MatrixError(f"{name}: what the collection sent does not hold it") from error
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
     return path
