@@ -18,7 +18,7 @@ from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
 from tuner.selection import pooling
-from tuner.selection.pairing import Key, Pair, pairs_of
+from tuner.selection.pairing import Key, MethodPair, pairs_of
 from tuner.selection.trust import Allocation, Trust
 from tuner.stats import Bools, Floats, Integers
 
@@ -77,7 +77,7 @@ class _Cluster(NamedTuple):
     by_environment: bool
 
     @classmethod
-    def of(cls, pair: Pair) -> Self:
+    def of(cls, pair: MethodPair) -> Self:
         """Return the cluster of a method's launches."""
         case = pair.case
         return cls(
@@ -112,9 +112,9 @@ def contrasts_of(cells: Sequence[Cell], trust: Trust) -> dict[Key, Contrast]:
     return dict(_estimated(pairs, trust.allocations))
 
 
-def _exact(pairs: Iterable[Pair], dates: Mapping[int, str]) -> Iterator[tuple[Key, Contrast]]:
+def _exact(pairs: Iterable[MethodPair], dates: Mapping[int, str]) -> Iterator[tuple[Key, Contrast]]:
     """Yield the contrasts of times that every launch repeats: those of a case's last campaign."""
-    of_key: dict[Key, dict[Case, Pair]] = defaultdict(dict)
+    of_key: dict[Key, dict[Case, MethodPair]] = defaultdict(dict)
     for pair in sorted(pairs, key=lambda its: max(dates.get(each, "") for each in its.launches)):
         of_key[pair.key][pair.case] = pair
     for key, its in of_key.items():
@@ -125,7 +125,7 @@ def _exact(pairs: Iterable[Pair], dates: Mapping[int, str]) -> Iterator[tuple[Ke
 
 
 def _estimated(
-    pairs: Sequence[Pair], allocations: Mapping[int, Allocation]
+    pairs: Sequence[MethodPair], allocations: Mapping[int, Allocation]
 ) -> Iterator[tuple[Key, Contrast]]:
     """Yield the contrasts, whose variances are pooled over all cells of the system.
 

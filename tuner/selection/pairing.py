@@ -38,7 +38,7 @@ class Key(NamedTuple):
 
 
 @dataclass(slots=True)
-class Pair:
+class MethodPair:
     """The launches that have both a method and the default, for one case of one campaign.
 
     Each launch has the logarithm of the median ratio, its rounds, their spread as a standard
@@ -54,7 +54,7 @@ class Pair:
     weights: Floats
 
 
-def pairs_of(cells: Iterable[Cell], trust: Trust) -> Iterator[Pair]:
+def pairs_of(cells: Iterable[Cell], trust: Trust) -> Iterator[MethodPair]:
     """Yield the launches of every method with those of its default."""
     cases: dict[tuple[str, Case], dict[str, Cell]] = defaultdict(dict)
     for cell in cells:
@@ -79,7 +79,7 @@ def pairs_of(cells: Iterable[Cell], trust: Trust) -> Iterator[Pair]:
             ]
             if found.launches:
                 ratios = found.values, found.rounds, found.spreads
-                yield Pair(key, case, found.launches, *ratios, np.array(weights))
+                yield MethodPair(key, case, found.launches, *ratios, np.array(weights))
 
 
 class _Ratios(NamedTuple):
