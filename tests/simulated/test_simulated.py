@@ -18,6 +18,7 @@ from tuner.machine.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, 
 from tuner.machine.simulation.networks import NetworkError
 from tuner.machine.systems import launch_on
 from tuner.models import predict
+from tuner.models.loggp import LogGP
 from tuner.models.networks import as_model
 from tuner.paths import CHECKOUT
 from tuner.rawfile.reading import read
@@ -47,8 +48,9 @@ def measure(
     *options: str,
     on: Machine = TORUS,
     timeout_s: float = TIMEOUT_S,
+    ppn: int = CORES,
 ) -> str:
-    start = simulated.launch(on, simgrid, procs, CORES)
+    start = simulated.launch(on, simgrid, procs, ppn)
     command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=timeout_s, cwd=out.parent
@@ -85,19 +87,22 @@ def test_every_discovery_ends_on_one_node(simgrid, swpbench, tmp_path):
     assert (header.ppn, header.cores) == (8, CORES)
 
 
-def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path):
-    """Between the two nodes of a machine: overheads, latency, and the rate of a process."""
-    name = "torus-2-bluewaters"
+@pytest.mark.parametrize("ppn", [1, 2])
+def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path, ppn):
+    """Between the two nodes of a machine, and on one: overheads, latency, and a process's rate."""
+    its = machine("torus-2-bluewaters")
     options = ["--op", "exchange", "--pattern", "hub:hubs=1", "--methods", "direct"]
-    options += ["--sizes", "8,1K,1M"]
-    start = simulated.launch(machine(name), simgrid, 2, 1)
-    command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(tmp_path / "a")]
-    subprocess.run(command, capture_output=True, check=True, timeout=TIMEOUT_S)
-    for case in map(json.loads, (tmp_path / "a").read_text().splitlines()[1:-1]):
+    text = measure(
+        simgrid, swpbench, 2, tmp_path / "a", *options, "--sizes", "8,1K,1M", on=its, ppn=ppn
+    )
+    fitted = as_model(its).pairs["on_node" if ppn == 2 else "off_node"].loggp
+    assert isinstance(fitted, LogGP)
+    assert len(fitted.protocols) == len(networks.network("bluewaters").protocols) == 3
+    cases = [each for each in map(json.loads, text.splitlines()) if each["record"] == "case"]
+    for case, each in zip(cases, fitted.protocols, strict=True):
         size = case["size_bytes"]
-        protocols = networks.network("bluewaters").protocols
-        each = [protocol for protocol in protocols if protocol.from_bytes <= size][-1]
-        alone_s = 2 * each.overhead_s + each.latency_s + size / each.bytes_per_s
+        assert each.from_bytes <= size <= (each.up_to_bytes or size)
+        alone_s = each.alpha_s + size * each.beta_s
         assert case["samples_s"][0] == pytest.approx(alone_s, rel=0.05)
 
 

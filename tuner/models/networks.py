@@ -61,7 +61,13 @@ def as_model(machine: Machine) -> SystemModel:
     links = Links(machine.name.partition("-")[0], machine.topology.sizes)
     node_rate = machine.topology.node_links * given.link_bytes_per_s
     off = [(e, e.latency_s, min(e.bytes_per_s, given.link_bytes_per_s)) for e in given.protocols]
-    on = [(e, given.on_node_latency_s, given.on_node_bytes_per_s) for e in given.protocols]
+    fastest = given.on_node_bytes_per_s / max(given.rate_factors)
+    on = [
+        (each, given.on_node_latency_s * latency, fastest * rate)
+        for each, latency, rate in zip(
+            given.protocols, given.latency_factors, given.rate_factors, strict=True
+        )
+    ]
     pairs = {
         "off_node": PairModel(
             layout, _loggp(off, shared=True), _shared(off, node_rate), synchronous=nothing

@@ -58,15 +58,17 @@ def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = ""
 
 def settings(machine: Machine, operation: str = "") -> dict[str, str]:
     """Return SMPI's settings, where factors by size turn the link's values into a protocol's."""
-    network, overheads, latencies, rates = machine.network, [], [], []
-    first_s = network.protocols[0].latency_s
-    for each in network.protocols:
-        overheads.append(f"{each.from_bytes}:{each.overhead_s:g}:0")
-        latency = each.latency_s / first_s if first_s else 1
-        latencies.append(f"{each.from_bytes}:{latency:g}")
-        rates.append(f"{each.from_bytes}:{min(each.bytes_per_s / network.link_bytes_per_s, 1):g}")
-    overhead = ";".join(overheads)
-    factors = {"smpi/lat-factor": ";".join(latencies), "smpi/bw-factor": ";".join(rates)}
+    network = machine.network
+
+    def by_size(values: list[str]) -> str:
+        begins = [each.from_bytes for each in network.protocols]
+        return ";".join(f"{begin}:{value}" for begin, value in zip(begins, values, strict=True))
+
+    overhead = by_size([f"{each.overhead_s:g}:0" for each in network.protocols])
+    factors = {
+        "smpi/lat-factor": by_size([f"{each:g}" for each in network.latency_factors]),
+        "smpi/bw-factor": by_size([f"{each:g}" for each in network.rate_factors]),
+    }
     measured = {"smpi/allreduce": "rdb"} if operation in COLLECTIVES else {}
     return (
         _SETTINGS | measured | factors | {f"smpi/{what}": overhead for what in ("os", "ois", "or")}
@@ -90,7 +92,6 @@ def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
 def _platform(machine: Machine) -> str:
     kind, parameters = machine.topology.simgrid
     network = machine.network
-    most = min(max(each.bytes_per_s for each in network.protocols) / network.link_bytes_per_s, 1)
     return templates.render(
         "platform.xml.j2",
         name=machine.name,
@@ -100,6 +101,6 @@ def _platform(machine: Machine) -> str:
         parameters=parameters,
         link_bytes_per_s=f"{network.link_bytes_per_s:g}",
         link_latency_s=f"{machine.link_latency_s:.6g}",
-        loopback_bytes_per_s=f"{network.on_node_bytes_per_s / most:g}",
+        loopback_bytes_per_s=f"{network.on_node_bytes_per_s / max(network.rate_factors):g}",
         loopback_latency_s=f"{network.on_node_latency_s:g}",
     )

@@ -2,7 +2,8 @@
 
 A message of s bytes takes twice the overhead, once on each side, plus the latency and
 s / bytes_per_s; all messages on a link share its rate. On the node each message has the whole rate
-of the memory: SimGrid's loopback is not shared.
+of the memory: SimGrid's loopback is not shared. Protocols scale latency and rate there by the
+factors that they have between nodes, as SMPI knows no others.
 """
 
 import re
@@ -43,8 +44,8 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     protocols: Annotated[list[Protocol], msgspec.Meta(min_length=1)]
     link_bytes_per_s: _Positive
-    on_node_latency_s: _Seconds
-    on_node_bytes_per_s: _Positive
+    on_node_latency_s: _Seconds  # of the first protocol
+    on_node_bytes_per_s: _Positive  # of the fastest protocol
 
     def __post_init__(self) -> None:
         """Raise ValueError where protocols have no order, or no latency to compare others with."""
@@ -53,6 +54,17 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("protocols must begin at 0 bytes and increase")
         if self.protocols[0].latency_s == 0 and any(each.latency_s for each in self.protocols):
             raise ValueError("the first protocol has no latency, but a later one has")
+
+    @property
+    def latency_factors(self) -> list[float]:
+        """Return the latency of each protocol over that of the first."""
+        first_s = self.protocols[0].latency_s
+        return [each.latency_s / first_s if first_s else 1.0 for each in self.protocols]
+
+    @property
+    def rate_factors(self) -> list[float]:
+        """Return the rate of each protocol over that of a link, which is the most."""
+        return [min(each.bytes_per_s / self.link_bytes_per_s, 1.0) for each in self.protocols]
 
 
 def network(name: str) -> Network:
