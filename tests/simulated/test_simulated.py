@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import TIMEOUT_S, by_day
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
+from tuner.domain.operations import COLLECTIVES, sizes_for
 from tuner.inputs.structure.patterns import pattern
 from tuner.machine.mpi import Mpi
 from tuner.machine.simulation import launch as simulated
@@ -49,8 +50,9 @@ def measure(
     on: Machine = TORUS,
     timeout_s: float = TIMEOUT_S,
     ppn: int = CORES,
+    operation: str = "",
 ) -> str:
-    start = simulated.launch(on, simgrid, procs, ppn)
+    start = simulated.launch(on, simgrid, procs, ppn, operation)
     command = [*start.argv_prefix, str(swpbench), "run", *options, "--out", str(out)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=timeout_s, cwd=out.parent
@@ -104,6 +106,17 @@ def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path, ppn
         assert each.from_bytes <= size <= (each.up_to_bytes or size)
         alone_s = each.alpha_s + size * each.beta_s
         assert case["samples_s"][0] == pytest.approx(alone_s, rel=0.05)
+
+
+@pytest.mark.parametrize("operation", COLLECTIVES)
+def test_every_method_of_a_collective_is_right_on_several_nodes(
+    simgrid, swpbench, tmp_path, operation
+):
+    size = sizes_for(operation, "8")
+    options = ["--op", operation, "--pattern", "blocks", "--methods", "all", "--sizes", size]
+    text = measure(simgrid, swpbench, 12, tmp_path / "a", *options, ppn=4, operation=operation)
+    methods = {json.loads(line).get("method") for line in text.splitlines()}
+    assert methods > {"vendor"}
 
 
 @pytest.mark.parametrize("procs", by_day([64], [4096]))
