@@ -42,5 +42,7 @@ if ! cmake -P .venv/required.cmake >/dev/null 2>&1; then
   echo "bootstrap: no cmake on the path that is new enough: installing PyPI's"
   pip install --quiet --disable-pip-version-check cmake
 fi
-.venv/bin/python -c "$find_mpis" | sed 's/^/bootstrap: MPI: /'
+mpis=$(.venv/bin/python -c "$find_mpis")
+[ "$mpis" ] || fail "no MPI works, not even PyPI's mpich: try .venv/bin/mpiexec --version and .venv/bin/mpicc -v"
+echo "$mpis" | sed 's/^/bootstrap: MPI: /'
 for each in $ready; do touch ".venv/ready-$each"; done

@@ -16,13 +16,14 @@ import math
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.bench.report import commit, print_table
+from tests.bench.report import UNKNOWN, commit, print_table
 from tests.limited import run_limited
 from tuner import atomic
 from tuner.machine.directories import build_root
@@ -179,10 +180,21 @@ def kept(path: Path) -> NightResult | None:
 
 
 def state() -> str:
-    """Return the commit, and a digest of the difference if files differ from it."""
-    changed = subprocess.run(["git", "-C", str(CHECKOUT), "diff", "HEAD"], capture_output=True)
-    digest = hashlib.sha256(changed.stdout).hexdigest()[:8]
-    return f"{commit()['commit']:.12}" + (f"-{digest}" if changed.stdout else "")
+    """Return the commit, and a digest of the difference if files differ from it.
+
+    Without git the state is that of now alone, so that nothing of it is kept.
+    """
+    if (known := commit()["commit"]) == UNKNOWN:
+        return f"{UNKNOWN}-{time.time_ns()}"
+
+    def listed(*words: str) -> bytes:
+        return subprocess.run(["git", "-C", str(CHECKOUT), *words], capture_output=True).stdout
+
+    changed = listed("diff", "HEAD")
+    for name in listed("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]:
+        changed += name + (CHECKOUT / os.fsdecode(name)).read_bytes()
+    digest = hashlib.sha256(changed).hexdigest()[:8]
+    return f"{known:.12}" + (f"-{digest}" if changed else "")
 
 
 def show(results: Sequence[NightResult]) -> None:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench.report import commit, kept_at, print_table
+from tests.bench.report import UNKNOWN, commit, kept_at, print_table
 from tests.limited import Ended, run_limited
 
 PARTS = (
@@ -35,7 +35,8 @@ def kept(part: str, directory: Path) -> list[list[str]]:
         return []
     whole = document["command"] == ["--json", str(path)]  # with the options that it has here
     same = commit() | {"skipped": ""}
-    if not whole or document["dirty"] or not document.items() >= same.items():
+    known = whole and not document["dirty"] and same["commit"] != UNKNOWN
+    if not known or not document.items() >= same.items():
         return []
     return [*figure_rows(part, document["figures"], False), [part, "", "", "", "kept"]]
 
@@ -50,6 +51,8 @@ def run(part: str, directory: Path, least: bool) -> list[list[str]]:
     document: dict[str, Any] = {"figures": [], "skipped": ""}
     if path.exists():
         document = json.loads(path.read_text())
+    if failure_of(document["figures"], ended, least):
+        path.unlink(missing_ok=True)  # so that the next start does not keep it
     return rows_of(part, document["figures"], ended, least, document["skipped"])
 
 
@@ -68,16 +71,18 @@ def rows_of(
     part: str, figures: list[dict[str, Any]], ended: Ended, least: bool, skipped: str = ""
 ) -> list[list[str]]:
     """Return the rows of a part: one for each bar, and one for how the part ended."""
+    failure = failure_of(figures, ended, least)
+    result = f"FAILED: {failure}" if failure else f"skipped: {skipped}" if skipped else "ran"
     rows = figure_rows(part, figures, least)
-    missed = any(figure["bar"] and not figure["met"] for figure in figures)
-    if not ended.in_time:
-        reason = f"over its limit of {LIMIT_S / 60:g} min"
-    elif ended.status != 0 and (least or not missed):
-        reason = f"exit status {ended.status}"
-    else:
-        reason = ""
-    result = f"FAILED: {reason}" if reason else f"skipped: {skipped}" if skipped else "ran"
     return [*rows, [part, "", f"{ended.seconds:.0f} s", "", result]]
+
+
+def failure_of(figures: list[dict[str, Any]], ended: Ended, least: bool) -> str:
+    """Return why a part failed, other than by bars that it missed; "" if it did not."""
+    if not ended.in_time:
+        return f"over its limit of {LIMIT_S / 60:g} min"
+    missed = any(figure["bar"] and not figure["met"] for figure in figures) and not least
+    return "" if ended.status == int(missed) else f"exit status {ended.status}"
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -110,6 +110,14 @@ def compare(
         yield Figure(f"{kernels.mpi.name}: {place_of}{name}", ratio, unit, most=bar)
 
 
+def lost_bars(figures: Iterable[Figure], mpi: Mpi, bars: Iterable[str]) -> Iterator[str]:
+    """Yield the bars of an MPI that no figure has: what they judge was not measured."""
+    names = [its.name for its in figures if its.most and its.name.startswith(f"{mpi.name}: ")]
+    for bar in bars:
+        if not any(re.search(bar, name) for name in names):
+            yield f"{mpi.name}: no figure of {bar}"
+
+
 def ratios(text: str) -> Iterator[tuple[str, float, str]]:
     """Yield name, ratio and unit of every line that has a ratio."""
     heading, seen = "", list[str]()
@@ -151,10 +159,13 @@ def main() -> int:
             figures += compare(kernels, program, where, start, arguments)
         except ComparisonError as error:
             failures.append(str(error))
+    bars = [*(BARS if 2 in options.procs else ()), *(NODE_BARS if options.nodes else ())]
+    for mpi in mpis:
+        failures += lost_bars(figures, mpi, bars)
     missed = conclude("comparisons", figures, options)
     for failure in failures:
         print(failure, file=sys.stderr)
-    return 1 if failures else missed
+    return 2 if failures else missed
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ from tuner.machine.directories import build_root
 from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.paths import CHECKOUT
 
+UNKNOWN = "unknown"
+"""The commit where git cannot say it."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -127,7 +130,7 @@ def commit() -> dict[str, Any]:
         command = ["git", "-C", str(CHECKOUT), *words]
         return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
-    return {"commit": said("rev-parse", "HEAD") or "unknown", "dirty": bool(said("status", "-s"))}
+    return {"commit": said("rev-parse", "HEAD") or UNKNOWN, "dirty": bool(said("status", "-s"))}
 
 
 def machine() -> dict[str, Any]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.bench.__main__ import kept, rows_of
-from tests.bench.comparisons import ratios
-from tests.bench.report import Figure, conclude
+from tests.bench.comparisons import lost_bars, ratios
+from tests.bench.report import UNKNOWN, Figure, conclude
 from tests.limited import Ended
+from tuner.machine.mpi import Mpi
 
 MET = Figure("one", 1.0, "s", most=2)
 MISSED = Figure("two", 1.0, "times", least=2)
@@ -73,6 +74,7 @@ def test_figures_are_kept_with_commit_and_machine(
         (1, True, MISSED, ["MISSED", "ran"]),
         (1, True, MET, ["ok", "FAILED: exit status 1"]),
         (1, True, None, ["FAILED: exit status 1"]),
+        (2, True, MISSED, ["MISSED", "FAILED: exit status 2"]),
         (-9, False, None, ["FAILED: over its limit of 120 min"]),
     ],
 )
@@ -99,9 +101,12 @@ def test_a_part_is_kept_until_the_commit_changes(
         ({}, ["ok", "MISSED", "kept"]),
         ({"commit": "b" * 40}, []),
         ({"dirty": True}, []),
+        ({"commit": UNKNOWN}, []),
         ({"command": ["--seconds=1", *whole]}, []),
     ):
         path.write_text(json.dumps(document | now | changed))
+        if changed.get("commit") == UNKNOWN:
+            now["commit"] = UNKNOWN
         assert [row[-1] for row in kept("part", tmp_path)] == results
 
 
@@ -120,6 +125,13 @@ def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
     assert result == "skipped: no virtual nodes"
     path.write_text(json.dumps(document | now))
     assert kept("part", tmp_path) == []
+
+
+def test_a_bar_is_lost_with_the_figure_that_it_is_for() -> None:
+    mpi = Mpi("mpich", "mpich", "4", "mpicc", "mpiexec")
+    figures = [Figure("mpich: a, 8 B", 1.0, "", most=2), Figure("mpich: b", 1.0, "")]
+    figures += [Figure("openmpi: b", 1.0, "", most=2)]
+    assert [*lost_bars(figures, mpi, ["a, .* B$", "b$"])] == ["mpich: no figure of b$"]
 
 
 def test_ratios_are_read_from_what_comparisons_print() -> None:

@@ -390,4 +390,6 @@ def test_names_under_which_the_same_runs_are_not_raced(
     """A two-level algorithm, where ranks wait in different places from call to call."""
     records = raced("allreduce", "16K", 2, {"OMPI_MCA_coll_han_priority": "100"})
     assert {record["method"] for record in records if record["record"] == "case"} == {"vendor"}
-    assert all("not observed to change" in skip["reason"] for skip in records[-1]["skipped"])
+    reasons = [skip["reason"] for skip in records[-1]["skipped"]]
+    assert len(reasons) > 3
+    assert all("not observed to change" in reason for reason in reasons)
