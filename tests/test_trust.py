@@ -60,6 +60,21 @@ def test_large_exchanges_may_slow_the_canaries_after_them() -> None:
     assert refused(cells) == {"canary": 0.5}
 
 
+@pytest.mark.parametrize("beside", [(8, 4096), (8, 512, 32768)])
+def test_launches_that_leave_small_sizes_out_are_judged_like_others(
+    beside: tuple[int, ...],
+) -> None:
+    """Races measure open sizes only, where canaries are slower in every launch."""
+    later = make_cells(TRUTH, (4096,), launches=12)
+    cells = make_cells(TRUTH, [size for size in beside if size != 4096], launches=4) + later
+    for cell in cells:
+        cell.parts["canary_s"] *= 1 + math.log2(cell.key.case.size_bytes / 8) / 3
+    assert refused(cells) == {}
+    for cell in later:
+        cell.parts["canary_s"][8:] *= 5
+    assert Trust(cells).disturbed(later[0]) == {1008, 1009, 1010, 1011}
+
+
 def test_disturbed_launches_count_little() -> None:
     """Else the ratios of the disturbed half, which are as they come, would hide the winner."""
     cells = make_cells(TRUTH, range(8, 48), launches=8)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.domain.cases import Case, Layout
+from tuner.domain.cases import Case, CellKey, Layout
 from tuner.domain.records import Cell, Header, Part
 from tuner.domain.tables import Provenance
 from tuner.units import share_text
@@ -63,7 +63,7 @@ _FAST = (0.05, 0.25)
 _MIDDLE = (0.25, 0.5)
 """Quantiles of the time that a size adds within a launch; other work slows launches as a whole."""
 
-_Measured = tuple[str, Case]  # campaign and case
+_Series = tuple[str, Case]  # campaign and case, without its size
 _Alike = tuple[str, Layout, str]  # campaign, layout and scheme of comparable canaries
 
 
@@ -102,7 +102,7 @@ class Trust:
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
         """Yield each part, what disturbed it (one of CAUSES, or ""), and whether it is noisy."""
         key = cell.key
-        slowest_s = self._slowest_canary_s.get((key.campaign, key.case), math.inf)
+        slowest_s = self._slowest_canary_s.get((_series(key), key.case.size_bytes), math.inf)
         late_most = math.inf if key.case.layout.oversubscribed else LATE_MOST
         for part in map(Part._make, cell.parts.tolist()):
             drift = abs(self._drifts.get((part.launch, key.case.size_bytes), 0.0))
@@ -168,39 +168,68 @@ def _per_cent(share: float) -> str:
     return "under 1 %" if 0 < share < 0.01 else share_text(share, 0)
 
 
-def _alike(measured: _Measured) -> _Alike:
-    campaign, case = measured
+def _alike(series: _Series) -> _Alike:
+    campaign, case = series
     return campaign, case.layout, case.sync
 
 
-def _limits(cells: Sequence[Cell]) -> dict[_Measured, float]:
-    """Return the slowest canary, in seconds, with which a launch's part of a cell counts.
+def _series(key: CellKey) -> _Series:
+    return key.campaign, key.case._replace(size_bytes=0, bytes=0)
 
-    The limit is the usual value at a launch's least size, what other sizes usually add, and a
+
+def _limits(cells: Iterable[Cell]) -> dict[tuple[_Series, int], float]:
+    """Return the slowest canary, in seconds, with which a launch counts, by size in bytes.
+
+    The limit is the usual value at the least size of a case, what the size usually adds, and a
     margin.
     """
-    canaries: dict[tuple[_Alike, int], dict[_Measured, list[float]]] = defaultdict(dict)
+    canaries: dict[_Series, dict[int, dict[int, list[float]]]]
+    canaries = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for cell in cells:
-        its = cell.key.campaign, cell.key.case
+        launches = canaries[_series(cell.key)]
         for launch, canary_s in cell.parts[["launch", "canary_s"]].tolist():
-            canaries[_alike(its), launch].setdefault(its, []).append(canary_s)
+            launches[launch][cell.key.case.size_bytes].append(canary_s)
     least: dict[_Alike, list[float]] = defaultdict(list)
-    added: dict[_Measured, list[float]] = defaultdict(list)
-    for (alike, _), of_launch in canaries.items():
-        medians_s = {its: statistics.median(values) for its, values in of_launch.items()}
-        first = min(medians_s, key=lambda its: its[1].size_bytes)
-        if min(medians_s.values()) > 0:
-            least[alike].append(math.log(medians_s[first]))
-            for its, median_s in medians_s.items():
-                added[its].append(math.log(median_s / medians_s[first]))
-    usual = {alike: _usual(logs, _FAST) for alike, logs in least.items()}
+    added: dict[tuple[_Series, int], list[float]] = {}
+    for series, of_launches in canaries.items():
+        bases, its_added = _bases(list(of_launches.values()))
+        least[_alike(series)] += bases
+        added |= {(series, size): logs for size, logs in its_added.items()}
+    usual = {alike: _usual(logs, _FAST) for alike, logs in least.items() if logs}
     limits = {}
-    for its, logs in added.items():
-        at_least, deviation = usual[_alike(its)]
+    for (series, size), logs in added.items():
+        at_least, deviation = usual[_alike(series)]
         more, its_deviation = _usual(logs, _MIDDLE)
         margin = max(SLOW, DEVIATIONS * deviation, DEVIATIONS * its_deviation)
-        limits[its] = math.exp(at_least + max(more, 0.0) + margin)
+        limits[series, size] = math.exp(at_least + max(more, 0.0) + margin)
     return limits
+
+
+def _bases(
+    launches: Iterable[dict[int, list[float]]],
+) -> tuple[list[float], dict[int, list[float]]]:
+    """Return the canaries of a case's launches as at its least size, and what each size adds.
+
+    All are logarithms. Launches that did not measure the least size, as races leave settled sizes
+    out, are reduced by what their own least usually adds, if need be between measured ones.
+    """
+    medians = [{size: statistics.median(its) for size, its in of.items()} for of in launches]
+    logs = [{size: math.log(s) for size, s in of.items()} for of in medians if min(of.values()) > 0]
+    first = min((size for of in logs for size in of), default=0)
+    added: dict[int, list[float]] = defaultdict(list)
+    for of in logs:
+        for size in of.keys() if first in of else ():
+            added[size].append(of[size] - of[first])
+    usual = {size: max(_usual(its, _MIDDLE)[0], 0.0) for size, its in sorted(added.items())}
+    bases = []
+    for of in logs:
+        own = min(of)
+        more = np.interp(math.log1p(own), np.log1p([*usual]), [*usual.values()])
+        bases.append(of[own] - float(more))
+        for size in of if first not in of else ():
+            if size != own or size not in usual:
+                added[size].append(of[size] - bases[-1])
+    return bases, added
 
 
 def _usual(logs: list[float], quantiles: tuple[float, float]) -> tuple[float, float]:
