@@ -12,7 +12,7 @@ from tests.cells import CONSTANT, chosen, make_cells, scaled
 from tests.synthetic_plan import cells_of
 from tuner.domain.tables import Point
 from tuner.rawfile.ingest import ingest
-from tuner.selection.decisions import decide, select
+from tuner.selection.decisions import FORESEEN_LAUNCHES, decide, select
 from tuner.selection.evidence import settlement, verdict
 
 
@@ -65,6 +65,17 @@ def test_a_default_is_not_shown_to_be_best_where_another_was_hardly_measured(
         assert point.may_lose is None or point.may_lose > 0.05
         assert point.more_launches >= 1
         assert point.more_s > 0
+
+
+def test_many_launches_behind_a_size_do_not_hide_how_many_more_would_settle_it() -> None:
+    wide = {"launch_noise": 2.0, "launches": 80}
+    (point,) = decide(make_cells(CONSTANT | {"neighbor": scaled(0.95)}, (8,), **wide))
+    assert (point.status, point.more_launches) == ("open", FORESEEN_LAUNCHES)
+    many = make_cells(CONSTANT | {"neighbor": scaled(1.5)}, (8,), launches=60, launch_noise=0.05)
+    few = make_cells({"alltoallv": scaled(1)}, (8,), launches=3, launch_noise=0.05)
+    (point,) = decide(many + few)
+    assert (point.status, point.challenger) == ("open", "alltoallv")
+    assert 2 < point.more_launches < FORESEEN_LAUNCHES
 
 
 def test_the_level_is_that_of_all_intervals_though_the_challenger_has_none() -> None:

@@ -173,15 +173,14 @@ class SizeMeasurements:
             return MIN_LAUNCHES
         if any(contrast.exact for contrast in self.contrasts.values()):
             return 0  # they would repeat the same times
-        done = max(contrast.launches for contrast in self.contrasts.values())
         leader = self.contrasts[self.next_best()]
-        dismissed = max(map(self._dismissed_after, self.contrasts.values()))
-        needed = min(dismissed, _after(leader, -leader.mean, self.faster_level))
-        return max(math.ceil(min(needed, FORESEEN_LAUNCHES)) - done, 1)
+        shown = _more(leader, -leader.mean, self.faster_level)
+        dismissed = max(map(self._dismissed, self.contrasts.values()))
+        return max(math.ceil(min(shown, dismissed, FORESEEN_LAUNCHES)), 1)
 
-    def _dismissed_after(self, contrast: Contrast) -> float:
-        """Return after how many launches a method is slower, or cannot gain."""
-        return _after(contrast, contrast.mean + NEGLIGIBLE_LOG, ERROR_LEVEL)
+    def _dismissed(self, contrast: Contrast) -> float:
+        """Return after how many more launches a method is slower, or cannot gain."""
+        return _more(contrast, contrast.mean + NEGLIGIBLE_LOG, ERROR_LEVEL)
 
     def round_s(self) -> float:
         """Return the seconds of the samples of a round with the default and its rivals."""
@@ -203,13 +202,13 @@ def _cautious(contrast: Contrast) -> float:
     return contrast.mean + contrast.error
 
 
-def _after(contrast: Contrast, gap: float, error_level: float) -> float:
-    """Return after how many launches a bound lies a gap from the mean; infinite for none."""
+def _more(contrast: Contrast, gap: float, error_level: float) -> float:
+    """Return after how many more launches a bound lies a gap from the mean; infinite for none."""
     if gap <= 0:
         return math.inf
     low, high = contrast.bounds(error_level)
     reach = (high - low) / 2
-    return contrast.launches * (reach / gap) ** 2
+    return contrast.launches * ((reach / gap) ** 2 - 1)
 
 
 def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule], list[Point]]:
