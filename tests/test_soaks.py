@@ -260,13 +260,27 @@ def test_a_method_is_chosen_on_the_layouts_on_which_it_passed(results: Path) -> 
     assert waiting == {"1 x 2": False, "1 x 3 (o) (i)": True, "1 x 4 (o)": True}
 
 
-def test_filled_sizes_wait_for_no_soak_of_their_own_beside_others() -> None:
-    shown = point("nap", 64)
-    filled = point("nap", 8)._replace(status=OPEN, filled=True)
-    its = shown.case.layout
-    soak = Soaked("exchange", "nap", 10_000, "", [SoakedAt(its.nodes, its.ppn, 64, 10_000)])
-    assert withhold([filled, shown], [soak], 10_000) == [filled, shown]
-    (alone,) = withhold([filled], [soak], 10_000)
+def test_filled_sizes_wait_for_a_soak_that_others_need_not() -> None:
+    """Those between the others' ends need none."""
+    shown = [point("nap", size) for size in (64, 512)]
+    below, between, above = (
+        point("nap", size)._replace(status=OPEN, filled=True) for size in (8, 128, 4096)
+    )
+    its = shown[0].case.layout
+
+    def waits(soaked: dict[int, int]) -> list[int]:
+        """Return the sizes that wait, where these have passed so many executions."""
+        places = [SoakedAt(its.nodes, its.ppn, size, count) for size, count in soaked.items()]
+        soak = Soaked("exchange", "nap", sum(soaked.values()), "", places)
+        found = withhold([below, *shown, between, above], [soak], 10_000)
+        return [each.case.bytes for each in found if each.status == UNSOAKED]
+
+    ends = {64: 10_000, 512: 1000}
+    assert waits({}) == [8, 64, 512, 128, 4096]
+    assert waits(ends) == [8, 4096]
+    assert waits(ends | {8: 10_000}) == [8, 4096]
+    assert waits(ends | {8: 10_000, 4096: 1000}) == []
+    (alone,) = withhold([below], [], 10_000)
     assert (alone.method, alone.status) == ("direct", UNSOAKED)
 
 

@@ -107,8 +107,8 @@ def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) ->
     """Keep the default where a winning method failed, or passed fewer executions than required.
 
     Of the sizes at which it won on a layout, it has to pass all executions at the smallest, and a
-    tenth at the largest; filled ones count only where there are no others. No other method moves
-    up: the winner was chosen among all.
+    tenth at the largest. Filled ones beyond these wait by themselves, until it passed at both ends
+    of all. No other method moves up: the winner was chosen among all.
     """
     points = list(points)
     withheld = {point for won, _ in _lacking(points, soaks, required) for point in won}
@@ -137,19 +137,24 @@ def _lacking(
         # Soaks send equal messages, of which larger ones do not go by memory.
         limit = SHARED_BYTES if operation == "exchange" and by_memory(method) else math.inf
         shown = [point for point in won if not point.filled] or won
-        least, most = (int(min(end.case.bytes, limit)) for end in (shown[0], shown[-1]))
+        low, high = shown[0].case.bytes, shown[-1].case.bytes
+        within = [point for point in won if low <= point.case.bytes <= high]
+        beyond = [point for point in won if not low <= point.case.bytes <= high]
         counts: dict[int, int] = defaultdict(int)
         for at in its.places:
             if (at.nodes, at.ppn) == (nodes, ppn):
                 counts[int(min(at.size_bytes, limit))] += at.executions
-        needed = {most: -(-required // _LARGEST_DIVISOR)} | {least: required}
-        lacks = [
-            Lack(operation, method, nodes, ppn, size, number - count)
-            for size, number in sorted(needed.items())
-            if (count := counts[size]) < number
-        ]
-        if lacks or its.failure:
-            yield won, lacks
+        needed: dict[int, int] = {}
+        for group, between in ((within, shown), (beyond, won)):
+            least, most = (int(min(end.case.bytes, limit)) for end in (between[0], between[-1]))
+            needed = {most: -(-required // _LARGEST_DIVISOR)} | {least: required} | needed
+            lacks = [
+                Lack(operation, method, nodes, ppn, size, number - count)
+                for size, number in sorted(needed.items())
+                if (count := counts[size]) < number
+            ]
+            if group and (lacks or its.failure):
+                yield group, lacks
 
 
 def _won(points: Iterable[Point]) -> dict[tuple[str, int, int, str], list[Point]]:
