@@ -46,3 +46,8 @@ def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
         nodes for nodes in range(2, 33) if chosen(of_rules["after"], nodes, CORES, 8) == "nap"
     }
     assert faster == {2, 4, 8, 16, 32}
+
+
+def test_what_may_be_lost_is_a_share_of_the_time() -> None:
+    found = worths([raced(1, ppn, 8, nap=0.05) for ppn in (32, 64)], 64, beyond=True)
+    assert max(its.loss for its in found) == pytest.approx(0.95, abs=0.02)

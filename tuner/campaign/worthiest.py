@@ -1,5 +1,6 @@
 """The layout that a campaign measures besides the scales: untried, or much is expected of it."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -7,6 +8,8 @@ from tuner.paths import database_path
 from tuner.selection.intervals import NEARLY
 from tuner.selection.worth import Worth, worths
 from tuner.store.store import Store
+
+_LEAST_LOSS = -math.expm1(-NEARLY)
 
 
 def worthiest(
@@ -23,7 +26,7 @@ def worthiest(
         (
             (its.nodes, its.ppn)
             for its in of_system
-            if (its.loss > NEARLY or its.untried) and fits(its.nodes, its.ppn)
+            if (its.loss > _LEAST_LOSS or its.untried) and fits(its.nodes, its.ppn)
         ),
         None,
     )

@@ -90,7 +90,7 @@ def worths(
     for ((nodes, ppn), is_beyond), of_layout in losses.items():
         means_of = {name: sum(its) / len(its) for name, its in of_layout.items()}
         worst = max(means_of, key=lambda name: means_of[name])
-        loss = sum(means_of.values()) / len(of_operations)
+        loss = -math.expm1(-sum(means_of.values()) / len(of_operations))
         is_untried = not is_beyond and (nodes, ppn) in untried
         found.append(Worth(nodes, ppn, loss, worst, is_beyond, is_untried))
     return _ranked(found, spread.regime)
@@ -139,7 +139,10 @@ def _larger(
 
 
 def _loss(chosen: str, default: str, estimates: dict[str, Inference]) -> float:
-    """Return the most that is expected to be gained over the choice by knowing another's time."""
+    """Return the most that is expected to be gained over the choice by knowing another's time.
+
+    It is a logarithm.
+    """
     known = estimates | {default: Inference(0.0, 0.0)}
     mine = known[chosen]
     return max(
