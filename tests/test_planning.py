@@ -208,6 +208,13 @@ def test_an_interrupted_campaign_goes_on_as_it_would_have(seed: int, tmp_path: P
     assert select(cells_of(cut / "switchpoint.db")) == select(cells)
 
 
+@pytest.mark.parametrize("cases", [1, 10, 1000])
+def test_the_least_budget_has_time_to_screen_and_to_race_each_case(cases: int) -> None:
+    plan = FAR.plan(budget_s=least_s(cases))
+    race = next(turn for turn in plan.turns_of(plan.places[0]) if turn.spare)
+    assert plan.left_s(race) >= 2 * cases * (START_S + LEAST_LAUNCH_S)
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_a_budget_may_be_a_share_of_measuring_everything(tmp_path: Path, share: float) -> None:
     plan = FAR.plan(procs=(2, 8), budget_s=screening_budget_s(2))

@@ -20,6 +20,7 @@ from tuner.campaign.durations import BEYOND_S, LEAST_LAUNCH_S, SESSION_S, SOAKS_
 from tuner.campaign.measured import Measured, Times, log_times
 from tuner.campaign.plans import (
     MOST_JOB_S,
+    RACE_SHARE,
     SCREENING,
     Entrants,
     PlannedBatch,
@@ -36,7 +37,7 @@ from tuner.campaign.standings import (
     settled,
     standings_of,
 )
-from tuner.domain.effort import OVERHEAD, SAMPLE_S, START_S, wall_of_sample_s
+from tuner.domain.effort import OVERHEAD, SAMPLE_S, SOAKS_SHARE, START_S, wall_of_sample_s
 from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
 from tuner.domain.tables import FASTER_HERE, WON
 from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, decide_class
@@ -97,7 +98,8 @@ class _Wanted:
 
 def least_s(cases: int) -> float:
     """Return the least budget with which every case can be screened and raced."""
-    return 2 * SESSION_S + 2 * cases * (START_S + LEAST_LAUNCH_S) + SOAKS_S
+    race_s = (2 * SESSION_S + 2 * cases * (START_S + LEAST_LAUNCH_S)) / RACE_SHARE
+    return max(race_s + SOAKS_S, race_s / (1 - SOAKS_SHARE))
 
 
 def screening_budget_s(cases: int) -> float:
