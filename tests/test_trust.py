@@ -136,6 +136,7 @@ def test_ranks_that_miss_the_start_are_doubted_where_each_has_a_core() -> None:
     [
         ({"load": [8.2, 1, 1], "procs": 8}, 0),
         ({"load": [9.0, 1, 1], "procs": 8}, 1),
+        ({"load": [9.0, 1, 1], "procs": 8, "cores": 64}, 1),
         ({"load": [9.0, 1, 1], "procs": 8, "others": 0.07}, 0),
         ({"others": 0.09}, 1),
         ({"clock": Clock("gettimeofday", 4e-3)}, 1),

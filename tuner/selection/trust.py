@@ -275,7 +275,7 @@ def _unsure(headers: Mapping[int, Header]) -> set[int]:
     own: dict[str, int] = defaultdict(int)
     crossings: dict[tuple[str, int, int], list[float]] = defaultdict(list)
     for header in headers.values():
-        own[header.campaign] = max(own[header.campaign], header.procs, header.cores)
+        own[header.campaign] = max(own[header.campaign], header.procs)
         if header.crossing_s > 0:
             crossings[_spread(header)].append(math.log(header.crossing_s))
     usual = {where: _usual(logs, _FAST)[0] for where, logs in crossings.items()}
