@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decisions import METHODS, point
-from tuner.domain.tables import Rule
+from tuner.domain.tables import FASTER, UNSOAKED, Rule
 from tuner.selection.intervals import real_intervals, whole_intervals
 from tuner.selection.rules import compile_rules
 
@@ -97,9 +97,12 @@ def test_a_rule_is_as_good_as_its_weakest_point(statuses: list[str], weakest: st
     assert rule.evidence.status == weakest
 
 
-def test_of_faster_points_the_least_gain_counts() -> None:
+@pytest.mark.parametrize("status", [FASTER, UNSOAKED])
+def test_of_faster_points_the_least_gain_counts(status: str) -> None:
+    method = "direct" if status == UNSOAKED else "neighbor"
     (rule,) = compile_rules(
-        point("neighbor", size, ratio=ratio) for size, ratio in ((8, 0.5), (64, 0.9), (512, 0.7))
+        point("neighbor", size, ratio=ratio, status=status)._replace(method=method)
+        for size, ratio in ((8, 0.5), (64, 0.9), (512, 0.7))
     )
     assert (rule.evidence.case.bytes, rule.evidence.ratio) == (64, 0.9)
     assert (rule.evidence.ratio_low, rule.evidence.ratio_high, rule.evidence.level) == (

@@ -177,8 +177,9 @@ def weaker(a: Point, b: Point) -> Point:
     """Return the weaker of two points of one method, as a rule is as good as its worst.
 
     Where the statuses differ, the order from the weakest is: unsoaked, open, equal, default, faster
-    together, faster in this allocation, faster. Else the weaker point of a faster method has the
-    larger ratio, and that of a default the smaller; of open ones, it is where more may be lost.
+    together, faster in this allocation, faster. Else the weaker point of a faster method, also one
+    that waits, has the larger ratio, and that of a default the smaller; of open ones, it is where
+    more may be lost.
     """
     sure = (UNSOAKED, OPEN, EQUAL, DEFAULT, FASTER_TOGETHER, FASTER_HERE, FASTER)
     if a.status != b.status:
@@ -187,6 +188,6 @@ def weaker(a: Point, b: Point) -> Point:
         return max(a, b, key=lambda point: math.inf if point.may_lose is None else point.may_lose)
     if a.ratio is None or b.ratio is None:
         return a if a.ratio is None else b
-    if a.status in WON:
+    if a.status in (*WON, UNSOAKED):
         return a if a.ratio >= b.ratio else b
     return a if a.ratio <= b.ratio else b
