@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dashboard.snapshot import cached_table, kept
-from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
-from tuner.selection import match
+from tuner.selection import match, off
 from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
 from tuner.store.store import Store

@@ -1,9 +1,14 @@
-"""Points that a table decides from, and where one comes from."""
+"""Points that a table decides from, what is chosen of cells, and where a table comes from."""
+
+from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
 from tuner.domain.cases import Case, Layout
-from tuner.domain.tables import Point, Provenance, Ratio
+from tuner.domain.records import Cell
+from tuner.domain.tables import Point, Provenance, Ratio, Rule
+from tuner.selection.decisions import decide
+from tuner.selection.rules import compile_rules
 
 PROVENANCE = Provenance(
     system="local-cpu-mpich-1f00ba",
@@ -57,3 +62,9 @@ def on(point: Point, nodes: int, ppn: int, over: bool = False) -> Point:
     """Return the point, measured on another layout."""
     layout = Layout(nodes * ppn, nodes, ppn, over)
     return point._replace(case=point.case._replace(layout=layout))
+
+
+def select(cells: Iterable[Cell]) -> tuple[list[Rule], list[Point]]:
+    """Return the rules of one system's cells, in order of priority, and the points behind them."""
+    points = decide(cells)
+    return compile_rules(points), points

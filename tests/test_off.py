@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuner.domain import off
+from tuner.selection import off
 
 
 @pytest.mark.parametrize(

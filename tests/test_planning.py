@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.decisions import select
 from tests.synthetic_plan import (
     FAR,
     SyntheticMachine,
@@ -44,7 +45,7 @@ from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER, FASTER_TOGETHER, WON, Point
 from tuner.rawfile.ingest import ingest
 from tuner.selection import evidence
-from tuner.selection.decisions import decide_each_layout, select
+from tuner.selection.decisions import decide_each_layout
 from tuner.selection.intervals import NEARLY
 
 

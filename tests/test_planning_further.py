@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.decisions import select
 from tests.synthetic_plan import FAR, cells_of, measure, measured, next_of_all
 from tuner.campaign import plan_state
 from tuner.campaign.plans import SCREENING, RacePlan
 from tuner.campaign.standings import settled_before
 from tuner.selection import tuning
-from tuner.selection.decisions import select
 from tuner.store.store import Store
 
 FEW_SIZES = (8, 512, 8192, 131072)

@@ -9,10 +9,11 @@ import pytest
 
 from tests import synthetic
 from tests.cells import CONSTANT, chosen, make_cells, scaled
+from tests.decisions import select
 from tests.synthetic_plan import cells_of
 from tuner.domain.tables import Point
 from tuner.rawfile.ingest import ingest
-from tuner.selection.decisions import FORESEEN_LAUNCHES, decide, select
+from tuner.selection.decisions import FORESEEN_LAUNCHES, decide
 from tuner.selection.evidence import settlement, verdict
 
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cells import CONSTANT, make_cells, scaled
-from tests.decisions import METHODS, on, point
+from tests.decisions import METHODS, on, point, select
 from tests.synthetic_plan import FAR, SyntheticMachine, measure, regrets
 from tuner.domain.cases import Place
 from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
 from tuner.selection.comparison import Chosen
-from tuner.selection.decisions import decide, select
+from tuner.selection.decisions import decide
 from tuner.selection.kriging import Spread, Value, estimate, regimes, spread_of, value_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.unmeasured import open_choices

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
+from tests.decisions import select
 from tests.synthetic_plan import FAR, SyntheticMachine, machine_of, measure, regrets
 from tuner.campaign.plans import RacePlan
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import Point, Rule
-from tuner.selection.decisions import select
 from tuner.units import share_text
 
 PROCS = (2, 8)

@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from dashboard.rules import selected_intervals, with_speedup
 from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import Kernels
-from tuner.domain import off
 from tuner.domain.cases import Place
 from tuner.domain.flat import flat
 from tuner.domain.tables import Rule, Table
 from tuner.export import forms
 from tuner.export.choices import VendorError, choices_of
 from tuner.machine.mpi import launch
-from tuner.selection import match
+from tuner.selection import match, off
 
 METHODS = {
     "exchange": ("direct", "neighbor", "alltoallv", "shared"),

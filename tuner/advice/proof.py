@@ -1,7 +1,4 @@
-"""Runs of an application with and without a table, in turn, until their difference is resolved.
-
-The module does no input or output.
-"""
+"""Runs of an application with and without a table, in turn, until their difference is resolved."""
 
 import math
 import time

@@ -1,7 +1,4 @@
-"""Times of the methods in a plan's cases: measured in launches, and predicted at other sizes.
-
-The module does no input or output.
-"""
+"""Times of the methods in a plan's cases: measured in launches, and predicted at other sizes."""
 
 import math
 from collections import defaultdict
@@ -11,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tuner.campaign.plans import CaseGroup, PlannedCase, RacePlan
-from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell, Header
+from tuner.selection import off
 
 Baseline = Callable[[PlannedCase, str, int], float | None]
 """Function from a case, method and size to the seconds a model predicts, or None without one."""

@@ -1,7 +1,6 @@
 """The plan of a race: its cases, and the batches of launches so far.
 
-tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it. The module does no
-input or output.
+tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it.
 """
 
 import math
@@ -12,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from tuner.campaign.durations import BEYOND_S, SESSION_S, SOAKS_S
-from tuner.domain import off
 from tuner.domain.effort import SOAKS_SHARE, START_S
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES, method_word
+from tuner.selection import off
 
 MOST_LAUNCHES = 24
 """Most launches of a size, unless others are asked for."""

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.catalogue import borrowing, shelf
-from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.models import fitting, predicting
@@ -21,6 +20,7 @@ from tuner.models.predicting import PatternCase
 from tuner.models.system import SystemModel
 from tuner.paths import database_path
 from tuner.rawfile.ingest import ingest
+from tuner.selection import off
 from tuner.store.store import Store
 
 MOST_RIVALS = 12

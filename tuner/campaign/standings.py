@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from tuner.campaign.measured import LogTimes, Measured, Times, log_times
 from tuner.campaign.plans import CaseGroup, PlannedBatch, RacePlan
-from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER_HERE
+from tuner.selection import off
 from tuner.selection.decisions import MIN_LAUNCHES, SizeMeasurements, measurements
 from tuner.selection.intervals import place_of
 from tuner.selection.trust import Trust

@@ -1,5 +1,6 @@
 """The table of a system: a decision at every measured size, and the rules made of them."""
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -99,6 +100,11 @@ class Point(NamedTuple):
     def settled(self) -> bool:
         """Return whether the measurements at this size decide, and not those of others."""
         return self.status != OPEN and not self.filled
+
+    @property
+    def worst_loss(self) -> float:
+        """Return the most that the default may lose, infinite where nothing bounds it."""
+        return math.inf if self.may_lose is None else self.may_lose
 
 
 class Rule(NamedTuple):

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuner import atomic
-from tuner.domain import off
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import document, header, intelmpi, mpich, openmpi, table
 from tuner.models.system import SystemModel
+from tuner.selection import off
 from tuner.selection.next_step import measuring_more
 
 FORMS = {

@@ -1,5 +1,4 @@
 """Parametric models of communication: fitted to probes, and composed to predict methods.
 
-No input or output. A parameter that the data do not show is a NotIdentified with its reason, never
-a number.
+A parameter that the data do not show is a NotIdentified with its reason, never a number.
 """

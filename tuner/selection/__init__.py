@@ -1,1 +1,1 @@
-"""The way from the cells of a system to the rules of its table. No input or output."""
+"""The way from the cells of a system to the rules of its table."""

@@ -24,11 +24,9 @@ from tuner.domain.tables import (
     OPEN,
     Point,
     Ratio,
-    Rule,
 )
 from tuner.selection.contrasts import Contrast, contrasts_of
 from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
-from tuner.selection.rules import compile_rules
 from tuner.selection.trust import Trust
 from tuner.selection.unmeasured import open_choices
 
@@ -209,12 +207,6 @@ def _more(contrast: Contrast, gap: float, error_level: float) -> float:
     low, high = contrast.bounds(error_level)
     reach = (high - low) / 2
     return contrast.launches * ((reach / gap) ** 2 - 1)
-
-
-def select(cells: Iterable[Cell], trust: Trust | None = None) -> tuple[list[Rule], list[Point]]:
-    """Return the rules of one system's cells, in order of priority, and the points behind them."""
-    points = decide(cells, trust)
-    return compile_rules(points), points
 
 
 def decide(cells: Iterable[Cell], trust: Trust | None = None) -> list[Point]:

@@ -202,7 +202,7 @@ def settlement(points: Iterable[Point]) -> Settlement:
         more_s += sum(point.more_s - point.more_launches * START_S for point in of_place)
         more_s += max(point.more_launches for point in of_place) * START_S
     waiting = [point for point in unsettled if not point.filled]
-    worst = max(waiting, key=_may_lose, default=None)
+    worst = max(waiting, key=lambda point: point.worst_loss, default=None)
     return Settlement(
         points=len(points),
         settled=len(points) - len(unsettled),
@@ -211,7 +211,3 @@ def settlement(points: Iterable[Point]) -> Settlement:
         worst=worst,
         more_s=more_s,
     )
-
-
-def _may_lose(point: Point) -> float:
-    return math.inf if point.may_lose is None else point.may_lose

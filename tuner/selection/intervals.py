@@ -185,7 +185,7 @@ def weaker(a: Point, b: Point) -> Point:
     if a.status != b.status:
         return min(a, b, key=lambda point: sure.index(point.status))
     if a.status == OPEN and a.may_lose != b.may_lose:
-        return max(a, b, key=lambda point: math.inf if point.may_lose is None else point.may_lose)
+        return max(a, b, key=lambda point: point.worst_loss)
     if a.ratio is None or b.ratio is None:
         return a if a.ratio is None else b
     if a.status in (*WON, UNSOAKED):

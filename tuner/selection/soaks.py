@@ -1,7 +1,7 @@
 """The results of soaks: which methods failed on a system, and how often others were executed.
 
 A method is chosen only where it was executed often enough, and nowhere while a failure of it
-counts. No input or output.
+counts.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tuner.domain import off
 from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_memory
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
 from tuner.machine.systems import soaking_command
+from tuner.selection import off
 
 if TYPE_CHECKING:
     import pandas as pd
