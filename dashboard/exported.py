@@ -5,6 +5,7 @@ from dashboard.snapshot import cached_table, kept
 from tuner.export import forms
 from tuner.export.choices import VendorError
 from tuner.models.fitting import last_fitted
+from tuner.selection.off import OffError
 from tuner.store.store import Store
 
 _KEPT = 16  # files for MPI libraries
@@ -28,5 +29,5 @@ def _text(store: Store, system: str, form: str) -> str:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:
         return forms.export(table, form, last_fitted(store, system))
-    except (forms.ExportError, VendorError) as error:
+    except (forms.ExportError, OffError, VendorError) as error:
         raise UnknownError(str(error)) from error

@@ -1,7 +1,11 @@
 """Methods that are off at a site are out of every table that is made."""
 
+from pathlib import Path
+
 import pytest
 
+from tests import synthetic
+from tests.cli import fail, succeed
 from tuner.selection import off
 
 
@@ -27,3 +31,27 @@ from tuner.selection import off
 )
 def test_names_and_specs_are_off(listed: str, method: str, expected: bool) -> None:
     assert off.is_off(method, listed) is expected
+
+
+@pytest.mark.parametrize(
+    ("listed", "word"),
+    [
+        ("nbx direct", "direct"),
+        ("pex", "pex"),
+        ("nbx,stfw:dims=2", "nbx,stfw"),
+        ("stfw:2", "stfw:2"),
+    ],
+)
+def test_fallbacks_and_what_is_no_spec_are_errors(
+    listed: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    synthetic.write(tmp_path, synthetic.Campaign(samples=20))
+    succeed("ingest")
+    monkeypatch.setenv(off.VARIABLE, "nbx; node-memory;stfw:dims=2 nap:find=put,node=shared")
+    succeed("tune")
+    succeed("export")
+    monkeypatch.setenv(off.VARIABLE, listed)
+    for command in ("tune", "export"):
+        assert f"{off.VARIABLE}: " in (said := fail(command))
+        assert word in said

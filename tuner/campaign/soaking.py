@@ -91,7 +91,7 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
     are left for later. Return whether anything was soaked.
 
     Raises:
-        TuningError, StoreError: no table can be made.
+        TuningError, OffError, StoreError: no table can be made.
         KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
     end_s = time.monotonic() + site.most_s

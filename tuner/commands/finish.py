@@ -98,7 +98,7 @@ def tune_systems(
     A system without measured methods gets no table.
 
     Raises:
-        TuningError, ExportError, StoreError: a table cannot be made or written.
+        TuningError, OffError, ExportError, StoreError: a table cannot be made or written.
     """
     tuned = []
     for system in systems:

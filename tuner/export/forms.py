@@ -29,10 +29,11 @@ class ExportError(SwitchpointError):
 
 
 def export(of: Table, form: str, model: SystemModel | None = None) -> str:
-    """Return a table as text in one of FORMS. Raise ExportError if it has no rules.
+    """Return a table as text in one of FORMS. Raise ExportError if it has no rules, and OffError.
 
     Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF.
     """
+    off.check()
     if not of.rules:
         *_, command = measuring_more(of, operations={point.case.operation for point in of.points})
         raise ExportError(
@@ -50,7 +51,7 @@ def export(of: Table, form: str, model: SystemModel | None = None) -> str:
 
 
 def write(of: Table, form: str, path: Path, model: SystemModel | None = None) -> None:
-    """Write a table to a file atomically. Raise ExportError."""
+    """Write a table to a file atomically. Raise ExportError and OffError."""
     text = export(of, form, model)
     try:
         atomic.write(path, text)

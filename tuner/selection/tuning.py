@@ -15,7 +15,7 @@ from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
-from tuner.selection import soaks
+from tuner.selection import off, soaks
 from tuner.selection.comparison import ComparedTimes, MeasuredSide
 from tuner.selection.decisions import decide
 from tuner.selection.rules import compile_rules
@@ -50,8 +50,9 @@ def tune(
     on some systems no soak is possible. Methods that are off at this site do not take part. The
     same cells and soaks always give the same table. The decisions of single campaigns are stored
     with it where they are missing. What is added meanwhile counts too, unless more comes at every
-    attempt. Raise TuningError when there is nothing to choose from, and StoreError.
+    attempt. Raise TuningError when there is nothing to choose from, OffError, and StoreError.
     """
+    off.check()
     for left in reversed(range(_ATTEMPTS)):
         made = _make(store, system, campaigns, required_executions)
         with store.transaction():
