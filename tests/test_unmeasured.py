@@ -278,10 +278,13 @@ def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
     assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)
 
 
-def test_a_grid_fits_no_other_number_of_processes() -> None:
-    (its,) = points(1, 8, {8: "orthogonal:grid=4x2"})
-    grid = its._replace(ratios=(Ratio("orthogonal:grid=4x2", 0.5, 0.49, 0.51),))
-    assert chosen(compile_rules([grid, raced(1, 4, 8, nap=1.2)]), 1, 7, 8) == "direct"
+@pytest.mark.parametrize("method", ["orthogonal:grid=4x2", "vendor:algorithm=two_proc"])
+def test_a_method_for_one_number_of_processes_fits_no_other(method: str) -> None:
+    """Beside the layout there is one with more processes than cores, which says nothing here."""
+    (its,) = points(1, 8, {8: method})
+    only = its._replace(ratios=(Ratio(method, 0.5, 0.49, 0.51),))
+    crowded = on(raced(1, 12, 8, nap=1.2), 1, 12, over=True)
+    assert chosen(compile_rules([only, crowded], 10), 1, 9, 8) == "direct"
 
 
 def test_crowded_layouts_say_nothing_of_those_with_enough_cores() -> None:

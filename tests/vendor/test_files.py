@@ -190,6 +190,19 @@ def test_inferred_rules_are_ranges_of_process_counts(mpi: Mpi) -> None:
     assert trees["bcast"]["comm_size<=2"] == trees["bcast"]["comm_size<=5"]
 
 
+def test_open_mpi_gets_its_algorithm_for_two_processes_for_no_more(require: Require) -> None:
+    rules = [
+        rule("alltoall", "vendor:algorithm=two_proc", procs=2),
+        inferred("alltoall", "two_proc", (3, 5)),
+        inferred("allgather", "ring", (3, 5)),
+    ]
+    text = export(table_for(installed("openmpi", require), rules), "openmpi")
+    assert [(its.operation, its.algorithm) for its in stated_in(text)] == [
+        ("allgather", "ring"),
+        ("alltoall", "two_proc"),
+    ]
+
+
 def of_many_nodes(operation: str, names: tuple[str, str]) -> list[Rule]:
     """Return the rules of four layouts of up to 512 nodes, and of those between them."""
     small, large = (f"vendor:algorithm={name}" for name in names)

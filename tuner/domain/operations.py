@@ -53,6 +53,9 @@ SHARED_BYTES = 8192
 ALGORITHM = "vendor:algorithm="
 """Prefix of the methods that ask the MPI library for one of its algorithms."""
 
+OF_TWO = "two_proc"
+"""Open MPI's algorithm for two processes, which fails with any other number."""
+
 BY_ENVIRONMENT = "vendor:environment="
 """Prefix of the methods that hold for a whole launch, so that no other can be in its rounds."""
 
@@ -71,6 +74,11 @@ def known_cores(system: str, cores: int) -> int | None:
 def by_memory(exchange: str) -> bool:
     """Return whether messages of an exchange method go by a node's memory if they are small."""
     return exchange == "shared" or exchange.endswith("node=shared")
+
+
+def fits_one_count(method: str) -> bool:
+    """Return whether a method is for one number of processes alone."""
+    return "grid=" in method or method == ALGORITHM + OF_TWO
 
 
 def method_word(method: str) -> str:

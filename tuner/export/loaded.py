@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.domain.operations import REDUCTIONS
+from tuner.domain.operations import OF_TWO, REDUCTIONS
 from tuner.export.exported import Exported, stated_in
 from tuner.export.mpi_library import openmpi_algorithms
 from tuner.export.witness import CARDS, MESSAGES, STACKS, Seen, SizedCall, Witness, WitnessError
@@ -36,7 +36,7 @@ _TOLERANCE = 0.05  # of the most bytes that a card sends: acknowledgements
 _ROOM_BYTES = 1 << 28
 _USUAL_BYTES = (1024, 65536)
 _INTEGER_BYTES = 4
-_UNUSABLE = ("ignore", "two_proc")  # names of no algorithm, and of one for two processes only
+_UNUSABLE = ("ignore", OF_TWO)  # names of no algorithm, and of one for two processes only
 _UNCOMPOSED = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none"}
 _LOADING = ("OMPI_MCA_coll_", "MPIR_CVAR_")  # variables by which files are loaded
 _WHOLE = ("reduce", "allreduce")  # where MPICH's file is for one element a process, or more

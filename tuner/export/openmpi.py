@@ -6,7 +6,7 @@ a second file names the component for each size that the first has an algorithm 
 
 from typing import Any
 
-from tuner.domain.operations import REDUCTIONS
+from tuner.domain.operations import OF_TWO, REDUCTIONS
 from tuner.domain.tables import Table
 from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
@@ -115,6 +115,9 @@ def _messages(
             if name in COMPONENTS:
                 reason = f"{name} is a component, which is used for all sizes or for none"
             choices.leave_out(operation, counts, reason)
+            name = None
+        elif name == OF_TWO and (counts.procs, counts.most) != (2, 2):
+            choices.leave_out(operation, counts, f"{name} is for two processes")
             name = None
         chosen = {} if name is None else algorithms[name]._asdict() | {"name": name}
         low = interval.low

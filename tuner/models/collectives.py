@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tuner.domain.operations import REDUCTIONS
+from tuner.domain.operations import OF_TWO, REDUCTIONS
 from tuner.inputs.structure.grid import choose
 from tuner.models import algorithms
 from tuner.models.algorithms import Group
@@ -303,8 +303,6 @@ _RANGES = {
 """The numbers that methods take in the library: `parameters` in kernels/methods/collective/."""
 _UNEVEN_RADIXES = range(2, 1025)  # of an alltoallv by bruck
 
-_OF_TWO = "two_proc"  # Open MPI's algorithm for two processes
-
 _SCATTER_ALLGATHER: dict[str, Formula] = {
     "hypercube": algorithms.bcast_scatter_allgather,
     "ring": algorithms.bcast_scatter_ring,
@@ -323,7 +321,7 @@ def formula(operation: str, spec: str, procs: int, ppn: int) -> Formula | None:
     match name, key:
         case "vendor", "" | "environment":
             return partial(_vendor, operation)
-        case "vendor", "algorithm" if value != _OF_TWO or procs == 2:
+        case "vendor", "algorithm" if value != OF_TWO or procs == 2:
             return _algorithm(operation, value)
         case "bruck", _ if operation == "alltoallv":
             return _uneven_bruck(argument, alike)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, fits_one_count
 from tuner.domain.tables import OPEN, UNSOAKED, Point
 from tuner.selection.intervals import (
     NEARLY,
@@ -258,7 +258,7 @@ def estimated(
     curves = {
         method: {place: curve for place in near if (curve := _curve(near[place], method))}
         for method in sorted(chosen)
-        if "grid=" not in method  # which fits one number of processes
+        if not fits_one_count(method)
     }
     for size in sizes:
         reaching = {place: _nearest(its, size) for place, its in _reaching(near, size).items()}
