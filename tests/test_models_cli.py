@@ -298,6 +298,7 @@ def test_raw_files_of_others_name_no_file_and_no_great_work(database: Path, tmp_
         f"matrix:{other}": f"{other}: neither a file to read here nor an example of pyamg",
         f"matrix:{bar},part=graph": "graph: cannot be read: No such file",
         f"matrix:{bar},part={other}": "other.mtx: cannot be read: No such file",
+        (large := "stencil:dim=3,points=7,edge=512"): f"{large}: more than 1048576 items on 4 proc",
         "random:degree=1": "more than 16384 ranks",
     }
     measured = synthetic.Campaign(
@@ -310,9 +311,9 @@ def test_raw_files_of_others_name_no_file_and_no_great_work(database: Path, tmp_
         times=lambda method, size: 1e-5,
         launches=1,
     )
-    *_, large = synthetic.write(tmp_path, measured)
+    *_, last = synthetic.write(tmp_path, measured)
     layout = '"procs": 4, "nodes": 1', '"procs": 16385, "nodes": 4097'
-    large.write_text(large.read_text().replace(*layout))
+    last.write_text(last.read_text().replace(*layout))
     assert ingest(path, [tmp_path]).problems == []
     text = succeed("check", "model", "--database", path, "--campaign", measured.name)
     for pattern, reason in refused.items():

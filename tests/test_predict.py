@@ -203,6 +203,12 @@ def test_dense_stfw_and_direct_cross_where_the_formula_says(sizes: tuple[int, ..
     assert stfw == pytest.approx(direct)
 
 
+def test_costs_need_no_memory_of_each_rank() -> None:
+    """Raw files of overlap may name any number of ranks."""
+    network = predict.network_of(machine(on_node=pair(), off_node=pair(10)), 1 << 50, 2)
+    assert network.slowest.of(8).latency_s > ALPHA
+
+
 def test_nap_is_the_sum_of_its_stages() -> None:
     model = machine(on_node=pair(), off_node=pair(10))
     network = predict.network_of(model, 6, 2)

@@ -9,6 +9,7 @@ Samfass, EuroMPI'16). Where routes are known (simulated machines) each message i
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,12 @@ class RankNetwork:
     ) -> None:
         self.procs, self.ppn = procs, ppn
         self.on, self.off, self._links = on, off, links
-        self._node = np.arange(procs) // ppn
         self._rounds: dict[tuple[int, int], tuple[_Messages, float]] = {}
+
+    @cached_property
+    def _node(self) -> NDArray[np.int64]:
+        """Return the node of each rank; costs alone, of any number of ranks, do not need it."""
+        return np.arange(self.procs) // self.ppn
 
     @property
     def slowest(self) -> Costs:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MOST_PROCS = 1 << 14
 """The most processes of a measured case that is predicted: raw files may name any number."""
 
+MOST_ITEMS = 1 << 20
+"""The most items of its messages."""
+
 _CASE = ["operation", "pattern", "procs", "nodes", "ppn", "oversubscribed", "sync"]
 
 
@@ -118,7 +121,7 @@ def _stored_halo(spec: str, procs: int) -> Halo:
     """
     matrix = _matrix_of(spec)
     if matrix is None:
-        return generated(spec, procs)
+        return generated(spec, procs, MOST_ITEMS)
     name, by = matrix
     rows = _example(name)
     if by in RULES:

@@ -7,17 +7,19 @@ import functools
 import itertools
 import math
 import re
+from array import array
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from tuner.errors import SwitchpointError
+from tuner.inputs.matrices.market import Indices
 from tuner.inputs.structure.halo import Halo
 
-_Messages = dict[tuple[int, int], list[int]]
-"""The items of each message, by sender and receiver; items of a rank are numbered from 0."""
+_Messages = Iterator[tuple[int, int, list[int]]]
+"""Sender, receiver and items of each message, in this order; a rank's items count from 0."""
 
 _WORD = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
@@ -35,8 +37,11 @@ class PatternError(SwitchpointError):
     """Error raised when a pattern cannot be made here; the message says why."""
 
 
-def pattern(spec: str, procs: int) -> Halo:
-    """Return the messages of a pattern on `procs` processes. Raise PatternError."""
+def pattern(spec: str, procs: int, most_items: int | None = None) -> Halo:
+    """Return the messages of a pattern on `procs` processes, of `most_items` in all at most.
+
+    Raise PatternError.
+    """
     family, colon, text = spec.partition(":")
     if family not in _FAMILIES:
         raise PatternError(
@@ -55,46 +60,47 @@ def pattern(spec: str, procs: int) -> Halo:
             raise PatternError(f"{spec}: give each once, {bounds.replace(' ', ' is ', 1)}")
         given[name] = int(number)
     values = {name: given.get(name, of.standard) for name, of in parameters.items()}
-    return _halo(make(spec, procs, **values), procs)
+    messages, items = array("q"), array("q")
+    for sender, receiver, sent in make(spec, procs, **values):
+        if most_items is not None and len(items) + len(sent) > most_items:
+            raise PatternError(f"{spec}: more than {most_items} items on {procs} processes")
+        messages.extend((sender, receiver, len(sent)))
+        items.extend(sent)
+    return _halo(np.array(messages).reshape(-1, 3), np.array(items), procs)
 
 
-def _halo(messages: _Messages, procs: int) -> Halo:
+def _halo(messages: Indices, items: Indices, procs: int) -> Halo:
+    """Return messages, given sender, receiver and number of items of each, and all items."""
+    source, destination, counts = messages.T.copy()
+    sender = np.repeat(source, counts)
     owned = np.zeros(procs, dtype=np.int64)
-    for (sender, _), items in messages.items():
-        owned[sender] = max(owned[sender], max(items) + 1)
+    np.maximum.at(owned, sender, items + 1)
     begins = np.concatenate(([0], np.cumsum(owned)))
-    pairs = sorted(messages)
-    slots = [begins[pair[0]] + np.array(messages[pair], dtype=np.int64) for pair in pairs]
-    ends = np.cumsum([len(messages[pair]) for pair in pairs], dtype=np.int64)
-    table = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2)
     return Halo(
         procs=procs,
-        source=table[:, 0].copy(),
-        destination=table[:, 1].copy(),
-        first=np.concatenate((np.zeros(1, dtype=np.int64), ends)),
-        slots=np.concatenate(slots) if slots else np.empty(0, dtype=np.int64),
+        source=source,
+        destination=destination,
+        first=np.concatenate(([0], np.cumsum(counts))),
+        slots=items + begins[sender],
         begins=begins,
     )
 
 
 def _random(spec: str, procs: int, degree: int, seed: int) -> _Messages:
-    messages: _Messages = {}
     others = procs - 1
     for rank in range(procs):
         drawn = _Draws(_hash_pair(seed, rank)).sample(others, min(degree, others))
         for item, other in enumerate(drawn):
-            messages[rank, other + (other >= rank)] = [item]
-    return messages
+            yield rank, other + (other >= rank), [item]
 
 
 def _hub(spec: str, procs: int, hubs: int, seed: int) -> _Messages:
     chosen = _Draws(seed).sample(procs, min(hubs, procs))
-    messages: _Messages = {}
+    hub = frozenset(chosen)
     for rank in range(procs):
-        others = [other for other in range(procs) if other != rank]
-        for item, other in enumerate(others if rank in chosen else chosen):
-            messages[rank, other] = [item]
-    return messages
+        receivers = range(procs) if rank in hub else chosen
+        for item, other in enumerate(other for other in receivers if other != rank):
+            yield rank, other, [item]
 
 
 def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messages:
@@ -108,7 +114,6 @@ def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messag
         if any(step) and (points == 3**dim or sum(map(abs, step)) == 1)
     ]
     sides = {-1: slice(0, 1), 0: slice(None), 1: slice(edge - 1, edge)}
-    messages: _Messages = {}
     for rank in range(procs):
         place = np.unravel_index(rank, grid)
         for step in steps:
@@ -116,8 +121,7 @@ def _stencil(spec: str, procs: int, dim: int, points: int, edge: int) -> _Messag
             if all(0 <= at < size for at, size in zip(there, grid, strict=True)):
                 side = [line[sides[by]] for line, by in zip(lines, step, strict=True)]
                 items = functools.reduce(np.add.outer, side).ravel().tolist()
-                messages[rank, int(np.ravel_multi_index(there, grid))] = items
-    return messages
+                yield rank, int(np.ravel_multi_index(there, grid)), items
 
 
 def _balanced(procs: int, dim: int) -> tuple[int, ...]:
