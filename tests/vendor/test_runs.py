@@ -32,8 +32,8 @@ from tuner.export import verify
 from tuner.export.forms import export
 from tuner.export.loaded import DID_NOT, RAN, settings_of
 from tuner.export.verify import VerifyError, verify_rules
-from tuner.export.witness import STACKS, Seen, SizedCall, WitnessError, witness
-from tuner.machine.mpi import Mpi, find_mpis
+from tuner.export.witness import STACKS, Seen, SizedCall, Witness, WitnessError, witness
+from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis
 
 SIZES = (1020, 1024, 16380, 16384)  # whole integers, on both sides of each
 VARIABLES = {
@@ -281,6 +281,18 @@ def test_a_file_runs_no_code_and_sets_only_what_loads_it(tmp_path: Path) -> None
     assert settings_of(file, text, "intelmpi", 4) == {"I_MPI_ADJUST_BCAST": "3:0-9"}
     assert settings_of(file, text, "intelmpi", 8) == settings_of(file, text, "intelmpi", 2) == {}
     assert [*tmp_path.iterdir()] == []
+
+
+def test_what_a_library_prints_itself_is_not_taken_for_what_is_seen(tmp_path: Path) -> None:
+    program = tmp_path / "witness"
+    program.write_text("#!/bin/sh\necho '[0] MPI startup(): Intel'\necho\necho 'bcast 8 0>1:1:8'\n")
+    program.chmod(0o755)
+    started = Witness(find_mpis()[0], tmp_path)
+    assert started.see(STACKS, LaunchCommand([]), [("bcast", 8)], {}) == {
+        ("bcast", 8): [frozenset({"0>1:1:8"})]
+    }
+    with pytest.raises(WitnessError, match="printed nothing of reduce 8"):
+        started.see(STACKS, LaunchCommand([]), [("bcast", 8), ("reduce", 8)], {})
 
 
 def test_without_a_checkout_it_is_said_where_rules_are_checked(

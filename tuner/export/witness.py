@@ -7,8 +7,7 @@ machine, or on virtual nodes for layouts with several.
 import os
 import subprocess
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,7 +82,7 @@ class Witness:
         self,
         how: str,
         start: LaunchCommand,
-        cases: Iterable[SizedCall],
+        cases: Collection[SizedCall],
         settings: Mapping[str, str],
         times: int = 1,
     ) -> Seen:
@@ -100,10 +99,14 @@ class Witness:
             if not (name.startswith(_SETTINGS) and _is_of_collectives(name))
         }
         command = [*start.argv_prefix, str(self.place / "witness"), how, *words]
-        seen: Seen = defaultdict(list)
+        named = {(operation, str(size)): (operation, size) for operation, size in cases}
+        seen: Seen = {case: [] for case in cases}
         for line in _finish(command, environment | start.env | dict(settings)).splitlines():
-            operation, size, *found = line.split()
-            seen[operation, int(size)].append(frozenset(found))
+            match line.split():  # which may be of the library or its launcher
+                case [operation, size, *found] if (operation, size) in named:
+                    seen[named[operation, size]].append(frozenset(found))
+        if missing := [words for words, case in named.items() if len(seen[case]) < times]:
+            raise WitnessError(f"the program printed nothing of {' '.join(missing[0])}")
         return seen
 
 
