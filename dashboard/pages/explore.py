@@ -114,13 +114,14 @@ class ExploreChoice(CaseChoice):
 def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice:
     """Complete a query: see `FilteredPage`. The default size has the surest gain."""
     choice = choose_case(store, query, strict=strict)
-    parts = _part_options(choice.query.operation)
-    part = choose([value for value, _ in parts], query.part, "part", strict=strict)
-    contents = store.contents(**choice.case, samples=False)
-    cells = store.cells(**choice.case)
-    timed = contents
+    timed, cells = store.contents(**choice.case, samples=False), store.cells(**choice.case)
+    measured = store.products(choice.query.system, choice.query.campaign)
     if choice.query.operation == "spmv":
-        timed, cells = _take_part(store, choice, contents, cells, part)
+        cells = products.with_parts(cells, measured).assign(whole_s=lambda rows: rows["median_s"])
+    parts = _part_options(cells)
+    part = choose([value for value, _ in parts], query.part, "part", strict=strict)
+    if part != WHOLE:
+        timed, cells = _take_part(timed, cells, measured, part)
     gained = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
     cells = cells.merge(gained, on=["size_bytes", "method"])
     if choice.query.operation in RULED_OPERATIONS:
@@ -173,23 +174,18 @@ def _best(cells: pd.DataFrame) -> set[str]:
     return {default, *by_method.sort_values(["min", "median"]).index[:_BEST]}
 
 
-def _part_options(operation: str) -> list[tuple[str, str]]:
-    if operation != "spmv":
-        return [(WHOLE, f"whole {operation}")]
-    return [(WHOLE, "whole product"), *((part, text) for part, (text, _) in _PARTS.items())]
+def _part_options(cells: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the parts that have times; stores of others may lack those of products."""
+    if "whole_s" not in cells:
+        return [(WHOLE, f"whole {cells['operation'].iloc[0]}")]
+    known = [(part, text) for part, (text, name) in _PARTS.items() if cells[name].notna().any()]
+    return [(WHOLE, "whole product"), *known]
 
 
 def _take_part(
-    store: Store, choice: CaseChoice, contents: list[Cell], cells: pd.DataFrame, part: str
+    contents: list[Cell], cells: pd.DataFrame, measured: pd.DataFrame, part: str
 ) -> tuple[list[Cell], pd.DataFrame]:
-    """Return contents and cells of products with the times of one part instead of the whole.
-
-    The cells get the medians of whole and parts as `whole_s`, `communication_s` and `local_s`.
-    """
-    measured = store.products(choice.query.system, choice.query.campaign)
-    cells = products.with_parts(cells, measured).assign(whole_s=lambda rows: rows["median_s"])
-    if part == WHOLE:
-        return contents, cells
+    """Return contents and cells of products with the times of one part instead of the whole."""
     contents = list(products.of_part(contents, measured, _PARTS[part][1]))
     cells = cells.drop(columns=["median_s", "low_s", "high_s"])
     return contents, cells.merge(products.summaries(contents))

@@ -29,7 +29,7 @@ from dashboard.measuring import with_own_commands
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, Query, parameter
+from dashboard.query import INTEGER, Query, UnmeasuredError, parameter
 from dashboard.snapshot import kept
 from dashboard.units import interval_text, ratio_text
 from dashboard.widgets import card, data_table, href, method_name, prose
@@ -109,6 +109,8 @@ def _cases(store: Store, system: str) -> pd.DataFrame:
     """Return the cases of all campaigns, those of the newest first."""
     campaigns = reversed(compared.campaigns(store, system))
     cases = [cases_of(store, campaign.system, campaign.name) for campaign in campaigns]
+    if not cases:  # a store of others may have cells of campaigns without launches
+        raise UnmeasuredError("The store holds no campaign here.")
     return pd.concat(cases, ignore_index=True)
 
 

@@ -27,7 +27,7 @@ _SUMMARY = ["size_bytes", "bytes", "method", "median_s", "low_s", "high_s"]
 def last_measured(store: Store, system: str) -> pd.DataFrame:
     """Return a system's products: `with_parts` of the last campaign that measured each case.
 
-    Raise StoreError.
+    Those without parts are left out. Raise StoreError.
     """
     cells = store.cells(system, operation="spmv")
     case = [name for name in KEY if name not in ("campaign", "method")]
@@ -35,30 +35,32 @@ def last_measured(store: Store, system: str) -> pd.DataFrame:
     # A store of others may have cells of campaigns without launches: these are the oldest.
     age = cells["campaign"].map({name: age for age, name in enumerate(newest_last)}).fillna(-1)
     last = age.groupby([cells[name] for name in case]).transform("max")
-    return with_parts(cells[age == last], store.products(system))
+    return with_parts(cells[age == last], store.products(system)).dropna(subset=list(PARTS))
 
 
 def with_parts(cells: pd.DataFrame, products: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells of products, with the medians over launches of PARTS.
+    """Return the cells of products, with the medians over launches of PARTS; nan without any.
 
     cells: those of `Store.cells`. products: those of `Store.products`.
     """
     parts = products.groupby(_KEY, sort=False)[list(PARTS)].median().reset_index()
-    return cells.merge(parts, on=_KEY)
+    return cells.merge(parts, on=_KEY, how="left")
 
 
 def of_part(cells: Iterable[Cell], products: pd.DataFrame, part: str) -> Iterator[Cell]:
     """Yield the cells as if only one of PARTS had been measured: its medians replace the launches'.
 
-    The samples stay those of the whole. products: those of `Store.products` for the cells'
-    campaign.
+    The samples stay those of the whole. Launches without the part are left out, as stores of others
+    may have them. products: those of `Store.products` for the cells' campaign.
     """
     seconds = products.set_index([*_KEY, "launch"])[part].to_dict()
     for cell in cells:
-        parts = cell.parts.copy()
-        medians = [seconds[(*values(cell.key), launch)] for launch in parts["launch"].tolist()]
-        parts["median_s"] = np.maximum(medians, _LEAST_S)
-        yield replace(cell, parts=parts)
+        keys = [(*values(cell.key), launch) for launch in cell.parts["launch"].tolist()]
+        medians = [seconds[key] for key in keys if key in seconds]
+        if medians:
+            parts = cell.parts[[key in seconds for key in keys]]
+            parts["median_s"] = np.maximum(medians, _LEAST_S)
+            yield replace(cell, parts=parts)
 
 
 def summaries(cells: Iterable[Cell]) -> pd.DataFrame:
