@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tests import synthetic
+from dashboard.pages.advice import _of_profile
+from tests import probes, synthetic
 from tests.cli import call, fail, succeed
+from tests.dashboard import frames
 from tests.profiles import CALLS, EACH_S, RUN_S, content, parse, tally
 from tuner.advice import document, mix, recorded, saved
 from tuner.advice.mix import State
@@ -280,6 +282,21 @@ def test_a_profile_on_the_command_line(
     assert "worth measuring: alltoall of 8 B on 2 processes" in text
     command = r"switchpoint run --environment mpich -- --name 'collective.*kind=(alltoall)\b'"
     assert command in text
+
+
+def test_without_a_table_the_chosen_system_is_to_be_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    probes.write(tmp_path, probes.ProbeCampaign(sizes=(8,), launches=1))
+    ingest(tmp_path / "switchpoint.db", [tmp_path])
+    path = tmp_path / "app.profile"
+    path.write_bytes(content(tally("Alltoall", 8, 0.2)))
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        shown = frames.said(_of_profile(store, system, path.read_text()))
+    for text in (shown, succeed("advise", "--profile", path)):
+        assert "switchpoint run --environment mpich -- --name 'collective" in text
 
 
 def test_profiles_of_several_programs_are_added_and_named(tmp_path: Path) -> None:

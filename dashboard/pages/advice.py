@@ -97,7 +97,9 @@ def _of_profile(store: Store, system: str, content: str) -> list[Component]:
         its = recorded.parse(BytesIO(content.encode(errors="replace")))
     except ProfileError as error:
         return [notice("This is not a profile", html.P(str(error)), color="warning")]
-    return _shown(document.advice(mix.mix(its, cached_table(store, system))), "given")
+    of = store.description(system)
+    found = mix.mix(its, cached_table(store, system), of["name"], of["environment"])
+    return _shown(document.advice(found), "given")
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:

@@ -99,7 +99,10 @@ def advise(
     end_s = time.monotonic() + budget.seconds
     if profile_file is not None:
         its = recorded.read(profile_file)
-        document = print_advice(mix(its, table_if_any(system_of(system, environment))), out)
+        chosen = system_of(system, environment)
+        name, of_system = described(chosen)
+        found = mix(its, table_if_any(chosen), name or LOCAL, of_system or environment)
+        document = print_advice(found, out)
     else:
         from tuner.commands.advise_steps import AdviceSteps
 
