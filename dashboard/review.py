@@ -2,8 +2,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from shlex import join, quote
 from typing import Any
 
@@ -46,15 +47,16 @@ class OperationGain:
 
 @dataclass(frozen=True)
 class SystemReview:
-    """The review of a system. doubts: what limits its worth, the worst first.
+    """The review of a system, as the store says it. doubts: what limits its worth, the worst first.
 
+    advise: returns what to do next, which depends on files too, and so is not kept with the rest.
     gains: of layouts with a core for each rank. oversubscribed: of the others.
     """
 
     level: str
     words: str
     doubts: list[str]
-    advice: NextStep
+    advise: Callable[[], NextStep]
     settled: str = ""
     gains: list[OperationGain] = field(default_factory=list)
     oversubscribed: list[OperationGain] = field(default_factory=list)
@@ -72,18 +74,18 @@ def judge(
     steadiness: of its newest campaign, None if no methods were measured. step: its last changes.
     """
     name = system["system"]
-    again = measuring_lines(system)
     if steadiness is None:
-        return SystemReview(NONE, "No methods measured", [], NextStep("Measure methods.", again))
+        measure = partial(_measure, system, "Measure methods.")
+        return SystemReview(NONE, "No methods measured", [], measure)
     is_old = table is not None and bool(tuning.omission(store, table, int(system["launches"])))
     if table is not None and not table.points and not is_old:
-        measure = NextStep("Measure methods with their default, as rules compare with it.", again)
+        why = "Measure methods with their default, as rules compare with it."
+        measure = partial(_measure, system, why)
         return SystemReview(NONE, "No rules", steadiness.doubts(), measure)
     if table is None or not table.points:
-        tune = f"switchpoint tune --system {quote(name)}"
-        return SystemReview(
-            NONE, "No table yet", steadiness.doubts(), NextStep("Make a table.", [tune])
-        )
+        line = f"switchpoint tune --system {quote(name)}"
+        tune = partial(NextStep, "Make a table.", [line])
+        return SystemReview(NONE, "No table yet", steadiness.doubts(), tune)
     settled = settlement(table.points)
     state = trust.state(table.provenance.disturbed, table.provenance.noisy)
     doubts = [*trust.notes(table.provenance), *steadiness.doubts()]
@@ -101,7 +103,7 @@ def judge(
         level=level,
         words=words,
         doubts=doubts,
-        advice=next(_advice(store, system, table, step, newer)),
+        advise=next(_advice(store, system, table, step, newer)),
         settled=f"settled: {settled.counts}",
         gains=_gains(alone),
         oversubscribed=_gains(oversubscribed),
@@ -166,31 +168,42 @@ def mean_gain(gains: Iterable[OperationGain]) -> float:
     return math.exp(logs / max(sum(gain.sizes for gain in gains), 1))
 
 
+def _measure(system: dict[str, Any], reason: str) -> NextStep:
+    return NextStep(reason, measuring_lines(system))
+
+
+def _complete(system: dict[str, Any], campaign: str, missing: int) -> NextStep:
+    reason = f"Complete {counted(missing, 'launch', 'launches')}."
+    if is_resumable(campaign):
+        return NextStep(reason, [f"switchpoint run --resume {quote(campaign)}"])
+    return _measure(system, reason)
+
+
 def _advice(
     store: Store,
     system: dict[str, Any],
     table: Table,
     step: Step | None,
     newer: dict[str, Any] | None,
-) -> Iterator[NextStep]:
-    """Yield what can be done, the most useful first."""
+) -> Iterator[Callable[[], NextStep]]:
+    """Yield functions that return what can be done, the most useful first."""
     name = system["system"]
     if newer:
         sides = f"{quote(name)} {quote(newer['system'])}"
-        yield NextStep("See what the upgrade changed.", [f"switchpoint compare {sides}"])
+        compare = [f"switchpoint compare {sides}"]
+        yield partial(NextStep, "See what the upgrade changed.", compare)
     campaigns = store.campaigns(name).set_index("campaign")
     newest = campaigns_of(store, name)[0]
     if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
-        resume = [f"switchpoint run --resume {quote(newest)}"]
-        if not is_resumable(newest):
-            resume = measuring_lines(system)
-        yield NextStep(f"Complete {counted(missing, 'launch', 'launches')}.", resume)
+        yield partial(_complete, system, newest, missing)
     if omission := tuning.omission(store, table, int(system["launches"])):
-        yield NextStep(f"The table {omission}.", [f"switchpoint tune --system {quote(name)}"])
+        tune = [f"switchpoint tune --system {quote(name)}"]
+        yield partial(NextStep, f"The table {omission}.", tune)
     its = table.provenance
     if step and step.slower and trust.state(its.disturbed, its.noisy) != trust.CONTAMINATED:
         operation = step.slower[0].operation
         before = step.before[operation]
         sides = join([f"{before.system}/{before.name}", f"{name}/{step.campaign.name}"])
-        yield NextStep(f"See why {operation} is slower.", [f"switchpoint compare {sides}"])
-    yield next_step(table)
+        compare = [f"switchpoint compare {sides}"]
+        yield partial(NextStep, f"See why {operation} is slower.", compare)
+    yield partial(next_step, table)

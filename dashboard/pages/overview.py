@@ -179,6 +179,7 @@ def _links(system: str, found: _Found) -> list[Component]:
 def _review(review: SystemReview, step: Step | None, system: str) -> Component:
     """Return the answers to the four questions about a system, under its review."""
     certain = [review.settled] if review.settled else []
+    todo = review.advise()
     answers = [
         _answer("Can it be trusted?", review.level, review.words, [*review.doubts, *certain]),
         _changed(step),
@@ -186,8 +187,8 @@ def _review(review: SystemReview, step: Step | None, system: str) -> Component:
         html.Div(
             [
                 html.P("What to do next", className="question"),
-                html.Strong(review.advice.reason),
-                commands(f"next-{system}", review.advice.lines),
+                html.Strong(todo.reason),
+                commands(f"next-{system}", todo.lines),
             ],
             className="answer-box",
         ),

@@ -16,8 +16,10 @@ from dashboard.soaked import SoakResults
 from dashboard.steadiness import Steadiness
 from tests import probes, raw, test_soaks
 from tests.dashboard.frames import drawn, said
+from tests.dashboard.test_changes import overview_of
 from tests.decisions import point
 from tests.synthetic import Campaign, write, write_upgrade
+from tuner.campaign.order import PLANS
 from tuner.campaign.reframe import CHECKS
 from tuner.domain.tables import Soaked, SoakedAt
 from tuner.rawfile.ingest import ingest
@@ -54,7 +56,7 @@ def test_a_quiet_system_is_trusted_and_its_gain_is_that_of_its_sizes(tmp_path: P
     assert (gain.operation, gain.sizes, gain.faster, gain.waiting) == ("exchange", 2, 1, 0)
     assert gain.most == pytest.approx(4.008 / 2.016, rel=0.05)
     assert mean_gain([gain]) == pytest.approx(gain.most**0.5)
-    assert review.advice.lines[0].startswith("switchpoint export --system local-cpu-mpich")
+    assert review.advise().lines[0].startswith("switchpoint export --system local-cpu-mpich")
 
 
 def test_a_system_whose_ranks_all_arrive_apart_has_a_review(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_disturbed_measurements_are_not_to_be_relied_on(tmp_path: Path) -> None:
         raw.change(path, disturb)
     (review,) = judged(tmp_path)
     assert (review.level, review.words) == (BAD, "Do not rely on it")
-    assert review.advice.lines == ["switchpoint run --environment mpich"]
+    assert review.advise().lines == ["switchpoint run --environment mpich"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_a_system_is_measured_again_with_its_configuration(
     for path in write(tmp_path, FEW):
         raw.change(path, of_system)
     (review,) = judged(tmp_path)
-    assert review.advice.lines == lines
+    assert review.advise().lines == lines
     with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
         models = said(pages.models.PAGE.layout(store, ""))
         changes = said(pages.history.PAGE.layout(store, ""))
@@ -137,29 +139,44 @@ def test_what_waits_for_a_soak_is_soaked_next(tmp_path: Path) -> None:
     (gain,) = review.gains
     assert (gain.faster, gain.waiting, gain.mean) == (0, 1, 1.0)
     assert gain.awaited > 1.9
-    assert review.advice.lines[0].startswith("switchpoint soak --system ")
+    assert review.advise().lines[0].startswith("switchpoint soak --system ")
 
 
 def test_without_a_table_or_methods_the_next_command_makes_them(tmp_path: Path) -> None:
     write(tmp_path / "a", FEW)
     (review,) = judged(tmp_path / "a", tuned=False)
     assert review.level == NONE
-    assert review.advice.lines[0].startswith("switchpoint tune --system ")
+    assert review.advise().lines[0].startswith("switchpoint tune --system ")
     (tmp_path / "b").mkdir()
     probes.write(tmp_path / "b", probes.ProbeCampaign(sizes=(8, 64), launches=1))
     (review,) = judged(tmp_path / "b")
     assert review.level == NONE
-    assert review.advice.lines[0].startswith("switchpoint run")
+    assert review.advise().lines[0].startswith("switchpoint run")
     with Store.open(tmp_path / "b" / "switchpoint.db", readonly=True) as store:
         shown = as_html(pages.overview.PAGE.layout(store, ""), linked=True)
     assert "explore?" not in shown and "history?" not in shown  # which do not know the system
+
+
+def test_what_to_do_next_follows_files_though_the_store_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    cut, *_ = write(tmp_path, FEW)
+    cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
+    judged(tmp_path)
+    resume = f"switchpoint run --resume {FEW.name}"
+    assert resume not in overview_of(tmp_path / "switchpoint.db")
+    plan = PLANS.path_of(FEW.name)
+    plan.parent.mkdir(parents=True, exist_ok=True)
+    plan.touch()
+    assert resume in overview_of(tmp_path / "switchpoint.db")
 
 
 def test_a_table_without_the_default_is_not_made_again(tmp_path: Path) -> None:
     write(tmp_path, replace(FEW, methods=("neighbor", "alltoallv")))
     (review,) = judged(tmp_path)
     assert (review.level, review.words) == (NONE, "No rules")
-    assert review.advice.lines[0].startswith("switchpoint run")
+    assert review.advise().lines[0].startswith("switchpoint run")
     choice, _ = drawn(pages.table.PAGE, tmp_path / "switchpoint.db")
     assert "no default was measured" in pages.table.PAGE.missing(choice)
 
@@ -178,8 +195,8 @@ def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced
         raw.change(path, renamed)
     old, new = judged(tmp_path)
     assert (old.level, old.doubts) == (CARE, ["replaced by MPICH Version: 5.0.3"])
-    assert (new.level, new.advice.reason) == (GOOD, "See why discovery is slower.")
-    (line,) = new.advice.lines
+    assert (new.level, new.advise().reason) == (GOOD, "See why discovery is slower.")
+    (line,) = new.advise().lines
     assert [side.partition("/")[2] for side in shlex.split(line)[2:]] == names
 
 
