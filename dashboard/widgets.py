@@ -99,11 +99,10 @@ def badge(text: str | list[Component | str], color: str = "warning") -> Componen
     return html.Span(text, className=f"badge text-bg-{color}")
 
 
-def card(title: str, *children: Any, level: int = 2) -> Component:
+def card(title: str, *children: Any) -> Component:
     """Return a titled panel."""
-    heading = html.H2 if level == 2 else html.H3
     return html.Section(
-        [heading(title, className="card-title"), *children], className="card card-body"
+        [html.H2(title, className="card-title"), *children], className="card card-body"
     )
 
 

@@ -57,23 +57,29 @@ def legend_above(**more: Any) -> Figure:
     return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0} | more
 
 
-def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: float) -> Figure:
+def plain_axis(**more: Any) -> Figure:
+    """Return what the axes of all figures share, with more of its own."""
     return {
-        "type": "log",
-        "title": axis_title(title),
-        "range": [math.log10(low), math.log10(high)],
-        "tickmode": "array",
-        "tickvals": ticks,
-        "ticktext": texts,
         "gridcolor": GRID,
         "linecolor": LINE,
         "showline": True,
-        "ticks": "outside",
-        "ticklen": 4,
-        "tickcolor": LINE,
         "zeroline": False,
         "automargin": True,
-    }
+    } | more
+
+
+def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: float) -> Figure:
+    return plain_axis(
+        type="log",
+        title=axis_title(title),
+        range=[math.log10(low), math.log10(high)],
+        tickmode="array",
+        tickvals=ticks,
+        ticktext=texts,
+        ticks="outside",
+        ticklen=4,
+        tickcolor=LINE,
+    )
 
 
 def byte_ticks(low: float, high: float, most: int = 12) -> list[float]:

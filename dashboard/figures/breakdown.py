@@ -5,13 +5,12 @@ from typing import Any
 import pandas as pd
 
 from dashboard.figures.axes import (
-    GRID,
-    LINE,
     Figure,
     axis_title,
     base_layout,
     legend_above,
     message,
+    plain_axis,
     span_ticks,
     tick_text,
 )
@@ -54,17 +53,16 @@ def breakdown(rows: pd.DataFrame) -> Figure:
             bargap=0.35,
             showlegend=True,
             legend=legend_above(maxheight=1, traceorder="normal"),  # the order of the parts
-            xaxis={
-                "title": axis_title("time of a rank"),
-                "rangemode": "tozero",
-                "tickvals": ticks,
-                "ticktext": [tick_text(tick) if tick else "0" for tick in ticks],
-                "gridcolor": GRID,
-                "linecolor": LINE,
-                "zeroline": False,
-            },
-            yaxis={"type": "category", "autorange": "reversed", "automargin": True}
-            | {"fixedrange": True, "showgrid": False, "linecolor": LINE},
+            xaxis=plain_axis(
+                title=axis_title("time of a rank"),
+                rangemode="tozero",
+                tickvals=ticks,
+                ticktext=[tick_text(tick) if tick else "0" for tick in ticks],
+                automargin=False,
+            ),
+            yaxis=plain_axis(
+                type="category", autorange="reversed", fixedrange=True, showgrid=False
+            ),
         ),
     }
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashboard.figures import traces
-from dashboard.figures.axes import GRID, LINE, Figure, base_layout, legend_below, message, time_axis
+from dashboard.figures.axes import Figure, base_layout, legend_below, message, plain_axis, time_axis
 from dashboard.figures.methods import short_name
 
 HEIGHT_PX = 500
@@ -90,15 +90,12 @@ def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
     return {"data": data, "layout": layout}
 
 
-_SHARES = {
-    "title": {"text": "share of samples", "font": {"size": 13}},
-    "range": [0, 102],
-    "ticksuffix": " %",
-    "gridcolor": GRID,
-    "linecolor": LINE,
-    "showline": True,
-    "zeroline": False,
-}
+_SHARES = plain_axis(
+    title={"text": "share of samples", "font": {"size": 13}},
+    range=[0, 102],
+    ticksuffix=" %",
+    automargin=False,
+)
 
 
 def _reach(facets: Iterable[Samples]) -> tuple[float, float, int]:

@@ -7,7 +7,6 @@ import pandas as pd
 
 from dashboard.figures.axes import (
     GRID,
-    LINE,
     Figure,
     axis_title,
     base_layout,
@@ -16,6 +15,7 @@ from dashboard.figures.axes import (
     legend_below,
     level,
     message,
+    plain_axis,
     time_axis,
 )
 from dashboard.figures.traces import line, points
@@ -86,18 +86,13 @@ def _share_axis(reach: float) -> dict[str, Any]:
     step = next(step for step in (0.1, 0.2, 0.5, 1.0) if reach / step <= 4)
     count = math.floor(reach / step)
     ticks = [round(step * mark, 2) for mark in range(-count, count + 1) if step * mark >= -1]
-    return {
-        "domain": list(_RESIDUALS),
-        "title": axis_title("prediction error"),
-        "range": [max(-reach, -1.15), reach],  # no prediction is too short by more than 100 %
-        "tickvals": ticks,
-        "ticktext": [change_text(mark, 0) for mark in ticks],
-        "gridcolor": GRID,
-        "linecolor": LINE,
-        "showline": True,
-        "zeroline": False,
-        "automargin": True,
-    }
+    return plain_axis(
+        domain=list(_RESIDUALS),
+        title=axis_title("prediction error"),
+        range=[max(-reach, -1.15), reach],  # no prediction is too short by more than 100 %
+        tickvals=ticks,
+        ticktext=[change_text(mark, 0) for mark in ticks],
+    )
 
 
 def _band(close: float) -> dict[str, Any]:

@@ -4,7 +4,14 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.figures.axes import LINE, Figure, axis_title, base_layout, legend_above, message
+from dashboard.figures.axes import (
+    Figure,
+    axis_title,
+    base_layout,
+    legend_above,
+    message,
+    plain_axis,
+)
 from dashboard.figures.methods import method_style, short_name, transparent
 from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
@@ -52,21 +59,23 @@ def tiles(best: pd.DataFrame) -> Figure:
             clickmode="event",
             showlegend=True,
             legend=legend_above(),
-            xaxis={
-                "tickvals": columns,
-                "ticktext": [size_text(size) for size in sizes],
-                "range": [-0.5, len(sizes) - 0.5],
-                "title": axis_title("bytes (as measured)"),
-                "fixedrange": True,
-                "showgrid": False,
-                "zeroline": False,
-                "linecolor": LINE,
-                "automargin": True,
-            },
-            yaxis={"type": "category", "fixedrange": True, "range": [len(rows) - 0.5, -0.5]}
-            # In several lines, to leave the width of a phone to the tiles.
-            | {"tickvals": rows, "ticktext": [row.replace(", ", ",<br>") for row in rows]}
-            | {"automargin": True, "linecolor": LINE, "showgrid": False},
+            xaxis=plain_axis(
+                tickvals=columns,
+                ticktext=[size_text(size) for size in sizes],
+                range=[-0.5, len(sizes) - 0.5],
+                title=axis_title("bytes (as measured)"),
+                fixedrange=True,
+                showgrid=False,
+            ),
+            yaxis=plain_axis(
+                type="category",
+                tickvals=rows,
+                # In several lines, to leave the width of a phone to the tiles.
+                ticktext=[row.replace(", ", ",<br>") for row in rows],
+                range=[len(rows) - 0.5, -0.5],
+                fixedrange=True,
+                showgrid=False,
+            ),
         ),
     }
 
