@@ -12,6 +12,7 @@ from tuner.domain.flat import columns, take
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.selection import tuning
+from tuner.selection.evidence import sure_verdict
 from tuner.selection.intervals import place_of
 from tuner.store.store import Store
 
@@ -58,7 +59,13 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(**pd.DataFrame(figures, cells.index, SPEEDUPS, dtype=float))
 
 
-def in_table(store: Store, system: str, point: Point) -> dict[str, Point]:
+def verdicts(store: Store, system: str, point: Point) -> list[str]:
+    """Return what a campaign decides at a point, and the table, if others made it too."""
+    said = {"This campaign alone": point} | _in_table(store, system, point)
+    return [f"{by}: {sure_verdict(its, '×')}" for by, its in said.items()]
+
+
+def _in_table(store: Store, system: str, point: Point) -> dict[str, Point]:
     """Return the table's decision beside that of a campaign alone, by what it rests on.
 
     Return {} if the table is of one campaign, so that both are the same, or has none.

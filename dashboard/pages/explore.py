@@ -38,7 +38,7 @@ from tuner.domain.flat import columns, take
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.machine.systems import unreal
-from tuner.selection.evidence import level_text, sure_verdict
+from tuner.selection.evidence import level_text
 from tuner.store.store import Store
 from tuner.studies import products
 from tuner.units import share_text, size_text
@@ -296,13 +296,12 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
 
 
 def _verdict(store: Store, cell: pd.DataFrame) -> list[Component]:
-    """Return what this campaign decides at the size, and the table, if others made it too."""
+    """Return what is decided at the size."""
     points = decided.points_of(store, cell.iloc[:1])
     if not points or points[0] is None:
         return []
-    said = {"This campaign alone": points[0]}
-    said |= decided.in_table(store, str(cell["system"].iloc[0]), points[0])
-    return [html.P(f"{by}: {sure_verdict(point, '×')}.") for by, point in said.items()]
+    lines = decided.verdicts(store, str(cell["system"].iloc[0]), points[0])
+    return [html.P(f"{line}.") for line in lines]
 
 
 def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> list[Component]:

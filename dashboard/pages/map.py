@@ -33,8 +33,7 @@ from dashboard.web import OpenStore
 from dashboard.widgets import card, data_table, href
 from tuner.domain.operations import DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
-from tuner.domain.tables import Point
-from tuner.selection.evidence import sure_verdict, verdict
+from tuner.selection.evidence import verdict
 from tuner.store.cells import KEY
 from tuner.store.store import Store
 from tuner.units import size_text
@@ -100,18 +99,13 @@ def _decided(store: Store, rows: pd.DataFrame) -> pd.DataFrame:
     points = decided.points_of(store, rows)
     pairs = list(zip(points, rows["method"], strict=True))
     its = [point for point, method in pairs if point and point.method == method]
+    lines = [decided.verdicts(store, str(rows["system"].iloc[0]), point) for point in its]
     taken = [point is not None and point.method == method for point, method in pairs]
     return decided.speedups(store, rows[taken]).assign(
         settled=np.array([point.settled for point in its], bool),
         verdict=[verdict(point, "×") for point in its],
-        verdict_lines=[_verdict_lines(store, str(rows["system"].iloc[0]), point) for point in its],
+        verdict_lines=["<br>".join(each) for each in lines],
     )
-
-
-def _verdict_lines(store: Store, system: str, point: Point) -> str:
-    """Return what this campaign decides, and the table, if others made it too, in lines."""
-    said = {"This campaign alone": point} | decided.in_table(store, system, point)
-    return "<br>".join(f"{by}: {sure_verdict(its, '×')}" for by, its in said.items())
 
 
 def _fastest(contents: Iterable[Cell], rows: pd.DataFrame, layout: str) -> pd.DataFrame:
