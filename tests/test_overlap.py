@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.models import overlap
-from tuner.models.overlap import COMPLEX_BYTES, REAL_BYTES, LogGPValues, Overlap
+from tuner.models.overlap import COMPLEX_BYTES, REAL_BYTES, LogGPValues
 
 times = st.floats(1e-7, 1e-4)
 networks = st.builds(LogGPValues, times, times, times, st.floats(1e-11, 1e-8))
@@ -103,12 +103,6 @@ def test_total_of_a_sparse_product_after_its_communication(
     end = simulated_bulk(network, procs, REAL_BYTES * columns / procs, block_s)
     assert abs(found.total_s - end) <= 1e-9 * end
     assert found.wait_s >= 0
-
-
-def test_what_is_seen_of_a_transfer() -> None:
-    assert overlap.bulk(1, 2, 5) == Overlap(6, 2, 1, 3)
-    assert overlap.bulk(1, 5, 5).wait_s == 0
-    assert overlap.bulk(1, 9, 5) == Overlap(10, 9, 1, 0)
 
 
 def test_many_small_messages_carry_what_few_large_ones_do() -> None:

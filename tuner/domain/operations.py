@@ -86,6 +86,11 @@ def method_word(method: str) -> str:
     return method if ":" in method else f"{method}:"
 
 
+def arguments(parameters: str) -> dict[str, str]:
+    """Return what a method's spec gives after its name, by the names of its parameters."""
+    return dict(each.partition("=")[::2] for each in parameters.split(",")) if parameters else {}
+
+
 def sizes_for(operation: str, sizes: str) -> str:
     """Return the sizes that an operation has of those in a list as swpbench's --sizes."""
     return f"{NO_DATA_BYTES}" if operation in NO_DATA else sizes

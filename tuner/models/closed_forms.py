@@ -11,7 +11,7 @@ import numpy as np
 
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method, stfw_grid, stfw_specs
-from tuner.inputs.structure.stages import MessageStage, stages
+from tuner.inputs.structure.stages import stages
 from tuner.models.costs import Costs
 from tuner.models.delivery import RankNetwork
 from tuner.models.maxrate import Rates
@@ -116,7 +116,7 @@ def _nap(network: RankNetwork, off: Costs, halo: Halo) -> ClosedForm:
     node = np.arange(halo.procs) // network.ppn
     leaves = node[cross.sender] != node[cross.receiver]
     sender, items = cross.sender[leaves], cross.items[leaves]
-    moved = max(_most(stage) for stage in (gather, distribute))
+    moved = max(stage.most_moved for stage in (gather, distribute))
     of_process = np.bincount(sender, weights=items, minlength=halo.procs)
     of_node = np.bincount(node, weights=of_process)
     messages = int(np.bincount(sender, minlength=1).max())
@@ -136,9 +136,3 @@ def _of_one(costs: Costs, size: float) -> Rates:
     message = costs.of(size)
     rate = 1 / message.beta_s if message.beta_s > 0 else None
     return Rates(message.alpha_s, rate, rate or 0.0, None, 1 << 30)
-
-
-def _most(stage: MessageStage) -> float:
-    """Return the most items that one process sends or receives."""
-    sums = (np.bincount(rank, weights=stage.items) for rank in (stage.sender, stage.receiver))
-    return max(float(each.max(initial=0)) for each in sums)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tuner.domain.operations import OF_TWO, REDUCTIONS
+from tuner.domain.operations import OF_TWO, REDUCTIONS, arguments
 from tuner.inputs.structure.grid import choose
 from tuner.models import algorithms
 from tuner.models.algorithms import Group
@@ -356,11 +356,6 @@ def _number(text: str, known: range) -> int | None:
     return number if number in known else None
 
 
-def _arguments(text: str) -> dict[str, str]:
-    """Return the parameters of a spec."""
-    return dict(each.partition("=")[::2] for each in text.split(",")) if text else {}
-
-
 def grid_of(spec: str, procs: int) -> tuple[int, ...] | None:
     """Return the sizes of the grid of an `orthogonal`; None where it has none on so many ranks."""
     key, _, value = spec.removeprefix("orthogonal:").partition("=")
@@ -395,7 +390,7 @@ def _is_power_of_two(number: int) -> bool:
 
 def _on_nodes(operation: str, argument: str, ppn: int) -> Formula | None:
     """Return the formula of a `twolevel`; `ppn` are the ranks of each node, 0 if these differ."""
-    given = _arguments(argument)
+    given = arguments(argument)
     node, leaders = given.pop("node", None), given.pop("leaders", None)
     if given or node not in (None, "shared"):
         return None
@@ -411,7 +406,7 @@ def _on_nodes(operation: str, argument: str, ppn: int) -> Formula | None:
 
 def _uneven_bruck(argument: str, alike: bool) -> Formula | None:
     """Return the formula of a bruck of uneven blocks; `global` is for several nodes all alike."""
-    given = _arguments(argument)
+    given = arguments(argument)
     radixes = {key: k for key, value in given.items() if (k := _number(value, _UNEVEN_RADIXES))}
     known = {"radix", "global"} if alike else {"radix"}
     if radixes.keys() != given.keys() or not radixes.keys() <= known:

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from tuner.domain.operations import arguments
 from tuner.inputs.structure.grid import Grid
 from tuner.inputs.structure.methods import stfw_grid, stfw_specs
 from tuner.inputs.structure.stages import MessageStage
@@ -55,9 +56,7 @@ class Census:
     @property
     def parts_bytes(self) -> float:
         """Return the most bytes that a rank sends or receives, with their headers."""
-        ranks = (self.payload.sender, self.payload.receiver)
-        most = max(np.bincount(rank, self.payload.items).max(initial=0) for rank in ranks)
-        return float(most) * self.size_bytes + self.degree * _HEADER_BYTES
+        return self.payload.most_moved * self.size_bytes + self.degree * _HEADER_BYTES
 
     def forward_s(self, partners: int, local: bool) -> float:
         """Return the time of a stage that forwards parts to so many partners, found one by one.
@@ -220,7 +219,7 @@ def formula(spec: str, procs: int) -> Formula | None:
     name, _, parameters = spec.partition(":")
     if name == "stfw":
         return partial(_stfw, stfw_grid(spec, procs))
-    given = dict(each.partition("=")[::2] for each in parameters.split(",")) if parameters else {}
+    given = arguments(parameters)
     known = _PARAMETERS.get(name, {})
     if any(value not in known.get(key, ()) for key, value in given.items()):
         return None

@@ -53,7 +53,7 @@ def time_s(
     total = float(ended_s.max())
     copied = packed_items
     if method.startswith("stfw"):  # a stage packs all that it sends
-        copied = sum(_most_items(stage) for stage in stages)
+        copied = sum(stage.most_sent for stage in stages)
     return total + copied * item_bytes * copy_s_per_byte
 
 
@@ -151,8 +151,3 @@ def packed(halo: Halo, above_items: float = 0) -> int:
     scattered = np.bincount(of_message, weights=breaks, minlength=len(halo.items)) > 0
     items = np.where(scattered & (halo.items > above_items), halo.items, 0)
     return int(np.bincount(halo.source, weights=items, minlength=halo.procs).max(initial=0))
-
-
-def _most_items(stage: MessageStage) -> int:
-    """Return the most items that one rank sends."""
-    return int(np.bincount(stage.sender, weights=stage.items).max(initial=0))

@@ -30,12 +30,6 @@ class Overlap:
     wait_s: float
 
 
-def bulk(initiation_s: float, computation_s: float, communication_s: float) -> Overlap:
-    """Return the times of one transfer that is initiated, computed under, then waited for."""
-    wait_s = max(communication_s - computation_s, 0)
-    return Overlap(initiation_s + computation_s + wait_s, computation_s, initiation_s, wait_s)
-
-
 def ft(network: LogGPValues, procs: int, rows: float, row_elements: int, row_s: float) -> Overlap:
     """Return the times of the exchange of a Fourier transform row by row.
 

@@ -50,7 +50,7 @@ def cell_of(row: CellRow) -> Cell:
 
 
 def _seconds(samples: bytes) -> NDArray[np.float32]:
-    """Return samples. Raise ValueError where they are no times, whose ratios may be none either."""
+    """Return samples. Raise ValueError where some are not times: they could have no ratios."""
     found = np.frombuffer(samples, np.float32)
     if len(found) and not (found.min() >= SHORTEST_S and found.max() <= LONGEST_S):
         raise ValueError(f"samples are not times of {SHORTEST_S:.3g} to {LONGEST_S:.3g} s")

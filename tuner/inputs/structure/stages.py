@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from tuner.inputs.matrices.market import Indices
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import Method
@@ -14,6 +16,16 @@ class MessageStage(NamedTuple):
     sender: Indices
     receiver: Indices
     items: Indices
+
+    @property
+    def most_sent(self) -> int:
+        """Return the most items that one rank sends."""
+        return int(np.bincount(self.sender, self.items).max(initial=0))
+
+    @property
+    def most_moved(self) -> int:
+        """Return the most items that one rank sends or receives."""
+        return max(self.most_sent, int(np.bincount(self.receiver, self.items).max(initial=0)))
 
 
 class _KeptMessages(Traffic):
