@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from tuner.commands.printing.lines import say, say_json
 if TYPE_CHECKING:
     from tuner.studies.findings import Finding
     from tuner.studies.simulator import Simulator
-    from tuner.studies.stfw_tables import Pair, Scaling, Scheme
+    from tuner.studies.stfw_tables import Pair, Scaling
 
 _PPN = 16
 
@@ -58,22 +59,28 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console().print(table)
 
 
-def show_json(
-    simulator: Simulator, rows: Sequence[Any], findings: Sequence[Finding], **more: Sequence[Any]
+def show_study(
+    simulator: Simulator,
+    rows: Sequence[Any],
+    findings: Sequence[Finding],
+    as_json: bool,
+    *shown: Callable[[], None],
+    **more: Sequence[Any],
 ) -> None:
-    """Print the campaign, the rows and the findings as one document."""
-    document: dict[str, Any] = {"campaign": simulator.campaign}
-    for name, each in {"rows": rows, **more}.items():
-        document[name] = [asdict(row) for row in each]
-    document["findings"] = [asdict(finding) for finding in findings]
-    say_json(document)
+    """Print the campaign, the rows, `more` and the findings as one document, or all as text.
 
-
-def show_findings(findings: Sequence[Finding], campaign: str) -> None:
-    """Print one line per finding, and the campaign of the launches."""
+    shown: print the rows.
+    """
+    if as_json:
+        parts = {"rows": rows, **more, "findings": findings}
+        document = {name: [asdict(row) for row in each] for name, each in parts.items()}
+        say_json({"campaign": simulator.campaign, **document})
+        return
+    for show in shown:
+        show()
     for finding in findings:
         say(str(finding))
-    say(f"campaign {campaign}")
+    say(f"campaign {simulator.campaign}")
 
 
 @click.command()
@@ -117,10 +124,8 @@ def dsde(
     findings = list(studying.findings(found, degree))
     if counts:
         findings.append(neighbours.finding(counts))
-    if as_json:
-        show_json(simulator, found, findings, neighbours=counts)
-        return
-    show_rows(
+    show_found = partial(
+        show_rows,
         [
             "ranks",
             "neighbours",
@@ -138,15 +143,16 @@ def dsde(
             for row in found
         ),
     )
-    if counts:
-        show_rows(
-            ["matrix", "rows", "ranks", "neighbours, mean", "most"],
-            (
-                [each.matrix, str(each.rows), str(each.procs), f"{each.mean:.1f}", str(each.most)]
-                for each in counts
-            ),
-        )
-    show_findings(findings, simulator.campaign)
+    show_counts = partial(
+        show_rows,
+        ["matrix", "rows", "ranks", "neighbours, mean", "most"],
+        (
+            [each.matrix, str(each.rows), str(each.procs), f"{each.mean:.1f}", str(each.most)]
+            for each in counts
+        ),
+    )
+    shown = [show_found, show_counts] if counts else [show_found]
+    show_study(simulator, found, findings, as_json, *shown, neighbours=counts)
 
 
 @click.command()
@@ -183,11 +189,9 @@ def nap(
     request = studying.NapRequest(procs, rows, random_rows, nonzeros, simulated)
     found = list(studying.study(simulator, request))
     findings = list(studying.findings(found))
-    if as_json:
-        show_json(simulator, found, findings)
-        return
     columns = ["matrix", "rows", "ranks", "messages off the node", "bytes off the node"]
-    show_rows(
+    show = partial(
+        show_rows,
         [*columns, "all off-node KiB", "all on-node KiB", "time us", "speed-up", "model us"],
         (
             [
@@ -203,7 +207,7 @@ def nap(
             for row in found
         ),
     )
-    show_findings(findings, simulator.campaign)
+    show_study(simulator, found, findings, as_json, show)
 
 
 @click.command()
@@ -222,10 +226,8 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
     simulator = simulator_of(machine, ppn, "grids")
     found = list(studying.study(simulator, procs, sizes))
     findings = list(studying.findings(found))
-    if as_json:
-        show_json(simulator, found, findings)
-        return
-    show_rows(
+    show = partial(
+        show_rows,
         ["operation", "ranks", "grids", "least saved", "mean", "greatest", "by", "slowest grid"],
         (
             [
@@ -237,7 +239,7 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
             for row in found
         ),
     )
-    show_findings(findings, simulator.campaign)
+    show_study(simulator, found, findings, as_json, show)
 
 
 @click.command()
@@ -261,11 +263,9 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
     simulator = simulator_of(machine, ppn, "uneven")
     found = list(studying.study(simulator, procs, sizes, radix))
     findings = list(studying.findings(found))
-    if as_json:
-        show_json(simulator, found, findings)
-        return
     layered = [f"{each}+{each} us" for each in found[0].layered_s]
-    show_rows(
+    show = partial(
+        show_rows,
         ["bytes", "library us", "pairwise us", *(f"{each} us" for each in radix), *layered],
         (
             [
@@ -281,7 +281,7 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
             for row in found
         ),
     )
-    show_findings(findings, simulator.campaign)
+    show_study(simulator, found, findings, as_json, show)
 
 
 @click.command()
@@ -337,15 +337,11 @@ def stfw(
     pairs = tables.means(found, tables.published(f"table{table}", system))
     findings = list(tables.findings(pairs))
     products = tables.scaling(found)
+    shown = [partial(_show_schemes, pairs)]
     if len(procs) > 1:
         findings.append(tables.scaling_finding(products))
-    if as_json:
-        show_json(simulator, found, findings, means=pairs)
-        return
-    _show_schemes(pairs)
-    if len(procs) > 1:
-        _show_products(products)
-    show_findings(findings, simulator.campaign)
+        shown.append(partial(_show_products, products))
+    show_study(simulator, found, findings, as_json, *shown, means=pairs)
 
 
 def _system(machine: str) -> str:
@@ -364,8 +360,8 @@ def _show_schemes(pairs: Sequence[Pair]) -> None:
         cells = [str(ours.procs), "BL" if ours.dims == 1 else f"STFW{ours.dims}"]
         for name, factor in _COLUMNS.items():
             cells.append(_beside(getattr(ours, name), getattr(paper, name, None), factor))
-        gain = _ratio(_shown_s(base.ours), _shown_s(ours))
-        wanted = _ratio(base.paper.time_s, paper.time_s) if base.paper and paper else None
+        gain = base.ours.shown_s / ours.shown_s
+        wanted = base.paper.shown_s / paper.shown_s if base.paper and paper else None
         rows.append([*cells, _beside(gain, wanted, 1)])
     show_rows(columns, rows)
     say("of two numbers, the second is the paper's")
@@ -380,14 +376,6 @@ _COLUMNS = {
     "headered_s": 1e6,
     "predicted_s": 1e6,
 }
-
-
-def _shown_s(scheme: Scheme) -> float | None:
-    return scheme.time_s if scheme.time_s is not None else scheme.predicted_s
-
-
-def _ratio(above: float | None, below: float | None) -> float | None:
-    return above / below if above is not None and below is not None else None
 
 
 def _beside(ours: float | None, paper: float | None, factor: float) -> str:

@@ -58,6 +58,11 @@ class StfwRow:
     simulated_s: float | None
     headered_s: float | None
 
+    @property
+    def time_s(self) -> float:
+        """Return the simulated time, otherwise the predicted one."""
+        return self.predicted_s if self.simulated_s is None else self.simulated_s
+
 
 def names(group: str) -> list[str]:
     """Return the matrices of the paper's set small15 or large10, by name."""
