@@ -18,7 +18,7 @@ from tuner.inputs.structure.stages import MessageStage
 from tuner.machine.simulation.routes import carried
 from tuner.models.costs import Costs
 from tuner.models.system import Links
-from tuner.stats import Floats
+from tuner.stats import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class _Messages:
     `moved_s` is the time of their bytes in a flood, `alone_s` in lone messages.
     """
 
-    sender: NDArray[np.int64]
-    receiver: NDArray[np.int64]
+    sender: Integers
+    receiver: Integers
     size: Floats
     leaves: NDArray[np.bool_]  # whether a message leaves its node
     alpha_s: Floats
@@ -58,7 +58,7 @@ class RankNetwork:
         self._rounds: dict[tuple[int, int], tuple[_Messages, float]] = {}
 
     @cached_property
-    def _node(self) -> NDArray[np.int64]:
+    def _node(self) -> Integers:
         """Return the node of each rank; costs alone, of any number of ranks, do not need it."""
         return np.arange(self.procs) // self.ppn
 
@@ -169,11 +169,11 @@ class RankNetwork:
         np.maximum.at(ended, each.receiver[order], arrived[order] + handling)
         return ended
 
-    def _sums(self, rank: NDArray[np.int64], values: Floats) -> Floats:
+    def _sums(self, rank: Integers, values: Floats) -> Floats:
         sums: Floats = np.bincount(rank, weights=values, minlength=self.procs).astype(float)
         return sums
 
-    def _bound(self, sender: NDArray[np.int64], size: Floats) -> Floats:
+    def _bound(self, sender: Integers, size: Floats) -> Floats:
         """Return the time by the max-rate model of each rank's bytes to other nodes."""
         rates = self.off.rates(float(size.mean())) if self.off and len(size) else None
         if rates is None or rates.b_max is None:
@@ -190,7 +190,7 @@ class RankNetwork:
         return np.maximum(own, shared)
 
 
-def _running(group: NDArray[np.int64], values: Floats) -> Floats:
+def _running(group: Integers, values: Floats) -> Floats:
     """Return for each value the sum of its group's values up to it."""
     order = np.argsort(group, kind="stable")
     sums = np.cumsum(values[order])

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation import routes
+from tuner.stats import Floats, Integers
 from tuner.studies.findings import Finding
 
-Ranks = NDArray[np.int64]
-Stage = tuple[Ranks, Ranks, NDArray[np.float64]]
+Ranks = Integers
+Stage = tuple[Ranks, Ranks, Floats]
 """Sources, destinations, and what is sent: blocks, or parts of the vector."""
 
 PAPER = "SC'25: up to 33 % fewer"
@@ -246,7 +246,7 @@ def on_torus(sizes: Sequence[int]) -> Iterator[Loaded]:
         yield Loaded(name, spec, float(total.max()), float(sum(each.max() for each in loads)))
 
 
-def _link_loads(sizes: Sequence[int], stage: Stage) -> NDArray[np.float64]:
+def _link_loads(sizes: Sequence[int], stage: Stage) -> Floats:
     source, target, amounts = stage
     loads = np.zeros(2 * math.prod(sizes) * len(sizes))
     for message, link in routes.torus(sizes, source, target):

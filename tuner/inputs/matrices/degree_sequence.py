@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from tuner.inputs.matrices.market import Indices, MatrixError
+from tuner.stats import Floats
 
 _STEPS = 50  # steps of a bisection
 _COARSE_STEPS = 8
@@ -81,26 +81,24 @@ def _has_matrix(degrees: Indices) -> bool:
     return bool(np.all(below[0] - below[1:] <= room))
 
 
-def _quantiles(count: int) -> npt.NDArray[np.float64]:
+def _quantiles(count: int) -> Floats:
     """Return quantiles of the normal distribution."""
-    found: npt.NDArray[np.float64] = ndtri((np.arange(count) + 0.5) / max(count, 1))
+    found: Floats = ndtri((np.arange(count) + 0.5) / max(count, 1))
     return found
 
 
-def _scaled(
-    target: Target, normal: npt.NDArray[np.float64], spread: float
-) -> npt.NDArray[np.float64]:
+def _scaled(target: Target, normal: Floats, spread: float) -> Floats:
     """Return all rows but the greatest, with the spread given and the mean that is left to them."""
     mean = (target.nnz - target.max_degree) / max(target.rows - 1, 1)
     shape = spread * normal
 
-    def cut(logarithm: float) -> npt.NDArray[np.float64]:
+    def cut(logarithm: float) -> Floats:
         return np.clip(np.exp(np.minimum(shape + logarithm, 50.0)), 1.0, target.max_degree)
 
     return cut(_bisect(lambda logarithm: float(cut(logarithm).mean()), mean, -200.0, 50.0))
 
 
-def _cv(target: Target, others: npt.NDArray[np.float64]) -> float:
+def _cv(target: Target, others: Floats) -> float:
     """Return the variation of the others with the one row that has the most."""
     square = float(np.mean(np.square(others - target.mean))) * (target.rows - 1)
     square += (target.max_degree - target.mean) ** 2

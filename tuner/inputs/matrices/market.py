@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from tuner.errors import SwitchpointError
 from tuner.files import open_file
 from tuner.inputs.matrices.packed import unpacked
+from tuner.stats import Floats, Integers
 
-Indices = npt.NDArray[np.int64]
+Indices = Integers
 
 BANNER = "%%MatrixMarket"
 SUFFIXES = (".mtx.gz", ".mtx")
@@ -236,7 +236,7 @@ class _EntryReader:
             return self._parse_lines(block)
         return positions
 
-    def _valid(self, positions: Indices, values: npt.NDArray[np.float64]) -> bool:
+    def _valid(self, positions: Indices, values: Floats) -> bool:
         rows, columns = positions
         inside = rows.min() >= 0 and rows.max() < self.shape[0]
         inside &= columns.min() >= 0 and columns.max() < self.shape[1]

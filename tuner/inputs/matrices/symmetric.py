@@ -9,11 +9,9 @@ for circuits. Dense rows lie together, and have partners at all distances.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tuner.inputs.matrices.market import Indices
-
-Floats = npt.NDArray[np.float64]
+from tuner.stats import Floats
 
 _REPEATED = 0.1  # share of repeated pairs from which on partners are not left to chance
 _ROUNDS = 30

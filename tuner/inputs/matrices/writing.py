@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from tuner.atomic import replacing
 from tuner.inputs.matrices.market import BANNER, Indices
+from tuner.stats import Floats
 
 # Rows and columns from 0 and, in a real matrix, values.
-Entries = tuple[Indices, Indices] | tuple[Indices, Indices, npt.NDArray[np.float64]]
+Entries = tuple[Indices, Indices] | tuple[Indices, Indices, Floats]
 
 _ENTRIES = 1 << 18  # entries formatted at a time
 _GZIP_LEVEL = 3  # digits pack well, and higher levels take many times as long

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-NodeNumbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from tuner.stats import Floats, Integers
+
+NodeNumbers = Integers
 Hop = tuple[NodeNumbers, NodeNumbers]
 
 
