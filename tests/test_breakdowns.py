@@ -9,9 +9,9 @@ import pytest
 from tests import overlaps, probes
 from tests.cli import fail, succeed
 from tests.synthetic import change_record
+from tuner.models.breakdowns import FtShape, SpmvShape, last_measured
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
-from tuner.studies.breakdowns import FtShape, SpmvShape, last_measured
 
 
 def test_medians_over_launches_arrive(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from tests import synthetic
 from tuner.cli import main
 from tuner.rawfile.ingest import ingest
+from tuner.selection import products
 from tuner.selection.tuning import tune
 from tuner.store.cells import KEY
 from tuner.store.store import Store
-from tuner.studies import products
 
 SPMV = synthetic.Campaign(
     operation="spmv", patterns=(("matrix:bar.mtx", 3, 2.5),), launches=6, sizes=(8, 16)

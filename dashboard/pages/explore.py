@@ -38,9 +38,9 @@ from tuner.domain.flat import columns, take
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell
 from tuner.machine.systems import unreal
+from tuner.selection import products
 from tuner.selection.evidence import level_text
 from tuner.store.store import Store
-from tuner.studies import products
 from tuner.units import share_text, size_text
 
 PATH = "/explore"

@@ -19,10 +19,9 @@ from dashboard.units import ratio_text, time_text
 from dashboard.widgets import Option, badge, card, data_table, prose
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.errors import SwitchpointError
-from tuner.models import fitting
+from tuner.models import breakdowns, fitting
 from tuner.models.system import SystemModel
 from tuner.store.store import Store
-from tuner.studies import breakdowns
 from tuner.units import share_text
 
 PATH = "/overlap"

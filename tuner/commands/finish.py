@@ -18,8 +18,8 @@ from tuner.models.fitting import last_fitted
 from tuner.paths import database_path, results_directory
 from tuner.rawfile import keeping
 from tuner.selection import tuning
+from tuner.selection.products import last_measured
 from tuner.store.store import Store
-from tuner.studies.products import last_measured
 
 EXPORTS = {"table": "switchpoint.table", "header": "switchpoint_table.h", "json": "table.json"}
 NO_METHODS = (

@@ -71,8 +71,8 @@ def _show_tables(system: str | None, operation: str | None, database: Path, as_j
     """Print the systems with their campaigns, tables and sparse products."""
     from tuner.campaign.order import partial_campaigns
     from tuner.commands.printing import results as showing
+    from tuner.selection.products import last_measured
     from tuner.selection.tuning import omission
-    from tuner.studies.products import last_measured
 
     with tuned(database) as store:
         names = chosen_systems(store, system)

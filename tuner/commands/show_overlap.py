@@ -24,9 +24,8 @@ def overlap(system: str | None, database: Path, as_json: bool) -> None:
     """Show the time breakdown of overlapped communication, measured and predicted."""
     from tuner.commands.printing import overlap as showing
     from tuner.commands.printing.results import console
-    from tuner.models import fitting
+    from tuner.models import breakdowns, fitting
     from tuner.store.store import Store
-    from tuner.studies import breakdowns
 
     with Store.open(database, readonly=True) as store:
         names = chosen_systems(store, system)
@@ -67,8 +66,8 @@ def predict_overlap(
     """Print the output of `switchpoint predict --op overlap`."""
     from tuner.commands.printing import overlap as showing
     from tuner.commands.printing.results import console
+    from tuner.models import breakdowns
     from tuner.models.parameter import ModelError
-    from tuner.studies import breakdowns
 
     if procs < 2:
         raise click.UsageError("overlap needs at least 2 processes")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from tuner.commands.printing.grids import Columns
+from tuner.models.breakdowns import CASE, PARTS, predicted, source
 from tuner.models.overlap import Overlap
 from tuner.models.parameter import ModelError, NotIdentified
 from tuner.models.system import SystemModel
-from tuner.studies.breakdowns import CASE, PARTS, predicted, source
 from tuner.units import share_text, us_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def show_overlap(
 ) -> None:
     """Print how the time of a rank is spent, case by case, in microseconds.
 
-    measured: a frame from `tuner.studies.breakdowns.last_measured`.
+    measured: a frame from `tuner.models.breakdowns.last_measured`.
     """
     for case, rows in measured.groupby(CASE):
         pattern, procs, nodes, ppn, oversubscribed = case

@@ -151,7 +151,7 @@ def show_table(table: Table, omission: str, out: Console) -> None:
 def show_products(system: str, products: pd.DataFrame, out: Console) -> None:
     """Print a system's sparse products, if any: each case's default and fastest method.
 
-    products: a frame from `tuner.studies.products.last_measured`.
+    products: a frame from `tuner.selection.products.last_measured`.
     """
     import pandas as pd
 
