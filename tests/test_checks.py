@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from checks import performance
 from checks.scales import SCALES, WORTHIEST
@@ -21,7 +22,9 @@ from tests import synthetic
 from tests.conftest import TIMEOUT_S
 from tests.decisions import on
 from tests.test_unmeasured import raced
-from tuner.campaign import reframe
+from tuner.campaign import reframe, soaking, studied
+from tuner.campaign.order import SoakJob, SoakLaunch, StudyJob, StudyOrder
+from tuner.campaign.plans import Entrants
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.machine.mpi import available_cores, find_mpis
@@ -218,6 +221,23 @@ def medians_us(raw_files: list[Path]) -> dict[tuple[str, str], float]:
             name = re.sub("[:=]", "_", method)
             found[operation, f"{name}_{size}B"] = 1e6 * medians_s[method]
     return found
+
+
+def test_reframe_finds_results_that_are_named_relatively(tmp_path, monkeypatch):
+    """It loads check files from their own directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", "results")
+    assert reframe._environment()["SWITCHPOINT_RESULTS"] == str(tmp_path / "results")
+    planned = []
+    monkeypatch.setattr(reframe, "run", lambda call, found, *_: planned.append(found) or found)
+    place = "local:cpu", find_mpis()[0].name
+    launch = SoakLaunch(5.0, [Entrants([8], ["direct"], 10)], "exchange")
+    site = soaking.SoakSite(CONFIG, 10, 60)
+    soaking._run([SoakJob(*place, 1, 2, [launch])], site, Console())
+    job = StudyJob("exchange", "random:degree=1", 1, 2, [{}])
+    wanted = StudyOrder(*place, str(tmp_path), 1.0, {}, [job])
+    studied.run(wanted, CONFIG, [], "", Console())
+    assert [len(found.wanted) for found in planned] == [1, 1]
 
 
 def test_reframe_reports_the_smallest_the_middle_and_the_largest_size(tmp_path):

@@ -32,7 +32,7 @@ from tuner.errors import SwitchpointError
 from tuner.files import shown
 from tuner.machine.directories import python_path
 from tuner.machine.sites.jobs import pending
-from tuner.paths import CHECKOUT, results_id
+from tuner.paths import CHECKOUT, results_directory, results_id
 from tuner.signals import exits_on
 
 CHECKS = CHECKOUT / "checks"
@@ -195,14 +195,17 @@ def _reframe() -> str:
 def _environment() -> dict[str, str]:
     """Return the environment of ReFrame, which needs a user's name; a container may lack it.
 
-    What pip installed beside this Python, as cmake, comes after the system's.
+    What pip installed beside this Python, as cmake, comes after the system's. The results are
+    named absolutely, as ReFrame changes to the directory of a check file that it loads.
     """
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # the second from Python 3.13 on
         name = str(os.getuid())
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-    return os.environ | {"LOGNAME": name, "PYTHONPATH": python_path(), "PATH": path}
+    results = str(results_directory().absolute())
+    own = {"LOGNAME": name, "PATH": path, "PYTHONPATH": python_path()}
+    return os.environ | own | {"SWITCHPOINT_RESULTS": results}
 
 
 def _reason(output: str) -> str:

@@ -232,7 +232,7 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> float:
     Raise DispatchError when it cannot run them.
     """
     name = new_campaign()
-    path = SOAKINGS.path_of(name)
+    path = SOAKINGS.path_of(name).absolute()
     SOAKINGS.save(SoakOrder(jobs), path)
     options = ["--name=^winners", *site.options]
     variables = {**site.variables, "campaign": name}

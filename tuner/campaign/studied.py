@@ -31,7 +31,7 @@ def run(
         KeyboardInterrupt, SystemExit: interrupted.
     """
     name = new_campaign()
-    path = STUDIES.path_of(name)
+    path = STUDIES.path_of(name).absolute()
     STUDIES.save(wanted, path)
     selection = ["--name=^studied", *options]
     call = Call(config, selection, {"campaign": name}, {STUDY: str(path)}, "study.py")
