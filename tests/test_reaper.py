@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from tests.processes import is_running
 from tuner.campaign import reaper
-from tuner.campaign.ending import descendants
+from tuner.campaign.ending import Process, descendants
 
 STUBBORN = """
 import signal, subprocess, sys
@@ -35,6 +36,21 @@ with reaper.reaping() as announce:
     time.sleep(600)
 """
 """A command that runs a launcher."""
+
+OLD = """
+import fcntl, os, subprocess, tempfile
+del os.pidfd_open, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW
+from pathlib import Path
+from tuner import atomic
+from tuner.campaign.ending import all_below
+with tempfile.TemporaryDirectory() as place:
+    for text in "ab":
+        atomic.write(Path(place, "file"), text)
+with subprocess.Popen(["sleep", "600"]) as process:
+    with all_below(os.getpid()):
+        pass
+    print(process.wait())
+"""
 
 
 @pytest.mark.parametrize("is_over", [False, True])
@@ -77,3 +93,21 @@ def test_a_process_whose_name_was_cut_within_a_letter_is_found() -> None:
         process.stdout.readline()
         assert process.pid in descendants(os.getpid())
         process.kill()
+
+
+def test_a_process_is_not_taken_for_a_later_one_of_its_id() -> None:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        later = Process.of(process.pid)
+        earlier = replace(later, start="1")
+        earlier.kill()
+        assert earlier.has_ended(0)
+        assert not later.has_ended(0)
+        later.kill()
+        assert later.has_ended(None)
+        assert process.wait() == -signal.SIGKILL
+
+
+def test_pythons_of_old_systems_end_processes_and_lock_files() -> None:
+    """They have neither descriptors of processes nor names of the locks."""
+    command = [sys.executable, "-c", OLD]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "-9\n"

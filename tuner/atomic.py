@@ -17,6 +17,9 @@ from tuner.signals import exits_on
 _LEFT_S = 86400.0
 """Where files cannot be locked, one that was not written for so long has no writer any more."""
 
+# Linux's numbers: a Python that was built on an old system has no names for them.
+_LOCK, _LOCK_AND_WAIT = getattr(fcntl, "F_OFD_SETLK", 37), getattr(fcntl, "F_OFD_SETLKW", 38)
+
 _MARK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 1 << 40, 1, 0)
 """The lock of a byte beyond all content: on SMB, what is locked cannot be written elsewhere."""
 
@@ -73,7 +76,7 @@ def _make(target: Path) -> tuple[Path, int]:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with suppress(OSError):  # file systems without locks
-                fcntl.fcntl(number, fcntl.F_OFD_SETLKW, _MARK)
+                fcntl.fcntl(number, _LOCK_AND_WAIT, _MARK)
             if path.exists():
                 return path, number
         except BaseException:
@@ -97,7 +100,7 @@ def _delete_left(target: Path) -> None:
 def _is_left(number: int) -> bool:
     """Return whether nobody writes an open file; it is locked then, where that is possible."""
     try:
-        fcntl.fcntl(number, fcntl.F_OFD_SETLK, _MARK)
+        fcntl.fcntl(number, _LOCK, _MARK)
     except (BlockingIOError, PermissionError):
         return False
     except OSError:

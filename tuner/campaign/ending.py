@@ -1,19 +1,29 @@
 """The end of programs that a command has started: with it, and of all that is below them."""
 
+from __future__ import annotations
+
 import ctypes
+import math
 import os
-import select
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
 _DEATH_S = 10.0
 """Seconds to wait for killed processes, which a file system that hangs may hold for ever."""
+
+_POLL_S = 0.02
+
+_STATE, _PARENT, _START = 0, 1, 19
+"""Places of the status of a process after its name (proc_pid_stat(5))."""
+
+_ZOMBIE = "Z"
 
 
 def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
@@ -23,6 +33,49 @@ def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process that no later one of the same id is taken for (Linux).
+
+    Its start tells them apart: Pythons built on old systems have no descriptors of processes.
+    """
+
+    pid: int
+    start: str  # in ticks since the boot
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        """Return the process of an id. Raise OSError if there is none."""
+        return cls(pid, _status(pid)[_START])
+
+    def has_ended(self, most_s: float | None) -> bool:
+        """Wait until the process has ended, but at most so long; return whether it has."""
+        end_s = math.inf if most_s is None else time.monotonic() + most_s
+        while self._is_running():
+            if time.monotonic() >= end_s:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def kill(self) -> None:
+        """Kill the process, unless it has ended."""
+        if self._is_running():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _is_running(self) -> bool:
+        try:
+            status = _status(self.pid)
+        except OSError:
+            return False
+        return status[_START] == self.start and status[_STATE] != _ZOMBIE
+
+
+def _status(pid: int | str) -> list[str]:
+    """Return what Linux tells of a process after its name, which may have been cut in a letter."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
+
+
 @contextmanager
 def all_below(pid: int) -> Iterator[None]:
     """Kill, at the end of the block, what ran below a process at its begin and still runs (Linux).
@@ -30,25 +83,18 @@ def all_below(pid: int) -> Iterator[None]:
     A launcher's processes have sessions of their own, so that no signal to its group reaches them.
     The block ends when they have.
     """
-    with ExitStack() as stack:
-        numbers = []
-        for each in descendants(pid):
-            with suppress(OSError):  # it has ended
-                number = os.pidfd_open(each)
-                stack.callback(os.close, number)
-                numbers.append(number)
-        stack.callback(_kill, numbers)
+    processes = []
+    for each in descendants(pid):
+        with suppress(OSError):  # it has ended
+            processes.append(Process.of(each))
+    try:
         yield
-
-
-def _kill(numbers: Sequence[int]) -> None:
-    """Kill processes, and wait until they have ended."""
-    for number in numbers:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(number, signal.SIGKILL)
-    end_s = time.monotonic() + _DEATH_S
-    for number in numbers:
-        select.select([number], [], [], max(end_s - time.monotonic(), 0))
+    finally:
+        for process in processes:
+            process.kill()
+        end_s = time.monotonic() + _DEATH_S
+        for process in processes:
+            process.has_ended(end_s - time.monotonic())
 
 
 def descendants(pid: int) -> dict[int, str]:
@@ -57,12 +103,11 @@ def descendants(pid: int) -> dict[int, str]:
     A parent comes before its children.
     """
     children: dict[int, dict[int, str]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # A name may have been cut within a letter.
-            state, parent = path.read_bytes().rpartition(b")")[2].decode().split()[:2]
-            if state != "Z":
-                children.setdefault(int(parent), {})[int(path.parent.name)] = state
+            status = _status(path.name)
+            if status[_STATE] != _ZOMBIE:
+                children.setdefault(int(status[_PARENT]), {})[int(path.name)] = status[_STATE]
     found: dict[int, str] = {}
     parents = [pid]
     for each in parents:

@@ -5,7 +5,6 @@ milliseconds. Started by `reaping`: python -m tuner.campaign.reaper SECONDS
 """
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 
-from tuner.campaign.ending import all_below
+from tuner.campaign.ending import Process, all_below
 
 _GRACE_S = 10.0
 _PATIENCE_S = 20.0
@@ -76,20 +75,14 @@ def main() -> None:
     It is first given the seconds of the argument to end by itself.
     """
     patience_s = float(sys.argv[1])
-    pid, launcher = _NOTHING, -1
+    launcher: Process | None = None
     for line in sys.stdin:
-        if launcher >= 0:
-            os.close(launcher)
-        pid, launcher = int(line), -1
+        launcher, pid = None, int(line)
         if pid != _NOTHING:
-            with suppress(ProcessLookupError):  # it has ended
-                launcher = os.pidfd_open(pid)
-
-    def has_ended(grace_s: float | None) -> bool:
-        return bool(select.select([launcher], [], [], grace_s)[0])
-
-    if launcher >= 0 and not has_ended(patience_s):
-        end_session(pid, has_ended)
+            with suppress(OSError):  # it has ended
+                launcher = Process.of(pid)
+    if launcher and not launcher.has_ended(patience_s):
+        end_session(launcher.pid, launcher.has_ended)
 
 
 if __name__ == "__main__":
