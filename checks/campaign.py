@@ -184,6 +184,12 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in commands[1:]]
 
+    @run_before("run")
+    def delete_earlier_output(self):
+        """Delete the output of an earlier batch in this stage: some schedulers append to it."""
+        for name in (self.job.stdout, self.job.stderr):
+            (Path(self.stagedir) / name).unlink(missing_ok=True)
+
     @property
     def starts(self) -> list[list[int]]:
         """Return the numbers of the launches that share a start of the processes: of each alone."""

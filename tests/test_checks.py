@@ -240,6 +240,18 @@ def test_reframe_finds_results_that_are_named_relatively(tmp_path, monkeypatch):
     assert [len(found.wanted) for found in planned] == [1, 1]
 
 
+def test_output_of_an_earlier_batch_is_not_appended_to(tmp_path):
+    options = ["--dry-run", "--name=discovery.*1_node%.*hub", f"--prefix={tmp_path}"]
+    options += [f"--prgenv=^{find_mpis()[0].name}$", "--keep-stage-files", "--dont-restage"]
+    run_reframe(*options)
+    (script,) = tmp_path.rglob("discovery*/rfm_job.sh")
+    written = [script.with_suffix(suffix) for suffix in (".out", ".err")]
+    for path in written:
+        path.write_text("swpbench: payload ok\n")
+    run_reframe(*options)
+    assert not any(path.exists() for path in written)
+
+
 def test_reframe_reports_the_smallest_the_middle_and_the_largest_size(tmp_path):
     spec = synthetic.Campaign(launches=2, sizes=(8, 64, 512, 4096, 32768))
     raw_files = synthetic.write(tmp_path, spec)
