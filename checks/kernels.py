@@ -8,16 +8,18 @@ import os
 import shlex
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
+from reframe.core.runtime import loadenv
 
 from tuner.machine.directories import installation_directory, objects_directory
 from tuner.machine.doctor import c_compilers
-from tuner.machine.mpi import available_cores, find_mpis, mpi_of
+from tuner.machine.mpi import available_cores, find_all_mpis, is_linked_with
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
 
@@ -26,6 +28,16 @@ SPACK_REPOSITORY = CHECKOUT / "spack" / "spack_repo" / "switchpoint"
 PREBUILT = CHECKOUT / "prebuilt"  # of a wheel
 STANDARD_MPI = "libmpi_abi.so.1"
 SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
+
+
+@contextmanager
+def loaded(*environs):
+    """Load the modules and variables of environments for a block, as job scripts do."""
+    before, _ = loadenv(*environs)
+    try:
+        yield
+    finally:
+        before.restore()
 
 
 class build_kernels(rfm.CompileOnlyRegressionTest):
@@ -73,17 +85,18 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
 
         It may be of simulated ranks' or another MPI, or be one that campaigns have made.
         """
-        path, mpicc = shutil.which("swpbench"), shutil.which(self.current_environ.cc)
-        if path is None or "simulated" in self.current_partition.features:
+        if "simulated" in self.current_partition.features:
             return None
-        installation = Path(path).resolve().parent.parent
-        if installation.is_relative_to(self.installation.parent.resolve()):
-            return None
-        mpis = find_mpis()
-        mpi = next((each for each in mpis if mpicc and Path(mpicc).samefile(each.mpicc)), None)
-        its = mpi_of(path, mpis)
-        is_other = mpi is not None and (its is None or its.family != mpi.family)
-        return None if is_other else installation
+        with loaded(self.current_partition.local_env, self.current_environ):
+            path, mpicc = shutil.which("swpbench"), shutil.which(self.current_environ.cc)
+            if path is None:
+                return None
+            installation = Path(path).resolve().parent.parent
+            if installation.is_relative_to(self.installation.parent.resolve()):
+                return None
+            mpis = [each for its in find_all_mpis() for each in its]
+            mpi = next((each for each in mpis if mpicc and Path(mpicc).samefile(each.mpicc)), None)
+            return installation if mpi is None or is_linked_with(path, mpi) else None
 
     def find_lacking(self):
         """Return what is needed to build and is not here; modules may bring programs later."""

@@ -11,12 +11,14 @@ import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from reframe.core.environments import snapshot
 from rich.console import Console
 
-from checks import performance
+from checks import kernels, performance
 from checks.scales import SCALES, WORTHIEST
 from tests import synthetic
 from tests.conftest import TIMEOUT_S
@@ -261,6 +263,35 @@ def test_reframe_reports_the_smallest_the_middle_and_the_largest_size(tmp_path):
     expected = {name: us for (_, name), us in medians_us(raw_files).items()}
     assert {name.rpartition("_")[2] for name in expected} == sizes | {"64B", "4096B"}
     assert reported == pytest.approx({name: expected[name] for name in reported}, rel=1e-5)
+
+
+def test_a_swpbench_on_the_path_is_used_for_its_own_mpi_alone(tmp_path, monkeypatch, require):
+    """ReFrame loads the modules of an environment, whose mpicc it is, in job scripts alone."""
+    mpis = {mpi.family: mpi for mpi in find_mpis()}
+    for family in ("mpich", "openmpi"):
+        require(family, family in mpis, "no mpicc and mpiexec of this family found")
+    path = tmp_path / "opt" / "bin" / "swpbench"
+    path.parent.mkdir(parents=True)
+    source = tmp_path / "empty.c"
+    source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+    subprocess.run([mpis["openmpi"].mpicc, source, "-o", path], check=True)
+    monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
+    place = SimpleNamespace(features=[], local_env=None)
+    check = SimpleNamespace(current_partition=place, installation=tmp_path / "install" / "x")
+
+    def loadenv(_, environ):
+        before = snapshot()
+        os.environ["PATH"] = f"{environ.module}{os.pathsep}{os.environ['PATH']}"
+        return before, []
+
+    monkeypatch.setattr(kernels, "loadenv", loadenv)
+    for family, found in (("mpich", None), ("openmpi", tmp_path / "opt")):
+        module = tmp_path / family
+        module.mkdir()
+        (module / "mpicc").symlink_to(mpis[family].mpicc)
+        (module / "mpiexec").symlink_to(mpis[family].mpiexec)
+        check.current_environ = SimpleNamespace(cc="mpicc", module=module)
+        assert kernels.build_kernels.find_installed(check) == found
 
 
 def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tuner.machine.mpi import (
     available_cores,
     find_mpis,
     identify,
+    is_linked_with,
     last_line,
     launch,
 )
@@ -53,6 +55,13 @@ def program(mpi, tmp_path) -> Path:
     source.write_text(SUM_OF_RANKS)
     subprocess.run([mpi.mpicc, str(source), "-o", str(tmp_path / "sum")], check=True)
     return tmp_path / "sum"
+
+
+def test_a_program_is_of_the_mpi_whose_library_it_loads(mpi, program):
+    assert is_linked_with(str(program), mpi)
+    assert not is_linked_with(str(program), replace(mpi, version=f"{mpi.version}9"))
+    assert not any(is_linked_with(str(program), each) for each in find_mpis() if each != mpi)
+    assert not is_linked_with("/bin/sh", mpi)
 
 
 def run(mpi: Mpi, program: Path, procs: int) -> str:

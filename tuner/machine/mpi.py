@@ -27,6 +27,12 @@ FINALIZE_LIBRARY = "libswp_finalize.so"  # lets MPICH 4 over UCX end where ranks
 SUFFIXES = ("", ".mpich", ".openmpi")
 LABELS = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI", "simgrid": "SimGrid"}
 ANSWER_S = 20.0  # for which a program is asked for its version
+LIBRARY_VERSION = """
+import ctypes, sys
+text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
+ctypes.CDLL(sys.argv[1]).MPI_Get_library_version(text, ctypes.byref(length))
+print(text.value.decode(errors="replace"))
+"""
 INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
 DYNAMIC_RULES = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # of Open MPI
 MPICH_THROTTLE = {
@@ -142,11 +148,22 @@ def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:
     return next((mpi for family in found for mpi in mpis if mpi.family == family), None)
 
 
+def is_linked_with(program: str, mpi: Mpi) -> bool:
+    """Return whether a program's library is of an MPI's family and version; False if unknown."""
+    library = re.search(r"libmpi\S* => (\S+)", _ask(["ldd", program]))
+    if library is None or mpi_of(program, [mpi]) is None:
+        return False
+    return _has_version(mpi, _ask([sys.executable, "-c", LIBRARY_VERSION, library.group(1)]))
+
+
 def is_of(mpi: Mpi, launcher: str) -> bool:
     """Return whether a launcher is of an MPI's family and version."""
     text = _ask([launcher, "--version"])
-    version = rf"(?<![\d.]){re.escape(mpi.version)}(?!\d)"
-    return _launcher_family(text) == mpi.family and re.search(version, text) is not None
+    return _launcher_family(text) == mpi.family and _has_version(mpi, text)
+
+
+def _has_version(mpi: Mpi, text: str) -> bool:
+    return re.search(rf"(?<![\d.]){re.escape(mpi.version)}(?!\d)", text) is not None
 
 
 def available_cores() -> int:
