@@ -21,7 +21,16 @@ from tuner.campaign import reframe
 from tuner.campaign.batch import Batch, Queue
 from tuner.campaign.campaigns import find, make
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
+from tuner.campaign.order import (
+    FIXED,
+    PLANS,
+    SOAKINGS,
+    FixedOrder,
+    OrderError,
+    SoakJob,
+    SoakLaunch,
+    keep_finished,
+)
 from tuner.campaign.plan_state import done, spent_s
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import Budget
@@ -89,6 +98,11 @@ def test_orders_of_any_version_are_read(results: Path) -> None:
     soaks = SOAKINGS.load(SOAKINGS.path_of(NAME))
     assert soaks.jobs == [SoakJob("local:cpu", "mpich", 1, 2, [SoakLaunch(3.0)])]
     assert soaks.stage == "/a/stage"
+
+
+def test_a_stage_that_cannot_be_looked_for_holds_nothing_to_keep(results: Path) -> None:
+    """As one in the home of another user, which is closed to others: here by its name's length."""
+    keep_finished(NAME, f"/{'n' * 300}")
 
 
 def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:

@@ -5,6 +5,7 @@ There are three kinds: a fixed campaign, the plan of a race, and soaks of winner
 order as well, but keeps nothing.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,5 +206,5 @@ def keep_finished(campaign: str, stage: str) -> None:
     Every campaign is resumed and every batch ends in this way; then the rest is measured. A job
     that passed has copied its raw files to the results itself.
     """
-    if stage and Path(stage).is_dir():
+    if os.access(stage, os.R_OK):  # another user's may lie in a closed directory
         keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))

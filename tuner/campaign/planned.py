@@ -6,6 +6,7 @@ Where no queue forbids it, one job decides between its launches (tuner/campaign/
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from dataclasses import asdict, dataclass, field
@@ -182,7 +183,7 @@ class PlannedCampaign:
         plan, path = self.order, self.path.absolute()
         check = "race" if plan.in_job else "planned"
         options = [f"--name=^{check}", *plan.options, "--keep-stage-files"]
-        options += ["--dont-restage"] * Path(plan.stage).is_dir()
+        options += ["--dont-restage"] * os.access(plan.stage, os.R_OK)
         variables = {**plan.variables, "campaign": plan.campaign}
         call = Call(self.config, options, variables, {PLAN: str(path)}, "planned.py")
         planned, built = reframe.dry_run(call), len(plan.batches) > 1
