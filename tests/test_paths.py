@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
+from tuner.machine import directories
 from tuner.paths import CHECKOUT, new_campaign, only_here, own_directory
 
 NO_LOCKS = """
@@ -111,3 +112,16 @@ def test_a_lock_that_is_a_pipe_is_one_line(tmp_path: Path, monkeypatch: pytest.M
     pipe.unlink()
     with only_here("mine") as is_free:
         assert is_free
+
+
+@pytest.mark.parametrize("closed", ["", "build"])
+def test_builds_go_to_the_cache_where_the_checkouts_cannot_be_written(
+    tmp_path, monkeypatch, closed
+):
+    monkeypatch.setattr(directories, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(directories, "is_checkout", lambda: True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert directories.build_root() == tmp_path / "build"
+    (tmp_path / closed).mkdir(exist_ok=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / closed)
+    assert directories.build_root() == tmp_path / "cache" / "switchpoint"

@@ -11,8 +11,9 @@ from tuner.paths import CHECKOUT, is_checkout, own_directory
 
 def build_root() -> Path:
     """Return the directory of all builds: the checkout's build/, else the cache."""
-    if is_checkout() and os.access(CHECKOUT, os.W_OK):
-        return CHECKOUT / "build"
+    build = CHECKOUT / "build"
+    if is_checkout() and os.access(build if build.exists() else CHECKOUT, os.W_OK):
+        return build
     return _cache()
 
 
