@@ -119,6 +119,15 @@ def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     assert "other.order.json: not an order of a campaign" in fail("run", "--resume", "other")
 
 
+def test_of_a_job_that_is_retried_the_last_run_counts() -> None:
+    """ReFrame reports its first run, and then the retries of what failed."""
+    place = {"system": "local", "partition": "cpu", "environ": "mpich"}
+    first, second = ({"display_name": name, "result": "fail"} | place for name in "ab")
+    again = first | {"result": "pass"}
+    report = {"runs": [{"testcases": [first, second]}, {"testcases": [again]}]}
+    assert reframe._cases(report) == [again, second]
+
+
 @pytest.mark.parametrize(
     "report", ['{"runs":[{"testca', '{"runs":[]}', "{}", "[]", "7", "[" * 9999]
 )

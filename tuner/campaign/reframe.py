@@ -349,7 +349,9 @@ def _reading(report: Path, said: str) -> Iterator[dict[str, Any]]:
 
 
 def _cases(report: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(report["runs"][-1]["testcases"])
+    """Return the test cases; of one that ReFrame has retried, its last run."""
+    cases = (case for run in report["runs"] for case in run["testcases"])
+    return list({(case["display_name"], _place(case)): case for case in cases}.values())
 
 
 def _read(report: dict[str, Any], variables: dict[str, str]) -> Session:
