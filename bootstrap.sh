@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")"
 goal=${1:-run}
 python=${PYTHON:-python3}
+unset PYTHONPATH  # pip would take what modules put there for installed
 fail() { echo "bootstrap: $*" >&2; exit 1; }
 
 case $goal in

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import pytest
 
 from tuner.machine import doctor
 from tuner.machine.mpi import find_mpis
+from tuner.paths import CHECKOUT
 
 
 def found() -> dict[str, str]:
@@ -75,3 +77,12 @@ def test_one_mpi_is_enough(monkeypatch):
     mpi = find_mpis()[0]
     monkeypatch.setattr(doctor, "find_mpis", lambda: [mpi])
     assert "an MPI" not in doctor.missing(doctor.examine())
+
+
+def test_the_setup_takes_no_packages_of_modules_for_installed(tmp_path):
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "PYTHONPATH is ${PYTHONPATH-unset}"\nexit 1\n')
+    python.chmod(0o700)
+    env = os.environ | {"PYTHONPATH": "/modules", "PYTHON": str(python)}
+    said = subprocess.run(["sh", CHECKOUT / "bootstrap.sh"], env=env, stdout=subprocess.PIPE)
+    assert (said.returncode, said.stdout) == (1, b"PYTHONPATH is unset\n")
