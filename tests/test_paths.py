@@ -67,6 +67,14 @@ def test_a_store_works_where_files_cannot_be_locked(tmp_path):
         text=True,
     )
     assert f"or delete {lock} of one that was killed" in said.stderr
+    # Who may only read can make no lock, and reads without.
+    reading = (
+        "import os, pathlib, tuner.store.store; os.access = lambda *_: False;"
+        f"store = tuner.store.store.Store.open(pathlib.Path({str(store)!r}), readonly=True);"
+        "print(len(store.systems()))"
+    )
+    env = os.environ | {"PYTHONPATH": str(CHECKOUT), "LD_PRELOAD": str(library)}
+    assert subprocess.check_output([sys.executable, "-c", reading], env=env) == b"1\n"
 
 
 def test_a_user_without_name_and_home_has_places(monkeypatch):

@@ -95,14 +95,16 @@ def only_here(campaign: str) -> Iterator[bool]:
 
 
 @cache
-def has_locks(directory: Path) -> bool:
-    """Return whether files there can be locked; some network file systems cannot.
+def has_locks(path: Path) -> bool:
+    """Return whether a file can be locked; some network file systems have no locks.
 
-    The answer is yes for a directory that cannot be written.
+    Another in its directory is tried, if that can be written: with a file that is closed, all its
+    locks in a process go. The answer is yes if nothing can be tried.
     """
     try:
-        with tempfile.TemporaryFile(dir=directory) as file:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        aside = os.access(path.parent, os.W_OK)
+        with tempfile.TemporaryFile(dir=path.parent) if aside else path.open("rb") as file:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         return error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
     return True

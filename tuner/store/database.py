@@ -7,6 +7,7 @@ foreign store these could run without end.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -302,11 +303,15 @@ def equal_to(**equal: str | int | None) -> tuple[str, list[str | int]]:
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     """Open the file; `mode` is that of SQLite's URIs. Raise StoreError.
 
-    Where files cannot be locked, a directory beside the store is the lock: PATH.lock.
+    Where files cannot be locked, a directory beside the store is the lock: PATH.lock. Who cannot
+    make it reads without.
     """
     try:
         path = path.absolute()
-        locking = "" if has_locks(path.parent) else "&vfs=unix-dotfile"
+        locking = ""
+        if not has_locks(path):
+            alone = mode == "ro" and not os.access(path.parent, os.W_OK)
+            locking = "&nolock=1" if alone else "&vfs=unix-dotfile"
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}{locking}",
             uri=True,
