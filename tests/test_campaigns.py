@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -33,7 +34,7 @@ from tuner.campaign.order import (
 )
 from tuner.campaign.plan_state import done, spent_s
 from tuner.campaign.planned import PlannedCampaign
-from tuner.campaign.plans import Budget
+from tuner.campaign.plans import Budget, RacePlan
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.commands.printing.campaign import show_campaign
@@ -185,6 +186,18 @@ def test_a_campaign_that_another_process_measures_is_not_planned_anew(results: P
         said = fail("run", "--resume", NAME, "--dry-run")
         other.communicate("\n")
     assert f"another process measures campaign {NAME}" in said
+
+
+def test_a_plan_is_read_when_no_other_process_can_change_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PLANS.save(msgspec.convert(PLAN, RacePlan), PLANS.path_of(NAME))
+    changed = msgspec.convert(PLAN | {"spent_s": 7.0}, RacePlan)
+    monkeypatch.setattr(
+        "tuner.commands.run._hold", lambda *_: PLANS.save(changed, PLANS.path_of(NAME))
+    )
+    planned = json.loads(succeed("run", "--resume", NAME, "--dry-run", "--json"))
+    assert planned["spent_s"] == 7.0
 
 
 def test_campaigns_of_one_name_have_a_stage_for_each_results(

@@ -126,7 +126,8 @@ def run(
     with namespaces.available() if system == "nodes" else nullcontext(), ExitStack() as held:
         if earlier is not None:
             _hold(held, earlier.order.campaign)
-            campaign = earlier.resume()
+            # Until now, another process may have continued it.
+            campaign = find(earlier.order.campaign).resume()
         else:
             if named not in (None, "all") and named not in (there := environments(config)):
                 raise SwitchpointError(f"no environment {named}; there are: {', '.join(there)}")
