@@ -1,7 +1,6 @@
 """The ReFrame configuration of the virtual nodes that `switchpoint nodes up` created.
 
-The partition is named after the rate of their network cards, because another rate is another
-network. The nodes share the machine's cores, but each has at least two ranks, even with too few.
+The nodes share the machine's cores, but each has at least two ranks, even with too few.
 """
 
 from checks.machine import site
@@ -18,7 +17,7 @@ site_configuration = site(
     {"name": SYSTEM, "descr": "network namespaces of this machine"},
     [
         {
-            "name": f"tcp-{nodes.rate}",
+            "name": nodes.partition,
             "descr": f"{nodes.count} nodes connected by TCP",
             "processor": {
                 "num_cpus": max(2, available_cores() // nodes.count),

@@ -12,6 +12,7 @@ from scipy.io import mmwrite
 from tests.cli import fail, succeed
 from tests.conftest import Require
 from tests.kernels.conftest import Kernels
+from tuner.machine.nodes.namespaces import Nodes
 from tuner.studies.crossover import crossover
 
 
@@ -52,3 +53,15 @@ def test_a_study_is_measured_and_stored(
 def test_a_study_needs_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     assert "no built swpbench" in fail("study", "crossover", tmp_path / "a.mtx", "--procs", "2")
+
+
+def test_a_study_on_virtual_nodes_takes_their_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWITCHPOINT_KERNELS", raising=False)
+    monkeypatch.setattr("tuner.machine.directories.build_root", lambda: tmp_path)
+    nodes = Nodes("a", 3, "1gbit", 1, "")
+    monkeypatch.setattr("tuner.studies.crossover.meant", lambda: nodes)
+    options = ["--procs", "2", "--system", "nodes"]
+    said = fail("study", "crossover", tmp_path / "a.mtx", *options)
+    assert f"{tmp_path}/install/virtual-nodes-tcp-1gbit-" in said

@@ -18,11 +18,10 @@ from tuner.domain.records import Header
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import read_pattern, stem
 from tuner.inputs.matrices.partition import kept_partition
-from tuner.machine.mpi import LaunchCommand, launch
+from tuner.machine.mpi import LaunchCommand
 from tuner.machine.nodes.launch import SYSTEM
-from tuner.machine.nodes.launch import launch as launch_on_nodes
 from tuner.machine.nodes.namespaces import meant
-from tuner.machine.systems import LOCAL, BuiltKernels, kernels
+from tuner.machine.systems import LOCAL, kernels, launch_on
 from tuner.paths import results_directory
 from tuner.stats import Floats, mean_interval
 
@@ -92,12 +91,18 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
         CrossoverError, LaunchError: it fails.
         NodesError: the virtual nodes are not up, or too few.
     """
-    built = kernels((LOCAL, request.environment))
+    nodes = meant() if request.on_nodes else None
+    system = f"{SYSTEM}:{nodes.partition}" if nodes else LOCAL
+    built = kernels((system, request.environment))
+    ppn = request.ppn or -(-request.procs // (nodes.count if nodes else 1))
+    start = launch_on(system, built.mpi, request.procs, ppn, built.root)
     kept = kept_partition(request.matrix, read_pattern(request.matrix), request.by, request.procs)
     times: dict[str, list[dict[str, float]]] = {"strided": [], str(kept.path): []}
     for number in range(request.launches):
         for part, launches in times.items():
-            header, medians = _measure(request, built, part, number)
+            options = ["--pattern", f"matrix:{request.matrix},part={part}", "--system", system]
+            options += ["--launch", str(number)]
+            header, medians = _measure(request, start, built.swpbench, options)
             launches.append(medians)
     strided, balanced = (
         {method: np.array([each[method] for each in launches]) for method in launches[0]}
@@ -127,32 +132,20 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
 
 
 def _measure(
-    request: CrossoverRequest, built: BuiltKernels, part: str, number: int
+    request: CrossoverRequest, start: LaunchCommand, swpbench: Path, own: list[str]
 ) -> tuple[Header, dict[str, float]]:
-    """Measure one launch on rows dealt by `part`.
+    """Measure one launch with options of its own.
 
     The result has the median time of each method's products, in seconds.
     """
-    start, system = _start(request, built)
-    options = ["--op", "spmv", "--sizes", "8", "--pattern", f"matrix:{request.matrix},part={part}"]
-    options += ["--methods", request.methods, "--budget", str(request.budget_s)]
-    options += ["--launch", str(number), "--system", system]
+    options = ["--op", "spmv", "--sizes", "8", "--methods", request.methods]
+    options += ["--budget", str(request.budget_s), *own]
     if request.ppn and not request.on_nodes:
         options += ["--ppn", str(request.ppn)]
-    file = measure(start, built.swpbench, options)
+    file = measure(start, swpbench, options)
     if file.header is None or not file.cases:
         raise CrossoverError(f"no method could be measured: {request.methods}")
     return file.header, {method: median_s for (method, _), median_s in file.medians_s().items()}
-
-
-def _start(request: CrossoverRequest, built: BuiltKernels) -> tuple[LaunchCommand, str]:
-    """Return the command that starts the ranks, and the system's name."""
-    if not request.on_nodes:
-        return launch(built.mpi, request.procs, build=built.root), LOCAL
-    nodes = meant()
-    ppn = request.ppn or -(-request.procs // nodes.count)
-    start = launch_on_nodes(nodes, built.mpi, request.procs, ppn, built.root)
-    return start, f"{SYSTEM}:tcp-{nodes.rate}"
 
 
 def crossover(method: str, strided_s: Floats, balanced_s: Floats, partition_s: float) -> Crossover:

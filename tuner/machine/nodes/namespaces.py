@@ -61,6 +61,11 @@ class Nodes:
         return _own_directory() / self.name
 
     @property
+    def partition(self) -> str:
+        """Return ReFrame's name of these nodes: another rate is another network."""
+        return f"tcp-{self.rate}"
+
+    @property
     def hosts(self) -> list[str]:
         """Return the names of the nodes."""
         return [f"vnode{number}" for number in range(self.count)]
