@@ -14,7 +14,7 @@ import pytest
 from tests import test_soaks
 from tests.cli import succeed
 from tests.profiles import content, parse, tally
-from tuner.advice import measuring, mix
+from tuner.advice import measuring, mix, paired_runs
 from tuner.advice.running import Application
 from tuner.advice.site import Site
 from tuner.campaign.order import PLANS
@@ -159,3 +159,13 @@ def test_an_interrupted_race_that_another_process_ends_is_not_taken(
     monkeypatch.setattr(measuring, "_race", lambda plan, *_: ([plan.campaign], ""))
     (taken,), _ = measuring.measure(unused.cases, site(), 1.0)
     assert taken != unused.campaign
+
+
+def test_all_that_the_preload_says_of_calls_is_kept() -> None:
+    lines = [
+        "bcast by binomial: 5 calls of 8 to 8 bytes",
+        "bcast not by ring (it does not apply): 5 calls of 8 to 8 bytes",
+        "MPI_Ialltoall left to the MPI library (nonblocking): 2 calls",
+    ]
+    said = "".join(f"switchpoint: {line}\n" for line in ["3 rules; calls of rank 0:", *lines])
+    assert paired_runs._SAID.findall(said) == lines

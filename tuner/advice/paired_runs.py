@@ -29,7 +29,7 @@ SLOW_RATIO = 2.0
 _MATTER = ("OMP_", "OMPI_", "MPICH_", "I_MPI_", "UCX_", "FI_")
 """Prefixes of the variables that change how a program runs."""
 
-_SAID = re.compile(r"^switchpoint: (\w+ (?:not )?by .*)$", re.MULTILINE)
+_SAID = re.compile(r"^switchpoint: (\w+ (?:(?:not )?by|left to) .*)$", re.MULTILINE)
 
 
 class TableError(RunError):
