@@ -226,7 +226,7 @@ def test_a_damaged_order_is_one_line(results: Path, content: str) -> None:
     path = results / "logs" / f"{NAME}.soaking.json"
     path.parent.mkdir()
     path.write_text(content)
-    said = fail("soak", "--config", __file__)
+    said = fail("soak", "--config", str(reframe.CONFIGS["local"]))
     assert said.startswith(f"Error: {path}: not an order of soaks: ")
     assert said.endswith("; delete it, or restore it from a copy")
 

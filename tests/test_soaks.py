@@ -201,6 +201,23 @@ def test_systems_that_cannot_be_soaked_from_here_are_tuned(
     assert (result.exit_code, result.stderr) == (1, "Error: nothing was soaked of what waits\n")
 
 
+def test_a_configuration_is_for_its_own_systems(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for system in ("hpc:long", "hpc:short"):
+        synthetic.write(results, synthetic.Campaign(system=system, samples=20, sizes=(8, 64)))
+    succeed("ingest")
+    config = tmp_path / "hpc.py"
+    systems = [{"name": "hpc", "partitions": [{"name": "long"}]}]
+    content = {"systems": systems, "environments": [{"name": "mpich"}]}
+    config.write_text(f"site_configuration = {content}")
+    asked: list[str] = []
+    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
+    said = succeed("soak", "--config", config)
+    assert {name.partition("-mpich")[0] for name in asked} == {"local-cpu", "hpc-long"}
+    assert re.search(rf"^not soaked: hpc-short-.* is not a system of {config};", said, re.MULTILINE)
+
+
 def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:
     """On 1 x 2 one end has passed already, and 1 x 4 and 1 x 8 know other sizes."""
     more = synthetic.Campaign(name="more", procs=(4, 8), samples=20, sizes=(64, 128, 512))

@@ -62,6 +62,15 @@ def environments(config: Path) -> list[str]:
     return [str(each["name"]) for each in _read(config)["environments"]]
 
 
+def systems(config: Path) -> list[str]:
+    """Return the systems of a configuration, as "name:partition". Raise ConfigurationError."""
+    return [
+        f"{system['name']}:{partition.get('name', '')}"
+        for system in _read(config)["systems"]
+        for partition in system.get("partitions", [])
+    ]
+
+
 def _read(config: Path) -> dict[str, Any]:
     """Return the configuration that the file defines; ReFrame itself reads it when it plans."""
     content = _site_configuration(config)

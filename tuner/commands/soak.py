@@ -29,7 +29,7 @@ def soak(
     has raised its requirement. REFRAME_OPTIONS are passed to ReFrame for the jobs: `switchpoint
     soak --config site.py -- -J account=m42`.
     """
-    from tuner.campaign import soaking
+    from tuner.campaign import examine, soaking
     from tuner.commands.finish import tune_systems
     from tuner.commands.options import chosen_systems, for_jobs
     from tuner.commands.printing.results import console
@@ -51,14 +51,16 @@ def soak(
     installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     options, has_soaked = for_jobs(reframe_options), False
+    of_config = examine.systems(config) if config else []
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
         kind, has_partition, _ = of_reframe[name].partition(":")
-        its = configs.get(kind, config)
+        its = configs.get(kind, config if of_reframe[name] in of_config else None)
         if its is None or not has_partition:
             how = (
-                "is not a system of this machine; give its configuration with --config"
+                f"is not a system of {config or 'this machine'}; give its configuration with "
+                "--config"
                 if has_partition
                 else f"has a name of its own; soak it by `switchpoint run --anonymous-as {kind}`"
             )
