@@ -5,8 +5,8 @@ import re
 import shutil
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuner.errors import SwitchpointError
@@ -257,30 +257,29 @@ _PMI = {
 }  # the protocol of each MPI family with srun
 
 
-def _by_name(schedulers: Iterable[Scheduler]) -> dict[str, Scheduler]:
-    return {each.name: each for each in schedulers}
+_SLURM = Scheduler(
+    "slurm",
+    "srun",
+    ("sinfo", "sbatch", "sacct"),
+    _slurm_partitions,
+    _SLURM_ACCESS,
+    "--account={account}",
+    {"use_nodes_option": True},
+)
+_LSF = Scheduler(  # with CSM
+    "lsf",
+    "mpirun",
+    ("lshosts", "bhosts", "bqueues", "bsub"),
+    _lsf_partitions,
+    _LSF_ACCESS,
+    "-P {account}",
+)
 
-
-SCHEDULERS = _by_name(
-    [
-        Scheduler(
-            "slurm",
-            "srun",
-            ("sinfo", "sbatch", "sacct"),
-            _slurm_partitions,
-            _SLURM_ACCESS,
-            "--account={account}",
-            {"use_nodes_option": True},
-        ),
-        Scheduler(
-            "squeue",
-            "srun",
-            ("sinfo", "sbatch", "squeue"),
-            _slurm_partitions,
-            _SLURM_ACCESS,
-            "--account={account}",
-            {"use_nodes_option": True},
-        ),
+SCHEDULERS = {
+    each.name: each
+    for each in (
+        _SLURM,
+        replace(_SLURM, name="squeue", commands=("sinfo", "sbatch", "squeue")),
         Scheduler(
             "pbs",
             "mpiexec",
@@ -289,23 +288,8 @@ SCHEDULERS = _by_name(
             ("-q {partition}", "-l place=scatter:exclhost", "-r n"),
             "-A {account}",
         ),
-        Scheduler(
-            "lsf-span",
-            "mpirun",
-            ("lshosts", "bhosts", "bqueues", "bsub"),
-            _lsf_partitions,
-            _LSF_ACCESS,
-            "-P {account}",
-            module="tuner.machine.sites.lsf",
-        ),
-        Scheduler(  # with CSM
-            "lsf",
-            "mpirun",
-            ("lshosts", "bhosts", "bqueues", "bsub"),
-            _lsf_partitions,
-            _LSF_ACCESS,
-            "-P {account}",
-        ),
+        replace(_LSF, name="lsf-span", module="tuner.machine.sites.lsf"),
+        _LSF,
         Scheduler(
             "flux",
             "mpiexec",
@@ -317,6 +301,6 @@ SCHEDULERS = _by_name(
             "--scheduler local instead, which measures one node",
         ),
         Scheduler("local", "mpiexec", (), _this_machine, (), ""),
-    ]
-)
+    )
+}
 """The schedulers by ReFrame's names, in the order in which they are looked for."""
