@@ -13,14 +13,13 @@ from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_s, next_batch
 from tuner.campaign.plans import RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
 from tuner.domain.effort import START_S
-from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
 from tuner.models import fitting, predicting
 from tuner.models.predict import MethodTimes
 from tuner.paths import database_path
 from tuner.rawfile import keeping
-from tuner.selection import tuning
+from tuner.selection import soaks, tuning
 from tuner.store.store import Store
 
 
@@ -181,7 +180,6 @@ def failed_methods() -> dict[tuple[str, str, str], list[str]]:
             (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
         }
         for place, system in newest.items():
-            for its in tuning.outcomes(store, system):
-                if its.failure and its.method != DEFAULT_METHODS[its.operation]:
-                    found[*place, its.operation].append(its.method)
+            for operation, method in sorted(soaks.failed(tuning.outcomes(store, system))):
+                found[*place, operation].append(method)
     return found

@@ -24,7 +24,7 @@ from tuner.campaign.plan_state import done, known, plan_next, remaining, spent_s
 from tuner.campaign.plans import PlannedCase, RacePlan, Task, Turn
 from tuner.campaign.standings import known_methods
 from tuner.errors import SwitchpointError
-from tuner.files import read_bytes
+from tuner.files import read_json
 from tuner.machine.mpi import LaunchCommand
 from tuner.rawfile import keeping
 
@@ -81,8 +81,7 @@ class Starts:
     @classmethod
     def load(cls, path: Path) -> "Starts":
         """Read a file of `save`."""
-        decode = msgspec.json.Decoder(cls, dec_hook=lambda kind, value: kind(value)).decode
-        return decode(read_bytes(path))
+        return read_json(path, cls, lambda kind, value: kind(value))
 
 
 def race(starts: Starts) -> list[LaunchError]:
