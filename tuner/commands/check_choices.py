@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +32,8 @@ from tuner.units import change_text, share_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tuner.domain.tables import Provenance, Table
+    from tuner.models.system import SystemModel
     from tuner.studies.regret.judging import LimitedFigure, RegretOutcome, RegretSummary
     from tuner.studies.regret.measuring import RegretRequest
     from tuner.studies.regret.problems import RegretProblem
@@ -92,48 +96,25 @@ def regret(
     are passed to ReFrame. Exits with 1 when a target is missed.
     """
     from tuner import atomic
-    from tuner.campaign.plan_state import cost_share
     from tuner.commands.printing.results import console
-    from tuner.export import forms
-    from tuner.machine.directories import scratch_directory
-    from tuner.models.fitting import last_fitted
     from tuner.paths import results_directory
-    from tuner.store.store import Store
     from tuner.studies.regret import judging
     from tuner.studies.regret.measuring import RegretRequest
     from tuner.studies.regret.problems import problems
 
-    with Store.open(database, readonly=True) as store:
-        name = one_system(store, system)
-        table, model = store.table(name), last_fitted(store, name)
-        other = store.table(one_system(store, rival, " with --rival")) if rival else None
-    if rival and (other is None or not other.rules):
-        raise SwitchpointError("the rival has no table to evaluate; run `switchpoint tune`")
-    if table is None or not table.rules:
-        raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
+    table, model, other = _opened(database, system, rival)
     if reframe_options and config is None:
         raise click.UsageError("REFRAME_OPTIONS are for jobs, of a system that --config names")
     options, out = for_jobs(reframe_options), console(stderr=as_json)
-    provenance = table.provenance
     drawn = list(problems(table, count, seed, procs, patterns))
-    if config is not None:
-        scratch_directory().mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=config and scratch_directory()) as scratch:  # nodes see the latter
-        path = Path(scratch) / "switchpoint.table"
-        forms.write(table, "table", path, model)
-        system = provenance.name.partition("+")[0]
+    with _table_file(table, model, config) as path:
+        name = table.provenance.name.partition("+")[0]
         request = RegretRequest(
-            table, path, system, provenance.environment, launches, budget_s, other
+            *(table, path, name, table.provenance.environment, launches, budget_s, other)
         )
         outcomes = _measured(request, drawn, config, options, out)
-    if not outcomes:
-        raise SwitchpointError(
-            "no problem was measured: jobs failed, or too few launches measured one whole; give a "
-            "larger --budget"
-        )
     summary = judging.judge(outcomes)
     lines = judging.lines(summary)
-    cost = cost_share(provenance.campaigns)
     settings = {
         "problems": count,
         "launches": launches,
@@ -143,28 +124,70 @@ def regret(
         "patterns": patterns,
         "rival": other.provenance.system if other else None,
     }
-    document = {
-        "system": provenance.system,
-        "campaigns": provenance.campaigns,
-        "settings": settings,
-        "targets": [asdict(line) | {"met": line.met} for line in lines],
-        "cost": cost,
-        "verdict": asdict(summary),
-        "outcomes": [asdict(outcome) for outcome in outcomes],
-    }
-    name = f"regret-{provenance.system}-{sha256(json.dumps(settings).encode()).hexdigest()[:8]}"
-    study = results_directory() / "studies" / f"{name}.json"
+    document = _document(table.provenance, settings, summary, lines, outcomes)
+    digest = sha256(json.dumps(settings).encode()).hexdigest()[:8]
+    study = results_directory() / "studies" / f"regret-{document['system']}-{digest}.json"
     atomic.write(study, json.dumps(document, indent=1) + "\n")
     if as_json:
         say_json(document)
     else:
-        _show_summary(summary, lines, out)
-        if cost is not None:
-            took = share_text(cost, 0)
-            out.print(f"its campaigns took {took} of the time to measure everything\n")
+        _show_summary(summary, lines, document["cost"], out)
         out.print(study, soft_wrap=True)
     if not all(line.met for line in lines):
         raise SystemExit(1)
+
+
+def _opened(
+    database: Path, system: str | None, rival: str | None
+) -> tuple[Table, SystemModel | None, Table | None]:
+    """Return a system's table and model, and the rival's table. Raise SwitchpointError."""
+    from tuner.models.fitting import last_fitted
+    from tuner.store.store import Store
+
+    with Store.open(database, readonly=True) as store:
+        name = one_system(store, system)
+        table, model = store.table(name), last_fitted(store, name)
+        other = store.table(one_system(store, rival, " with --rival")) if rival else None
+    if rival and (other is None or not other.rules):
+        raise SwitchpointError("the rival has no table to evaluate; run `switchpoint tune`")
+    if table is None or not table.rules:
+        raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
+    return table, model, other
+
+
+@contextmanager
+def _table_file(table: Table, model: SystemModel | None, config: Path | None) -> Iterator[Path]:
+    """Yield a file of the table, which the nodes of a configuration see."""
+    from tuner.export import forms
+    from tuner.machine.directories import scratch_directory
+
+    if config is not None:
+        scratch_directory().mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=config and scratch_directory()) as scratch:
+        path = Path(scratch) / "switchpoint.table"
+        forms.write(table, "table", path, model)
+        yield path
+
+
+def _document(
+    provenance: Provenance,
+    settings: dict[str, Any],
+    summary: RegretSummary,
+    lines: Sequence[LimitedFigure],
+    outcomes: Sequence[RegretOutcome],
+) -> dict[str, Any]:
+    """Return what was found as a document for programs."""
+    from tuner.campaign.plan_state import cost_share
+
+    return {
+        "system": provenance.system,
+        "campaigns": provenance.campaigns,
+        "settings": settings,
+        "targets": [asdict(line) | {"met": line.met} for line in lines],
+        "cost": cost_share(provenance.campaigns),
+        "verdict": asdict(summary),
+        "outcomes": [asdict(outcome) for outcome in outcomes],
+    }
 
 
 def _measured(
@@ -192,6 +215,11 @@ def _measured(
         found = list(measuring.outcomes(turn, request, measure, at_once=config is not None))
         outcomes += found
         _show_outcomes(turn, found, out)
+    if not outcomes:
+        raise SwitchpointError(
+            "no problem was measured: jobs failed, or too few launches measured one whole; give a "
+            "larger --budget"
+        )
     return outcomes
 
 
@@ -213,7 +241,9 @@ def _show_outcomes(
         )
 
 
-def _show_summary(summary: RegretSummary, lines: list[LimitedFigure], out: Console) -> None:
+def _show_summary(
+    summary: RegretSummary, lines: list[LimitedFigure], cost: float | None, out: Console
+) -> None:
     from tuner.commands.printing.grids import Columns
     from tuner.studies.regret.measuring import RULES
 
@@ -243,3 +273,6 @@ def _show_summary(summary: RegretSummary, lines: list[LimitedFigure], out: Conso
         grid.add_row(line.what, share_text(line.target, 0), share_text(line.achieved), word)
     out.print(grid)
     out.print()
+    if cost is not None:
+        took = share_text(cost, 0)
+        out.print(f"its campaigns took {took} of the time to measure everything\n")

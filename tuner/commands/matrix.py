@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from tuner.commands.matrix_make import make
+from tuner.commands.matrix_make import directory_option, make
 from tuner.commands.matrix_messages import messages
 from tuner.commands.naming import Commands
 from tuner.commands.options import PARTITIONS, json_option, whole_number
@@ -26,13 +26,7 @@ matrix.add_command(messages)
 
 @matrix.command()
 @click.argument("name")
-@click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    show_default="the current one",
-    help="Output directory.",
-)
+@directory_option
 def fetch(name: str, directory: Path) -> None:
     """Fetch the matrix NAME or GROUP/NAME from the SuiteSparse collection."""
     from tuner.inputs.matrices import suitesparse

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuner.commands.naming import Commands
-from tuner.commands.options import json_option, whole_number
+from tuner.commands.options import FILE, json_option, whole_number
 from tuner.commands.printing.lines import say, say_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tuner.inputs.matrices.lookalike import Lookalike
 
 _seed_option = click.option("--seed", type=whole_number(0), default=1, help="Random seed.")
-_directory_option = click.option(
+directory_option = click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
@@ -39,7 +39,7 @@ def make() -> None:
     "--rows", type=whole_number(2), show_default="as the original", help="Number of rows."
 )
 @_seed_option
-@_directory_option
+@directory_option
 @_gzip_option
 @json_option
 def lookalike(
@@ -77,7 +77,7 @@ def lookalike(
 @make.command()
 @click.argument("problem", type=click.Choice(["diffusion", "elasticity"]))
 @click.option("--rows", type=whole_number(4), required=True, help="Approximate number of rows.")
-@_directory_option
+@directory_option
 @_gzip_option
 @json_option
 def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -> None:
@@ -98,7 +98,7 @@ def amg(problem: str, rows: int, directory: Path, packed: bool, as_json: bool) -
 
 
 @make.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("--rows", type=whole_number(1), required=True, help="Rows and columns.")
 @click.option("--nonzeros", type=whole_number(1), default=25, help="Entries per row.")
 @_seed_option

@@ -11,7 +11,7 @@ import click
 
 from tuner.campaign.reframe import CHECKS
 from tuner.commands.naming import Commands
-from tuner.commands.options import whole_number
+from tuner.commands.options import FILE, whole_number
 from tuner.commands.printing.lines import say
 from tuner.files import printable
 from tuner.machine.sites import environments, schedulers
@@ -64,7 +64,7 @@ def site() -> None:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Output file. [default: (checks/config/NAME.py, or NAME.py if that is read-only)]",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file.")
