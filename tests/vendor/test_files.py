@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from itertools import pairwise, product
@@ -31,7 +32,7 @@ from tuner.domain.tables import Rule, Table
 from tuner.export.choices import Counts, SizeRange, VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
 from tuner.export.forms import export
-from tuner.export.mpi_library import installation, library_of, made_for
+from tuner.export.mpi_library import installation, launcher, library_of, made_for
 from tuner.export.verify import verify_table
 from tuner.machine.mpi import Mpi
 from tuner.selection.rules import compile_rules
@@ -457,3 +458,17 @@ def test_banners_name_family_and_version() -> None:
     assert library_of("Open MPI v5.0.11, package: x") == ("openmpi", "5.0.11")
     assert library_of(INTEL.format("2021.18")) == ("intelmpi", "2021.18")
     assert library_of("MVAPICH2 Version: 2.3") == ("", "")
+
+
+@pytest.mark.parametrize("version", ["2021.18", "2021.4.0"])
+def test_a_launcher_of_intel_mpi_needs_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    program = tmp_path / "mpiexec"
+    said = f"Intel(R) MPI Library for Linux* OS, Version {version} Build 20260101"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert launcher("intelmpi", version) == str(program)
+    with pytest.raises(VendorError, match="not on PATH"):
+        launcher("intelmpi", "2021.1")

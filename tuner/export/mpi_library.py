@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.export.choices import VendorError
-from tuner.machine.mpi import INTEL_MPI, LABELS, Mpi, find_all_mpis
+from tuner.machine.mpi import INTEL_MPI, LABELS, Mpi, find_all_mpis, is_of
 
 _BANNERS = {
     "mpich": r"MPICH Version:\s*(\d[\w.]*)",
@@ -64,20 +64,10 @@ def launcher(family: str, version: str) -> str:
         return installation(family, version).mpiexec
     except VendorError:
         program = shutil.which("mpiexec") or ""
-        if family == "intelmpi" and _intel_version(program) == version:  # without a compiler
+        its = Mpi(family, family, version, "", program)
+        if family == "intelmpi" and is_of(its, program):  # without a compiler
             return program
         raise
-
-
-def _intel_version(mpiexec: str) -> str:
-    """Return the version of a launcher of Intel MPI, "" for any other launcher."""
-    try:
-        command = [mpiexec, "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    match = re.search(r"Intel\(R\) MPI Library .*Version (\d+\.\d+)", said)
-    return match.group(1) if match else ""
 
 
 def made_for(text: str) -> tuple[str, str] | None:
@@ -101,11 +91,7 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
     A variable that selects `chain` takes the fan-out from another variable; a rules file states it.
     """
     program = Path(mpi.mpiexec).with_name("ompi_info")
-    command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise VendorError(f"cannot run {program}: {error}") from error
+    answer = _run([str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"])
     fan_outs = dict(
         re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", answer.stdout)
     )
@@ -158,11 +144,7 @@ def mpich_selections(mpi: Mpi) -> Selections:
 
 def _library_files(mpi: Mpi) -> list[Path]:
     """Return the files that may be the wrapper's library, without links. Raise VendorError."""
-    command = [mpi.mpicc, "-show"]
-    try:
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise VendorError(f"cannot run {mpi.mpicc} -show: {error}") from error
+    shown = _run([mpi.mpicc, "-show"])
     if shown.returncode != 0:
         raise VendorError(f"{mpi.mpicc} -show failed: {shown.stderr.strip()[:200]}")
     names = [name for name in re.findall(r"-l(\S+)", shown.stdout) if "mpi" in name]
@@ -174,3 +156,11 @@ def _library_files(mpi: Mpi) -> list[Path]:
         for path in sorted(directory.glob(f"lib{name}.so*"))
     ]
     return [path for path in dict.fromkeys(files) if path.is_file() and path.stat().st_size > 4096]
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Return what a program of the library answers. Raise VendorError if it cannot be run."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VendorError(f"cannot run {' '.join(command)}: {error}") from error
