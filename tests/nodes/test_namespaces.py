@@ -243,7 +243,7 @@ def test_a_record_of_nodes_that_ended_is_removed(record: Path, monkeypatch) -> N
     record.parent.mkdir()
     record.write_text(json.dumps(POSSIBLE))
     starts = iter(["7", ""])
-    monkeypatch.setattr(namespaces, "_start_of", lambda pid: next(starts))
+    monkeypatch.setattr(namespaces, "start_of", lambda pid: next(starts))
 
     def ended(pid: int, number: int) -> None:
         raise ProcessLookupError

@@ -13,17 +13,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuner.machine.processes import ENDED, PARENT, STATE, start_of, status
+
 _PR_SET_PDEATHSIG = 1
 
 _DEATH_S = 10.0
 """Seconds to wait for killed processes, which a file system that hangs may hold for ever."""
 
 _POLL_S = 0.02
-
-_STATE, _PARENT, _START = 0, 1, 19
-"""Places of the status of a process after its name (proc_pid_stat(5))."""
-
-_ZOMBIE = "Z"
 
 
 def end_with_parent(number: signal.Signals = signal.SIGINT) -> None:
@@ -45,8 +42,10 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        """Return the process of an id. Raise OSError if there is none."""
-        return cls(pid, _status(pid)[_START])
+        """Return the process of an id. Raise ProcessLookupError if it has ended."""
+        if start := start_of(pid):
+            return cls(pid, start)
+        raise ProcessLookupError(pid)
 
     def has_ended(self, most_s: float | None) -> bool:
         """Wait until the process has ended, but at most so long; return whether it has."""
@@ -64,16 +63,7 @@ class Process:
                 os.kill(self.pid, signal.SIGKILL)
 
     def _is_running(self) -> bool:
-        try:
-            status = _status(self.pid)
-        except OSError:
-            return False
-        return status[_START] == self.start and status[_STATE] != _ZOMBIE
-
-
-def _status(pid: int | str) -> list[str]:
-    """Return what Linux tells of a process after its name, which may have been cut in a letter."""
-    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
+        return start_of(self.pid) == self.start
 
 
 @contextmanager
@@ -105,9 +95,9 @@ def descendants(pid: int) -> dict[int, str]:
     children: dict[int, dict[int, str]] = {}
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            status = _status(path.name)
-            if status[_STATE] != _ZOMBIE:
-                children.setdefault(int(status[_PARENT]), {})[int(path.name)] = status[_STATE]
+            its = status(path.name)
+            if its[STATE] not in ENDED:
+                children.setdefault(int(its[PARENT]), {})[int(path.name)] = its[STATE]
     found: dict[int, str] = {}
     parents = [pid]
     for each in parents:

@@ -23,6 +23,7 @@ from typing import IO
 from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.files import open_lock, read_json
+from tuner.machine.processes import start_of
 
 SCRIPTS = Path(__file__).resolve().parent
 PROGRAMS = {
@@ -109,7 +110,7 @@ def find(name: str) -> Nodes | None:
             f"{record}: not a record of virtual nodes: {error}; end the processes of switch.sh, "
             "if any, and delete it"
         ) from error
-    return nodes if _start_of(nodes.pid) == nodes.started else None
+    return nodes if start_of(nodes.pid) == nodes.started else None
 
 
 def _require_possible(nodes: Nodes, name: str) -> None:
@@ -243,7 +244,7 @@ def _start(name: str, count: int, rate: str) -> tuple[Nodes, IO[str]]:
             os.close(output_end)
         with os.fdopen(output) as said:
             _await_ready(process, said)
-        started = _start_of(process.pid)
+        started = start_of(process.pid)
         if not started:
             raise NodesError("virtual nodes cannot be made: their switch has ended")
         nodes = Nodes(name, count, rate, process.pid, started)
@@ -316,19 +317,10 @@ def _reason(complaints: list[str]) -> str:
 
 def _await_end(nodes: Nodes) -> None:
     deadline_s = time.monotonic() + END_TIMEOUT_S
-    while _start_of(nodes.pid) == nodes.started:
+    while start_of(nodes.pid) == nodes.started:
         if time.monotonic() > deadline_s:
             raise NodesError(f"process {nodes.pid}, the switch of {nodes.name}, does not end")
         time.sleep(0.01)
-
-
-def _start_of(pid: int) -> str:
-    """Return the start time of a process in ticks since boot; "" when it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
 
 
 def _place(name: str) -> Path:
