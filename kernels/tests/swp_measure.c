@@ -30,7 +30,8 @@ bool __wrap_swp_method_variant(const struct method *method, enum swp_operation o
 double __wrap_MPI_Wtime(void);
 
 static int rank, procs, races;
-static long in_place; /* executions */
+static long in_place;         /* executions */
+static int64_t skipped_bytes; /* of an execution's receive buffer, before its memory */
 static double clock_s;
 static char path[] = "/tmp/switchpoint-measure-XXXXXX"; /* a directory; the table is in it */
 static char table[sizeof path + 8];
@@ -68,6 +69,7 @@ bool __wrap_swp_method_variant(const struct method *method, enum swp_operation o
 int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers) {
   static uint64_t calls;
   in_place += buffers->send == MPI_IN_PLACE;
+  skipped_bytes = (int64_t)((uintptr_t)buffers->recv_memory - (uintptr_t)buffers->recv);
   double share = (double)(mix(calls++, (uint64_t)rank, 0, 0) % 1000) / 1000;
   clock_s += (is_fast(&trial->spec) ? fast_s : slow_s) * (1 + noise * share);
   return __real_swp_trial_execute(trial, buffers);
@@ -301,6 +303,29 @@ static void a_side_that_is_replaced_on_some_ranks_is_raced(void) {
     }
 }
 
+/* Blocks may lie far behind the beginning, in an array that ranks share. */
+static void a_race_takes_no_memory_before_the_first_block(void) {
+  enum { FIRST = 1000000 };
+  struct swp_hints hints = hints_of(SWP_MEASURE, 0);
+  int counts[64], displs[64];
+  test_case("blocks far behind the beginning");
+  set_times(1e-3, 3e-3, 0);
+  for (int i = 0; i < procs; i++) {
+    const bool empty = i > 0 && i == procs - 1;
+    counts[i] = empty ? 0 : 4;
+    displs[i] = empty ? 0 : FIRST + 4 * i;
+  }
+  const struct swp_collective problem = {
+      SWP_ALLGATHERV,    .send_count = counts[rank], .send_type = MPI_INT, .recv_type = MPI_INT,
+      .op = MPI_OP_NULL, .recv_counts = counts,      .displs = displs};
+  swp_plan *plan = NULL;
+  EXPECT_ERROR(
+      test_agreed(MPI_COMM_WORLD, swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, &hints, &plan)),
+      SWP_SUCCESS);
+  EXPECT_EQUAL(skipped_bytes, FIRST * (int64_t)sizeof(int));
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+}
+
 /* Ranks whose processes differ race the same methods, or none of them does. */
 static void what_one_rank_lacks_is_not_raced(void) {
   test_case("rank 0 has no algorithms of the MPI library");
@@ -447,6 +472,7 @@ int main(int argc, char **argv) {
   the_last_of_many_candidates_is_raced();
   every_collective_can_be_raced();
   a_side_that_is_replaced_on_some_ranks_is_raced();
+  a_race_takes_no_memory_before_the_first_block();
   what_one_rank_lacks_is_not_raced();
   calls_end();
   remove_table();

@@ -45,16 +45,16 @@ static int make_buffer(const struct side *side, int64_t first, int64_t count, vo
 
 /* Finds the items from the first of listed blocks to the last; a block of nothing may lie anywhere. */
 static void find_row(const int *counts, const int *displs, int procs, int64_t *first, int64_t *count) {
-  int64_t last = 0;
-  *first = 0;
+  int64_t begin = INT64_MAX, end = INT64_MIN;
   for (int i = 0; i < procs; i++) {
     if (counts[i] == 0)
       continue;
-    const int64_t end = displs[i] + (int64_t)counts[i];
-    *first = displs[i] < *first ? displs[i] : *first;
-    last = end > last ? end : last;
+    const int64_t behind = displs[i] + (int64_t)counts[i];
+    begin = displs[i] < begin ? displs[i] : begin;
+    end = behind > end ? behind : end;
   }
-  *count = last - *first;
+  *first = begin < end ? begin : 0;
+  *count = begin < end ? end - begin : 0;
 }
 
 /* A side without a block stands for MPI_IN_PLACE: the caller's problem allows no other meaning. */
