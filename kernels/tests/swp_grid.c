@@ -96,6 +96,8 @@ static void no_factorisation_is_better(void) {
       bool found = swp_grid_choose(procs, ndims, &grid);
       EXPECT(found, "no grid of %d dimensions for %d processes", ndims, procs);
       long best = least_score(procs, ndims, procs);
+      EXPECT(swp_grid_choose_exact(procs, ndims, &grid) == (best >= 0), "%d processes, %d dimensions", procs,
+             ndims);
       if (!found || best < 0)
         continue;
       EXPECT(!swp_grid_incomplete(&grid), "an incomplete grid for %d processes, %d dimensions", procs, ndims);

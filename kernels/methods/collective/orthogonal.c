@@ -33,7 +33,7 @@ struct state {
 /* The grid of ndims dimensions whose sizes differ least, the smallest first. False where there is none. */
 static bool balance(int procs, int ndims, struct grid *grid) {
   struct grid falling;
-  if (ndims < 2 || !swp_grid_choose(procs, ndims, &falling) || swp_grid_incomplete(&falling))
+  if (ndims < 2 || !swp_grid_choose_exact(procs, ndims, &falling))
     return false;
   int rising[GRID_DIMS];
   for (int d = 0; d < ndims; d++)
@@ -62,26 +62,22 @@ static const char *orthogonal_applicable(const struct spec *spec, const struct f
   return choose_grid(spec, features->procs, &grid);
 }
 
-static bool is_balanced(int procs, int ndims, const int *sizes) {
-  struct grid grid;
-  return balance(procs, ndims, &grid) && memcmp(grid.sizes, sizes, (size_t)ndims * sizeof *sizes) == 0;
-}
-
 /* All grids of two and of three dimensions; the balanced ones come first, by a name that fits any number of
    ranks. */
 static bool orthogonal_variant(enum swp_operation operation, int index, int procs, char *text,
                                size_t length) {
   (void)operation;
-  struct grid grid;
+  struct grid balanced[2] = {0};
+  const int *two = balanced[0].sizes, *three = balanced[1].sizes;
   for (int n = 2; n <= 3; n++)
-    if (balance(procs, n, &grid) && index-- == 0)
+    if (balance(procs, n, &balanced[n - 2]) && index-- == 0)
       return snprintf(text, length, "orthogonal:dims=%d", n) > 0;
   for (int a = 2; a <= procs / 2; a++)
-    if (procs % a == 0 && !is_balanced(procs, 2, (int[]){a, procs / a}) && index-- == 0)
+    if (procs % a == 0 && a != two[0] && index-- == 0)
       return snprintf(text, length, "orthogonal:grid=%dx%d", a, procs / a) > 0;
   for (int a = 2; a <= procs / 4; a++)
     for (int b = 2, rest = procs / a; procs % a == 0 && b <= rest / 2; b++)
-      if (rest % b == 0 && !is_balanced(procs, 3, (int[]){a, b, rest / b}) && index-- == 0)
+      if (rest % b == 0 && (a != three[0] || b != three[1]) && index-- == 0)
         return snprintf(text, length, "orthogonal:grid=%dx%dx%d", a, b, rest / b) > 0;
   return false;
 }

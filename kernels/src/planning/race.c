@@ -347,9 +347,9 @@ void swp_outcome_release(struct outcome *outcome) {
 /* ---- The race ---- */
 
 static int begin(struct race *race, struct swp_plan *plan, bool in_place, struct outcome *outcome) {
+  race->begin_s = MPI_Wtime();
   const size_t most = 1 + (size_t)count_variants(plan); /* the default may be none of them */
   race->plan = plan;
-  race->begin_s = MPI_Wtime();
   race->budget_s = plan->hints.budget_s > 0 ? plan->hints.budget_s : BUDGET_S;
   race->runners = swp_allocate(most, sizeof *race->runners, NULL);
   outcome->stretches = swp_allocate(most, sizeof *outcome->stretches, NULL);

@@ -10,27 +10,48 @@ static void set_strides(struct grid *grid) {
     grid->strides[d + 1] = grid->strides[d] * grid->sizes[d];
 }
 
-/* Depth-first search over sizes that never increase. */
 struct search {
-  bool exact;
   int procs, ndims;
   int sizes[GRID_DIMS], best[GRID_DIMS];
   int64_t best_sum; /* of the sizes; 0: nothing found */
 };
 
-/* Keeps the sizes when better; of equal sums the first found has the smaller first, so largest, size. */
+static bool is_better(const struct search *search, int64_t sum) {
+  int d = 0;
+  if (search->best_sum == 0 || sum != search->best_sum)
+    return search->best_sum == 0 || sum < search->best_sum;
+  while (d < search->ndims - 1 && search->sizes[d] == search->best[d])
+    d++;
+  return search->sizes[d] < search->best[d];
+}
+
 static void consider(struct search *search, int64_t sum) {
-  if (search->best_sum != 0 && sum >= search->best_sum)
+  if (!is_better(search, sum))
     return;
   search->best_sum = sum;
   memcpy(search->best, search->sizes, sizeof search->best);
 }
 
-/* Chooses sizes[d] and on. `product` and `sum` are of the sizes before, `limit` is the one before. */
-static void descend(struct search *search, int d, int64_t product, int64_t sum, int64_t limit) {
+/* Chooses sizes[d] and those before, none below `least`, which multiply to `left`: a size is at most the
+   square root of what is left, as one before it is as large. `sum` is of the sizes behind. */
+static void factor(struct search *search, int d, int64_t left, int64_t sum, int64_t least) {
+  if (d == 0) {
+    search->sizes[0] = (int)left;
+    consider(search, sum + left);
+  }
+  for (int64_t size = least; d > 0 && size * size <= left; size++)
+    if (left % size == 0) {
+      search->sizes[d] = (int)size;
+      factor(search, d - 1, left / size, sum + size, size);
+    }
+}
+
+/* Chooses sizes[d] and on, which never increase and multiply to procs at least. `product` and `sum` are of
+   the sizes before, `limit` is the one before. */
+static void cover(struct search *search, int d, int64_t product, int64_t sum, int64_t limit) {
   int64_t left = (search->procs + product - 1) / product; /* the rest must multiply to at least this */
   if (d == search->ndims - 1) {
-    if (left < 2 || left > limit || (search->exact && product * left != search->procs))
+    if (left < 2 || left > limit)
       return;
     search->sizes[d] = (int)left;
     consider(search, sum + left);
@@ -40,15 +61,12 @@ static void descend(struct search *search, int d, int64_t product, int64_t sum, 
     int64_t least = 2 * (int64_t)(search->ndims - d - 1);
     if (product * size >= search->procs || (search->best_sum != 0 && sum + size + least > search->best_sum))
       break;
-    if (search->exact && search->procs % (product * size) != 0)
-      continue;
     search->sizes[d] = (int)size;
-    descend(search, d + 1, product * size, sum + size, size);
+    cover(search, d + 1, product * size, sum + size, size);
   }
 }
 
-static bool choose_sizes(struct search *search, struct grid *grid) {
-  descend(search, 0, 1, 0, search->procs);
+static bool take_best(const struct search *search, struct grid *grid) {
   if (search->best_sum == 0)
     return false;
   grid->procs = search->procs;
@@ -58,14 +76,26 @@ static bool choose_sizes(struct search *search, struct grid *grid) {
   return true;
 }
 
-bool swp_grid_choose(int procs, int ndims, struct grid *grid) {
+static bool has_grid(int procs, int ndims) {
+  return ndims >= 1 && ndims <= 30 && procs >> ndims > 0;
+}
+
+bool swp_grid_choose_exact(int procs, int ndims, struct grid *grid) {
   if (procs == 1)
     return ndims == 1 && swp_grid_from_sizes(1, 1, &procs, grid);
-  if (ndims < 1 || ndims > 30 || procs >> ndims == 0)
-    return false;
-  struct search exact = {.exact = true, .procs = procs, .ndims = ndims};
-  struct search incomplete = {.procs = procs, .ndims = ndims};
-  return choose_sizes(&exact, grid) || choose_sizes(&incomplete, grid);
+  struct search search = {.procs = procs, .ndims = ndims};
+  if (has_grid(procs, ndims))
+    factor(&search, ndims - 1, procs, 0, 2);
+  return take_best(&search, grid);
+}
+
+bool swp_grid_choose(int procs, int ndims, struct grid *grid) {
+  if (swp_grid_choose_exact(procs, ndims, grid))
+    return true;
+  struct search search = {.procs = procs, .ndims = ndims};
+  if (has_grid(procs, ndims))
+    cover(&search, 0, 1, 0, procs);
+  return take_best(&search, grid);
 }
 
 bool swp_grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid) {

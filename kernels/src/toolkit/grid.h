@@ -20,6 +20,10 @@ struct grid {
  */
 bool swp_grid_choose(int procs, int ndims, struct grid *grid);
 
+/* The same, but false also where none is exact. Tries no size over the square root of procs, as calls under a
+   table choose grids. */
+bool swp_grid_choose_exact(int procs, int ndims, struct grid *grid);
+
 /* The grid of the given sizes. False when it has fewer positions than processes, or an empty last layer. */
 bool swp_grid_from_sizes(int procs, int ndims, const int *sizes, struct grid *grid);
 
