@@ -54,11 +54,6 @@ static int rank_of(const struct grid *grid, int block, int sign) {
   return rank_at(grid, sign * (block % grid->sizes[0]), sign * (block / grid->sizes[0]));
 }
 
-/* The distance that a block goes along a dimension. */
-static int distance_of(const struct grid *grid, int dimension, int block) {
-  return dimension == 0 ? block % grid->sizes[0] : block / grid->sizes[0];
-}
-
 /* ---- Scratch: the sizes of blocks, requests, blocks, and the messages of a turn out and in ---- */
 
 struct rooms {
@@ -102,10 +97,6 @@ struct turn {
   int dimension, value;
 };
 
-static int digit_of(const struct turn *turn, int block) {
-  return distance_of(turn->grid, turn->dimension, block) / turn->value % turn->grid->radices[turn->dimension];
-}
-
 /* The greatest digit at this place. */
 static int most_digit(const struct turn *turn) {
   const int highest = (turn->grid->sizes[turn->dimension] - 1) / turn->value;
@@ -113,40 +104,52 @@ static int most_digit(const struct turn *turn) {
   return highest < radix ? highest : radix - 1;
 }
 
+/* How many distances along the dimension have the digit. */
+static int count_distances(const struct turn *turn, int digit) {
+  const int64_t size = turn->grid->sizes[turn->dimension], value = turn->value;
+  const int64_t cycle = value * turn->grid->radices[turn->dimension];
+  const int64_t rest = size % cycle - digit * value;
+  return (int)(size / cycle * value + (rest < 0 ? 0 : rest < value ? rest : value));
+}
+
 static int count_blocks(const struct turn *turn, int digit) {
-  int count = 0;
-  for (int i = 0; i < turn->grid->plan->procs; i++)
-    count += digit_of(turn, i) == digit;
-  return count;
+  return turn->grid->sizes[1 - turn->dimension] * count_distances(turn, digit);
+}
+
+/* The i-th block of a digit: by the distance along the other dimension, then along this one. */
+static int block_at(const struct turn *turn, int digit, int distances, int i) {
+  const int64_t k = i % distances, value = turn->value;
+  const int64_t cycle = value * turn->grid->radices[turn->dimension];
+  const int distance = (int)(k / value * cycle + digit * value + k % value), other = i / distances;
+  const int places = turn->grid->sizes[0];
+  return turn->dimension == 0 ? distance + other * places : other + distance * places;
 }
 
 /* Copies the sizes and bytes of a digit's blocks to a message of so many; returns its bytes. */
 static int64_t write_message(const struct turn *turn, const struct rooms *rooms, int digit, int count,
                              char *message) {
   const int64_t most = turn->grid->plan->features.most_bytes;
+  const int distances = count_distances(turn, digit);
   char *at = message + count * (int64_t)sizeof(int32_t);
-  for (int i = 0; i < turn->grid->plan->procs; i++) {
-    if (digit_of(turn, i) != digit)
-      continue;
-    memcpy(message, &rooms->sizes[i], sizeof(int32_t));
-    memcpy(at, rooms->blocks + i * most, (size_t)rooms->sizes[i]);
-    message += sizeof(int32_t);
-    at += rooms->sizes[i];
+  for (int i = 0; i < count; i++) {
+    const int block = block_at(turn, digit, distances, i);
+    memcpy(message + i * (int64_t)sizeof(int32_t), &rooms->sizes[block], sizeof(int32_t));
+    memcpy(at, rooms->blocks + block * most, (size_t)rooms->sizes[block]);
+    at += rooms->sizes[block];
   }
-  return at - message + count * (int64_t)sizeof(int32_t);
+  return at - message;
 }
 
 static void read_message(const struct turn *turn, const struct rooms *rooms, int digit, int count,
                          const char *message) {
   const int64_t most = turn->grid->plan->features.most_bytes;
+  const int distances = count_distances(turn, digit);
   const char *at = message + count * (int64_t)sizeof(int32_t);
-  for (int i = 0; i < turn->grid->plan->procs; i++) {
-    if (digit_of(turn, i) != digit)
-      continue;
-    memcpy(&rooms->sizes[i], message, sizeof(int32_t));
-    memcpy(rooms->blocks + i * most, at, (size_t)rooms->sizes[i]);
-    message += sizeof(int32_t);
-    at += rooms->sizes[i];
+  for (int i = 0; i < count; i++) {
+    const int block = block_at(turn, digit, distances, i);
+    memcpy(&rooms->sizes[block], message + i * (int64_t)sizeof(int32_t), sizeof(int32_t));
+    memcpy(rooms->blocks + block * most, at, (size_t)rooms->sizes[block]);
+    at += rooms->sizes[block];
   }
 }
 
