@@ -1,4 +1,5 @@
 /* Plans of collectives that share a communicator share what they divide it into: communicators are few. */
+#include "machine.h"
 #include "objects.h"
 #include "testing.h"
 
@@ -64,6 +65,19 @@ static void check_grids(void) {
   EXPECT_EQUAL(mpi_objects(), before);
 }
 
+/* Their hashes differ only in bits for which a colour has no room. */
+static void machines_of_one_colour_are_told_apart(void) {
+  MPI_Comm machine;
+  int rank, procs, size;
+  test_case("two machines");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  swp_machine_split(MPI_COMM_WORLD, (uint64_t)(rank % 2) << 63, rank, &machine);
+  MPI_Comm_size(machine, &size);
+  EXPECT_EQUAL(size, (procs + 1 - rank % 2) / 2);
+  MPI_Comm_free(&machine);
+}
+
 int main(int argc, char **argv) {
   int procs;
   test_begin(&argc, &argv, "swp_parts");
@@ -77,5 +91,6 @@ int main(int argc, char **argv) {
   }
   if (procs == 8)
     check_grids();
+  machines_of_one_colour_are_told_apart();
   return test_end();
 }

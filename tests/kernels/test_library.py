@@ -368,7 +368,7 @@ def test_sizes_share_a_budget_by_the_time_of_their_rounds(kernels: Kernels) -> N
 
 
 def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kernels) -> None:
-    assert run(kernels, "swp_parts", 8) == 4
+    assert run(kernels, "swp_parts", 8) == 5
 
 
 def test_process_grids_follow_the_papers_formulas(kernels: Kernels) -> None:

@@ -2,6 +2,7 @@
 #include "team.h"
 
 #include "error.h"
+#include "machine.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -34,21 +35,6 @@ static int shared_cores(MPI_Comm comm) {
 }
 #endif
 
-/* A number that only the ranks of this machine have: they share its clock and its cores, and are on several
-   nodes if nodes are virtual. */
-static int machine_color(void) {
-  char boot[64] = "";
-  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-  if (!file || !fgets(boot, sizeof boot, file))
-    gethostname(boot, sizeof boot - 1);
-  if (file)
-    fclose(file);
-  uint32_t hash = 2166136261u;
-  for (const char *letter = boot; *letter; letter++)
-    hash = (hash ^ (unsigned char)*letter) * 16777619u;
-  return (int)(hash >> 1);
-}
-
 /* How many machines there are, and whether one has more ranks than cores. */
 static void find_machines(struct team *team) {
   MPI_Comm machine;
@@ -57,7 +43,7 @@ static void find_machines(struct team *team) {
   team->machines = 1;
   if (SWP_SIMULATED)
     return;
-  MPI_Comm_split(team->comm, machine_color(), team->rank, &machine);
+  swp_machine_split(team->comm, swp_machine_hash(), team->rank, &machine);
   int ranks_here, rank_here;
   MPI_Comm_size(machine, &ranks_here);
   MPI_Comm_rank(machine, &rank_here);

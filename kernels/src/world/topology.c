@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "communicator.h"
 #include "error.h"
+#include "machine.h"
 #include "socket.h"
 #include "switchpoint.h"
 
@@ -30,17 +31,6 @@ done:
   return error;
 }
 
-/* A number that only the ranks of this machine have, which share its cores. */
-static int machine_color(void) {
-  char boot[64] = "";
-  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-  if (file == NULL || fgets(boot, sizeof boot, file) == NULL)
-    gethostname(boot, sizeof boot - 1);
-  if (file != NULL)
-    fclose(file);
-  return (int)(swp_text_hash(boot) & INT_MAX);
-}
-
 /* Finds whether the ranks outnumber the cores, also where several nodes are on one machine. */
 static int compare_with_cores(MPI_Comm comm, MPI_Comm node, struct topology *topology) {
   int error = SWP_SUCCESS, size, cores = 0;
@@ -48,7 +38,7 @@ static int compare_with_cores(MPI_Comm comm, MPI_Comm node, struct topology *top
   if (SWP_SIMULATED) /* ranks take turns on one core, and the clock stands still meanwhile */
     return SWP_SUCCESS;
   if (topology->nodes > 1)
-    MPI_TRY(MPI_Comm_split(comm, machine_color(), 0, &machine));
+    MPI_TRY(swp_machine_split(comm, swp_machine_hash(), 0, &machine));
   MPI_Comm here = topology->nodes > 1 ? machine : node;
   MPI_TRY(MPI_Comm_size(here, &size));
   TRY(shared_cores(here, &cores));
