@@ -313,6 +313,10 @@ def test_budget_leaves_out_the_larger_sizes_and_says_so(
     left_out = [(entry["size_bytes"], entry["reason"]) for entry in result.records[-1]["skipped"]]
     assert left_out == [(262144, "time budget"), (524288, "time budget")]
     assert "524288 B left out: time budget" in result.stdout
+    words = {"sizes": "8,256K", "budget": 1e-6, "methods": "direct", "quiet": True}
+    quiet = bench(any_kernels, tmp_path / "quiet.jsonl", **words)
+    assert [entry["size_bytes"] for entry in quiet.records[-1]["skipped"]] == [262144]
+    assert " B " not in quiet.stdout
 
 
 def test_methods_that_are_off_are_skipped_with_a_reason(

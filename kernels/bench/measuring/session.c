@@ -7,7 +7,7 @@
 void session_skip_size(struct session *session, int64_t size_bytes, const char *reason) {
   for (int m = 0; m < session->nmethods; m++)
     launch_skip(&session->launch, session->methods[m].spec, size_bytes, reason);
-  if (session->team->rank == 0)
+  if (session->team->rank == 0 && !session->options->quiet)
     printf("%lld B left out: %s\n", (long long)size_bytes, reason);
 }
 
