@@ -125,8 +125,7 @@ static int measure_command(const struct team *team, int argc, char **argv, struc
     return 0;
   }
   int status = 0;
-  for (int first = 0, words; first <= argc && (status == 0 || line->command == COMMAND_SOAK);
-       first += words + 1) {
+  for (int first = 0, words; first <= argc && status >= 0; first += words + 1) {
     failure_clear();
     words = words_of_launch(line, argc - first, argv + first);
     int own = command_line_parse(words, argv + first, line);
@@ -136,7 +135,7 @@ static int measure_command(const struct team *team, int argc, char **argv, struc
     if (own == 0)
       own = measure(team, line);
     if (own)
-      status = own; /* a method that fails its soak does not keep others from theirs */
+      status = own; /* a failed soak does not keep other methods from theirs */
     command_line_free(line);
   }
   return status;

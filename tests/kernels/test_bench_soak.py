@@ -273,6 +273,22 @@ def test_a_failed_soak_leaves_the_next_of_its_start(kernels: Kernels, tmp_path: 
     assert result.stderr.count("swpbench: soak failed: 1 of 1") == 2
 
 
+@pytest.mark.parametrize("fault", ["a wrong option", "a file that exists"])
+def test_an_error_ends_all_soaks_of_a_start(
+    any_kernels: Kernels, tmp_path: Path, fault: str
+) -> None:
+    words = (*RING, "--methods", "direct", "--executions", "20")
+    there, last = tmp_path / "there", tmp_path / "last"
+    there.touch()
+    wrong = (*words, "--no-such") if fault == "a wrong option" else words
+    then = ("--then", "--out", str(there), *wrong, "--then", "--out", str(last), *words)
+    result = soak(any_kernels, tmp_path / "o", 2, *words, *then)
+    assert result.status != 0
+    assert [each["passed"] for each in soaks(result)] == [True]
+    assert len(result.complaints) == 1
+    assert not last.exists()
+
+
 def test_a_pool_that_fills_up_is_no_leak(kernels: Kernels, tmp_path: Path) -> None:
     words = (*RING, "--methods", "direct", "--executions", "2000")
     (record,) = soaks(soak(kernels, tmp_path / "o", 2, *words, wrong="pool"))

@@ -7,8 +7,10 @@
 /* `swpbench run`: measures. 0, or -1 on every rank after one line with the reason. */
 int run(const struct team *team, const struct options *options);
 
+enum { SOAK_FAILED = 1 };
+
 /* `swpbench soak`: executes methods very often, and looks for hangs, wrong bytes and leaks. Returns like run,
-   with -1 also if a method failed. A method that hangs, or of which an execution returns an error, ends the
+   SOAK_FAILED if a method failed. A method that hangs, or of which an execution returns an error, ends the
    job. */
 int soak(const struct team *team, const struct options *options);
 

@@ -370,10 +370,12 @@ static int finish(struct launch *launch, int failed) {
   int status = team->rank == 0 ? launch_close(launch) : 0;
   if (team->rank == 0 && status == 0 && launch->cases == 0)
     status = failure_set("no method is applicable: %s", launch->nskipped ? launch->skipped[0].reason : "");
-  if (status == 0 && failed > 0)
-    status = failure_set("soak failed: %d of %d; see %s", failed, launch->cases, path);
   if (team_agree(team, status))
     return -1;
+  if (failed > 0) {
+    team_agree(team, failure_set("soak failed: %d of %d; see %s", failed, launch->cases, path));
+    return SOAK_FAILED;
+  }
   if (team->rank == 0)
     printf("swpbench: soak passed\nswpbench: ranks %d\nswpbench: nodes %d\nswpbench: complete %s\n",
            team->procs, team->nodes, path);
