@@ -410,23 +410,27 @@ static void what_is_off_does_not_race(const struct subject *of) {
   unsetenv("SWITCHPOINT_OFF");
 }
 
-/* Whichever allocation fails on whichever rank, all ranks get the same error, or a plan. */
+/* Whichever allocation fails, on each rank in turn, all ranks get the same error. */
 static void memory_that_runs_out_is_agreed_on(const struct subject *of) {
+  enum { STEP = 3, MOST = 400 };
+  long n;
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
   int error = SWP_ERR_MEMORY;
   hints.budget_s = 0.05;
   set_times(1e-3, 1e-3, 0);
   name_table(table);
-  for (long n = 1; error != SWP_SUCCESS && n < 400; n += 3) {
+  for (n = 1; error != SWP_SUCCESS && n < MOST; n += STEP) {
+    const int culprit = (int)(n / STEP) % procs;
     swp_plan *plan = NULL;
-    test_case("%s: allocation %ld fails", of->operation, n);
-    swp_allocate_fail_after(rank == n % procs ? n : 0);
+    test_case("%s: allocation %ld fails on rank %d", of->operation, n, culprit);
+    swp_allocate_fail_after(rank == culprit ? n : 0);
     error = of->plan(&hints, 8, &plan);
     swp_allocate_fail_after(0);
     EXPECT(error == SWP_SUCCESS || error == SWP_ERR_MEMORY, "error %d: %s", error, swp_error_message());
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
     remove_table();
   }
+  EXPECT(n > 1 + STEP * procs && n < MOST, "%ld allocations", n);
 }
 
 static void check_subject(const struct subject *of) {
