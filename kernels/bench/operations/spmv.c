@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct operation operation_exchange;
-
 struct product {
   struct spmv spmv;
   int vectors;

@@ -1,4 +1,4 @@
-/* Comparisons of items by their first member, for qsort and bsearch. */
+/* Comparisons of items by their first member, for qsort and bsearch, and of two numbers. */
 #ifndef SWP_ORDER_H
 #define SWP_ORDER_H
 
@@ -17,6 +17,14 @@ static inline int swp_by_int64(const void *a, const void *b) {
 static inline int swp_by_double(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
+}
+
+static inline double swp_greater(double a, double b) {
+  return a > b ? a : b;
+}
+
+static inline int swp_fewer(int a, int b) {
+  return a < b ? a : b;
 }
 
 #endif

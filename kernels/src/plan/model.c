@@ -1,11 +1,9 @@
 #include "model.h"
 
-static double greater(double a, double b) {
-  return a > b ? a : b;
-}
+#include "order.h"
 
 double swp_ahead_s(const struct message_cost *cost, double bytes) {
-  return cost->alpha_s + greater(cost->beta_s - cost->per_byte_s, 0) * bytes;
+  return cost->alpha_s + swp_greater(cost->beta_s - cost->per_byte_s, 0) * bytes;
 }
 
 const struct message_cost *swp_cost_of(const struct pair_model *pair, double bytes) {
@@ -22,9 +20,9 @@ static const struct message_cost *cost_between(const struct model *model, bool o
 void swp_tally_send(const struct model *model, bool off_node, int64_t bytes, struct tally *tally) {
   const struct message_cost *cost = cost_between(model, off_node, (double)bytes);
   double moved_s = cost->per_byte_s * (double)bytes;
-  tally->ahead_s = greater(tally->ahead_s, swp_ahead_s(cost, (double)bytes));
+  tally->ahead_s = swp_greater(tally->ahead_s, swp_ahead_s(cost, (double)bytes));
   tally->steps_s += cost->step_s;
-  tally->longest_step_s = greater(tally->longest_step_s, cost->step_s);
+  tally->longest_step_s = swp_greater(tally->longest_step_s, cost->step_s);
   if (off_node) {
     tally->leave_s += moved_s;
     tally->leaving++;
@@ -36,9 +34,9 @@ void swp_tally_send(const struct model *model, bool off_node, int64_t bytes, str
 
 void swp_tally_receive(const struct model *model, bool off_node, int64_t bytes, struct tally *tally) {
   const struct message_cost *cost = cost_between(model, off_node, (double)bytes);
-  tally->ahead_s = greater(tally->ahead_s, swp_ahead_s(cost, (double)bytes));
+  tally->ahead_s = swp_greater(tally->ahead_s, swp_ahead_s(cost, (double)bytes));
   tally->receives_s += cost->receive_s;
-  tally->longest_receive_s = greater(tally->longest_receive_s, cost->receive_s);
+  tally->longest_receive_s = swp_greater(tally->longest_receive_s, cost->receive_s);
   tally->arrive_s += cost->per_byte_s * (double)bytes;
 }
 
@@ -55,12 +53,12 @@ static double bound_s(const struct pair_model *off_node, const struct tally *tal
   double senders = (double)crowd->senders;
   double active = senders < rates->processes ? senders : rates->processes;
   double own = (double)tally->leaving_bytes * (senders / (rates->b_max + (active - 1) * rates->b_inj));
-  return rates->b_node > 0 ? greater(own, (double)crowd->bytes / rates->b_node) : own;
+  return rates->b_node > 0 ? swp_greater(own, (double)crowd->bytes / rates->b_node) : own;
 }
 
 double swp_delivery_s(const struct model *model, const struct tally *tally, const struct crowd *crowd) {
   double sent_s =
-      tally->stay_s + greater(tally->leave_s, bound_s(&model->pairs[PAIR_OFF_NODE], tally, crowd));
+      tally->stay_s + swp_greater(tally->leave_s, bound_s(&model->pairs[PAIR_OFF_NODE], tally, crowd));
   return tally->ahead_s + tally->steps_s - tally->longest_step_s + tally->receives_s -
-         tally->longest_receive_s + greater(sent_s, tally->arrive_s);
+         tally->longest_receive_s + swp_greater(sent_s, tally->arrive_s);
 }

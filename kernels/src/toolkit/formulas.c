@@ -1,12 +1,10 @@
 #include "formulas.h"
 
+#include "order.h"
+
 #include <string.h>
 
 enum { SMALL_BYTES = 8, HEADER_BYTES = 16 }; /* of each part that is forwarded */
-
-static double greater(double a, double b) {
-  return a > b ? a : b;
-}
 
 /* ---- Exchange ---- */
 
@@ -106,8 +104,8 @@ struct census swp_census(const struct swp_plan *plan, const struct estimate *est
                          .ppn = features->ppn,
                          .nodes = features->nodes,
                          .degree = features->mmax,
-                         .parts_bytes = greater((double)features->mmax, 0) *
-                                        (greater((double)features->bytes, 0) + HEADER_BYTES)};
+                         .parts_bytes = swp_greater((double)features->mmax, 0) *
+                                        (swp_greater((double)features->bytes, 0) + HEADER_BYTES)};
 }
 
 /* A round in which each rank sends a message to the rank that is so far behind it, and gets one. Ranks at the
@@ -120,8 +118,8 @@ double swp_round_s(const struct census *c, int distance, double bytes) {
   int64_t leaving = c->nodes > 1 ? 1 : 0, volume = leaving * (int64_t)bytes;
   if (leaving && reach < c->ppn) {
     const struct message_cost *near = swp_cost_of(&c->model->pairs[PAIR_ON_NODE], bytes);
-    ahead = greater(ahead, swp_ahead_s(near, bytes));
-    arrive_s = greater(arrive_s, near->per_byte_s * bytes);
+    ahead = swp_greater(ahead, swp_ahead_s(near, bytes));
+    arrive_s = swp_greater(arrive_s, near->per_byte_s * bytes);
   }
   struct tally tally = {ahead, cost->step_s, cost->step_s, cost->receive_s, cost->receive_s,
                         0,     moved_s,      arrive_s,     leaving,         volume};
@@ -201,5 +199,5 @@ double swp_probed_s(const struct swp_plan *plan, const struct model *model) {
     return 0;
   const struct message_cost *cost = swp_cost_of(slowest(model, features), bytes);
   double one_by_one_s = cost->alpha_s + (k - 1) * cost->receive_s + k * cost->beta_s * bytes;
-  return greater(swp_payload_s(plan, model), one_by_one_s);
+  return swp_greater(swp_payload_s(plan, model), one_by_one_s);
 }

@@ -1,10 +1,7 @@
 #include "radix.h"
 
 #include "formulas.h"
-
-static int fewer(int a, int b) {
-  return a < b ? a : b;
-}
+#include "order.h"
 
 /* ---- Trees ---- */
 
@@ -16,11 +13,11 @@ static int levels_of(const struct group *g, int radix) {
 }
 
 double swp_radix_knomial_bcast_s(const struct group *g, double m, int radix) {
-  return levels_of(g, radix) * swp_burst_s(g, fewer(radix, g->procs) - 1, m, 1);
+  return levels_of(g, radix) * swp_burst_s(g, swp_fewer(radix, g->procs) - 1, m, 1);
 }
 
 double swp_radix_knomial_reduce_s(const struct group *g, double m, int radix) {
-  const int joined = levels_of(g, radix) * (fewer(radix, g->procs) - 1);
+  const int joined = levels_of(g, radix) * (swp_fewer(radix, g->procs) - 1);
   return swp_radix_knomial_bcast_s(g, m, radix) + joined * swp_reduced_s(g, m);
 }
 
@@ -57,7 +54,7 @@ double swp_radix_multiplying_allreduce_s(const struct group *g, double m, int ra
   const int size = multiplied(g, radix);
   double seconds = size == g->procs ? 0 : 2 * swp_message_s(g, m) + swp_reduced_s(g, m);
   for (int64_t stride = 1; stride < size; stride *= radix) {
-    const int others = fewer(radix, (int)(size / stride)) - 1;
+    const int others = swp_fewer(radix, (int)(size / stride)) - 1;
     seconds += swp_burst_s(g, others, m, others) + others * swp_reduced_s(g, m);
   }
   return seconds;
@@ -67,7 +64,7 @@ double swp_radix_multiplying_allgather_s(const struct group *g, double m, int ra
   const int size = multiplied(g, radix);
   double seconds = size == g->procs ? 0 : swp_message_s(g, m) + swp_message_s(g, g->procs * m);
   for (int64_t stride = 1; stride < size; stride *= radix) {
-    const int others = fewer(radix, (int)(size / stride)) - 1;
+    const int others = swp_fewer(radix, (int)(size / stride)) - 1;
     seconds += swp_burst_s(g, others, (double)stride * g->procs / size * m, others);
   }
   return seconds;
@@ -82,7 +79,7 @@ double swp_radix_bruck_allgather_s(const struct group *g, double m, int radix) {
 double swp_radix_bruck_barrier_s(const struct group *g, double m, int radix) {
   double seconds = 0;
   for (int64_t value = 1; value < g->procs; value *= radix) {
-    const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
+    const int messages = swp_fewer(radix - 1, (int)((g->procs - 1) / value));
     seconds += swp_burst_s(g, messages, m, messages);
   }
   return seconds;
@@ -94,7 +91,7 @@ static double turns_s(const struct group *g, double bytes, int radix, int each, 
   for (int64_t value = 1; value < g->procs; value *= radix) {
     const int64_t rest = g->procs % (value * radix), stay = rest < value ? rest : value;
     const double blocks = (double)(g->procs - g->procs / (value * radix) * value - stay) * each;
-    const int messages = fewer(radix - 1, (int)((g->procs - 1) / value));
+    const int messages = swp_fewer(radix - 1, (int)((g->procs - 1) / value));
     seconds += swp_burst_s(g, messages, blocks * bytes / messages, messages);
     *copied += blocks;
   }

@@ -2,6 +2,7 @@
 
 #include "board_steps.h"
 #include "formulas.h"
+#include "order.h"
 #include "radix.h"
 
 #include <float.h>
@@ -13,10 +14,6 @@ enum {
   SMALL_BYTES = 8,
   CHAINS = 4
 }; /* where a spec has none; of Open MPI's `chain` */
-
-static int fewer(int a, int b) {
-  return a < b ? a : b;
-}
 
 static double lesser(double a, double b) {
   return a < b ? a : b;
@@ -66,7 +63,7 @@ static double bcast_linear(const struct group *g, double m) {
 }
 
 static double bcast_binary(const struct group *g, double m) {
-  return dims_of(g) * swp_burst_s(g, fewer(2, g->procs - 1), m, 1);
+  return dims_of(g) * swp_burst_s(g, swp_fewer(2, g->procs - 1), m, 1);
 }
 
 static double bcast_split_binary(const struct group *g, double m) {
@@ -82,7 +79,7 @@ static double star(const struct group *g, double m) {
 static double tree_of_blocks(const struct group *g, double m) {
   double seconds = 0;
   for (int i = 0; i < steps_of(g); i++)
-    seconds += swp_message_s(g, fewer(1 << i, g->procs - (1 << i)) * m);
+    seconds += swp_message_s(g, swp_fewer(1 << i, g->procs - (1 << i)) * m);
   return seconds;
 }
 
@@ -96,7 +93,7 @@ static double reduce_binomial(const struct group *g, double m) {
 }
 
 static double reduce_binary(const struct group *g, double m) {
-  return bcast_binary(g, m) + dims_of(g) * fewer(2, g->procs - 1) * swp_reduced_s(g, m);
+  return bcast_binary(g, m) + dims_of(g) * swp_fewer(2, g->procs - 1) * swp_reduced_s(g, m);
 }
 
 static double allreduce_binomial(const struct group *g, double m) {
@@ -131,7 +128,7 @@ static double bcast_chain(const struct group *g, double m) {
 }
 
 static int chains_of(const struct group *g) {
-  return fewer(CHAINS, g->procs - 1);
+  return swp_fewer(CHAINS, g->procs - 1);
 }
 
 static int length_of_chains(const struct group *g) {
