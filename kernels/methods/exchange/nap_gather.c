@@ -230,10 +230,14 @@ done:
   return error;
 }
 
+static const int64_t *behind(const int64_t *slice) {
+  return swp_nap_extracts(slice) + slice[SLICE_EXTRACTS] * EXTRACT_NUMBERS;
+}
+
 const int64_t *swp_nap_next_slice(struct part **part, const int64_t *slice) {
   while ((*part)->node != slice[SLICE_NODE])
     ++*part;
-  return swp_nap_extracts(slice) + slice[SLICE_EXTRACTS] * EXTRACT_NUMBERS;
+  return behind(slice);
 }
 
 const int64_t *swp_nap_extracts(const int64_t *slice) {
@@ -267,17 +271,20 @@ static int receive_slices(struct nap *nap, const struct box *box) {
              : swp_nap_receive_runs(nap, STAGE_GATHER, box->rank, PLACE_OUTGOING, &nap->runs);
 }
 
-/* This rank's own slice of a part becomes nap->runs, none or those of one slice; returns where it begins. */
-static int own_runs(struct nap *nap, const struct part *part, int64_t *begin) {
-  const struct slice *slice = nap->slices.items;
+/* This rank's own slice of a part becomes nap->runs, none or those of one slice; returns where it begins.
+   Parts come by node, as slices do, of which those before the next-th are of earlier ones. */
+static int own_runs(struct nap *nap, const struct part *part, int64_t *next, int64_t *begin) {
+  const struct slice *slices = nap->slices.items;
   nap->runs.count = 0;
-  for (int64_t i = 0; i < nap->slices.count; i++, slice++)
+  for (; *next < nap->slices.count && slices[*next].bundle->node <= part->node; ++*next) {
+    const struct slice *slice = &slices[*next];
     if (slice->local == nap->local && slice->bundle->node == part->node) {
       *begin = slice->part_offset;
       return swp_bundle_slice(slice->bundle, slice->from, slice->to, &nap->runs)
                  ? SWP_SUCCESS
                  : swp_plan_no_memory(nap->plan);
     }
+  }
   return SWP_SUCCESS;
 }
 
@@ -289,9 +296,9 @@ static bool lies_together(const struct nap *nap, const struct part *part) {
 
 static int place_parts(struct nap *nap) {
   struct part *part = nap->assignment.sends.items;
-  int64_t begin;
+  int64_t begin, next = 0;
   for (int64_t i = 0; i < nap->assignment.sends.count; i++, part++) {
-    int error = own_runs(nap, part, &begin);
+    int error = own_runs(nap, part, &next, &begin);
     if (error != SWP_SUCCESS)
       return error;
     part->base = nap->schedule->outgoing_bytes;
@@ -300,13 +307,14 @@ static int place_parts(struct nap *nap) {
   return SWP_SUCCESS;
 }
 
-/* Adds copies of the bytes that a rank's slice for a part repeats from the parts before it. */
-static int copy_repeats(struct nap *nap, const struct part *part, const struct box *box) {
+/* Adds copies of the bytes that a rank's slice for a part repeats from the parts before it. Parts come by
+   node, as slices do. */
+static int copy_repeats(struct nap *nap, const struct part *part, struct box *box) {
   const struct array *parts = &nap->assignment.sends;
-  const int64_t *slice = box->in, *last = box->in + box->nin;
-  struct part *at = parts->items;
+  const int64_t *slice = box->in + box->nread, *last = box->in + box->nin;
   while (slice < last && slice[SLICE_NODE] < part->node)
-    slice = swp_nap_next_slice(&at, slice);
+    slice = behind(slice);
+  box->nread = slice - box->in;
   if (slice >= last || slice[SLICE_NODE] != part->node)
     return SWP_SUCCESS;
   for (const int64_t *n = slice + SLICE_NUMBERS; n < swp_nap_extracts(slice); n += REPEAT_NUMBERS) {
@@ -321,9 +329,9 @@ static int copy_repeats(struct nap *nap, const struct part *part, const struct b
   return SWP_SUCCESS;
 }
 
-static int send_part(struct nap *nap, const struct part *part, const struct mail *mail) {
+static int send_part(struct nap *nap, const struct part *part, const struct mail *mail, int64_t *next) {
   int64_t begin = 0;
-  int error = own_runs(nap, part, &begin);
+  int error = own_runs(nap, part, next, &begin);
   if (error == SWP_SUCCESS && lies_together(nap, part))
     return swp_schedule_send(nap->plan, nap->schedule, STAGE_NODES, part->peer, PLACE_USER, nap->runs.items,
                              1, NULL, 0);
@@ -340,11 +348,12 @@ static int send_part(struct nap *nap, const struct part *part, const struct mail
 
 int swp_nap_schedule_gather(struct nap *nap, const struct mail *mail) {
   int error = SWP_SUCCESS;
+  int64_t next = 0;
   struct part *part = nap->assignment.sends.items;
   TRY(send_slices(nap));
   TRY(place_parts(nap));
   for (int64_t i = 0; i < nap->assignment.sends.count; i++)
-    TRY(send_part(nap, part + i, mail));
+    TRY(send_part(nap, part + i, mail, &next));
   for (int local = 0; local < nap->size; local++)
     if (local != nap->local)
       TRY(receive_slices(nap, &mail->boxes[local]));
