@@ -1,4 +1,5 @@
 /* The registry: all methods of methods.def, looked up by operation and name. */
+#include "communicator.h"
 #include "error.h"
 #include "method.h"
 
@@ -30,10 +31,24 @@ const char *swp_absent(const struct spec *spec, enum swp_operation operation) {
   return spec->method->absent != NULL ? spec->method->absent(spec, operation) : NULL;
 }
 
+/* docs/reference/mpi-faults.md. Ranks do not differ in it: MPI_Init and MPI_Finalize are collective. */
+static const char *cannot_reduce(const struct method *method, enum swp_operation operation) {
+#ifdef OPEN_MPI
+  const struct shape *shape = &swp_shapes[operation];
+  if (shape->reduces && strcmp(method->name, shape->default_method) != 0 && !swp_comm_has_world())
+    return "MPI_Reduce_local of Open MPI crashes in a session without MPI_Init";
+#else
+  (void)method, (void)operation;
+#endif
+  return NULL;
+}
+
 const char *swp_not_applicable(const struct spec *spec, const struct features *features) {
   const struct method *method = spec->method;
   const struct procedure *procedure = &method->procedures[features->operation];
-  const char *why = method->applicable != NULL ? method->applicable(spec, features) : NULL;
+  const char *why = cannot_reduce(method, features->operation);
+  if (why == NULL && method->applicable != NULL)
+    why = method->applicable(spec, features);
   if (why == NULL)
     why = swp_absent(spec, features->operation);
   if (why == NULL && procedure->applicable != NULL)

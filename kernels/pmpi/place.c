@@ -20,16 +20,6 @@ static struct selectors *all_selectors;
 static int keyval = MPI_KEYVAL_INVALID;
 static bool ending;
 
-/* In a session without MPI_Init the MPI_Reduce_local of Open MPI 5 crashes. */
-static bool can_do(enum swp_operation operation, bool strangers) {
-#ifdef OPEN_MPI
-  if (strangers)
-    return !place_reduces(operation);
-#endif
-  (void)operation, (void)strangers;
-  return true;
-}
-
 static void read_rules(enum swp_operation operation, const struct swp_layout *layout, struct rules *rules) {
   const int64_t *changes;
   if (swp_selector_create(startup_table(), operation, layout, &rules->selector) != SWP_SUCCESS)
@@ -41,26 +31,23 @@ static void read_rules(enum swp_operation operation, const struct swp_layout *la
     rules->changes[i] = i < count ? changes[i] : INT64_MAX;
 }
 
-static struct selectors *make_selectors(const struct swp_layout *layout, bool strangers) {
+static struct selectors *make_selectors(const struct swp_layout *layout) {
   struct selectors *made = calloc(1, sizeof *made);
   if (made == NULL)
     return NULL;
   made->layout = *layout;
-  made->strangers = strangers;
   for (int i = 0; i < COLLECTIVES; i++)
-    if (can_do((enum swp_operation)(FIRST_OPERATION + i), strangers))
-      read_rules((enum swp_operation)(FIRST_OPERATION + i), layout, &made->list[i]);
+    read_rules((enum swp_operation)(FIRST_OPERATION + i), layout, &made->list[i]);
   made->next = all_selectors;
   return all_selectors = made;
 }
 
-static const struct selectors *find_selectors(const struct swp_layout *layout, bool strangers) {
+static const struct selectors *find_selectors(const struct swp_layout *layout) {
   for (const struct selectors *known = all_selectors; known != NULL; known = known->next)
     if (known->layout.procs == layout->procs && known->layout.nodes == layout->nodes &&
-        known->layout.ppn == layout->ppn && known->layout.alone == layout->alone &&
-        known->strangers == strangers)
+        known->layout.ppn == layout->ppn && known->layout.alone == layout->alone)
       return known;
-  return make_selectors(layout, strangers);
+  return make_selectors(layout);
 }
 
 /* Collective, as freeing the application's communicator is. */
@@ -115,7 +102,7 @@ static struct place *take_place(MPI_Comm comm) {
   return place;
 }
 
-static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout, bool strangers) {
+static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout) {
   if (keyval == MPI_KEYVAL_INVALID &&
       PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS)
     return NULL;
@@ -125,7 +112,7 @@ static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout, b
   PMPI_Comm_rank(comm, &place->rank);
   place->procs = layout->procs;
   if (layout->procs > 0)
-    place->selectors = find_selectors(layout, strangers);
+    place->selectors = find_selectors(layout);
   atomic_store_explicit(&place->comm, comm, memory_order_release);
   return place;
 }
@@ -143,7 +130,7 @@ struct place *place_make(MPI_Comm comm) {
   if (!inter && !layout_find(comm, &layout, &strangers))
     startup_abort("cannot find the nodes of a communicator's ranks: no memory, or an MPI call failed");
   pthread_mutex_lock(&lock);
-  struct place *place = add_place(comm, &layout, strangers);
+  struct place *place = add_place(comm, &layout);
   pthread_mutex_unlock(&lock);
   if (place ==
       NULL) /* other ranks may have theirs, and choose a method that this one would not take part in */

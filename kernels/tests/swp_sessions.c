@@ -1,9 +1,10 @@
 /*
  * A program of an MPI session, without MPI_Init or before it: a communicator of all ranks, and its
- * collectives. For a preload. Where MPI has no sessions the program says so, and ends with 77.
- * Usage: swp_sessions [--init]
+ * collectives. For a preload; with --library, plans of the library too, by the table in the environment.
+ * Where MPI has no sessions the program says so, and ends with 77. Usage: swp_sessions [--init | --library]
  */
-#include <mpi.h>
+#include "switchpoint.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,17 +23,44 @@ static int check(MPI_Comm comm) {
   return wrong + (value != 17);
 }
 
-static int run(bool init) {
+/* An exchange, and a reduction, by the methods that the table says. */
+static int plan(MPI_Comm comm) {
+  int rank, procs, sent, came = -1, sum = 0, wrong = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
+  const int next = (rank + 1) % procs, previous = (rank + procs - 1) % procs;
+  const int64_t offsets[] = {0, 1};
+  const struct swp_exchange ring = {sizeof sent, 1, 1, &next, offsets, NULL, 1, &previous, offsets};
+  const struct swp_collective total = {
+      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
+  swp_plan *exchange, *allreduce;
+  sent = rank + 1;
+  wrong += swp_exchange_plan(comm, &ring, "auto", NULL, &exchange) != SWP_SUCCESS;
+  wrong += swp_exchange_execute(exchange, &sent, &came) != SWP_SUCCESS || came != previous + 1;
+  wrong += swp_collective_plan(comm, &total, "auto", NULL, &allreduce) != SWP_SUCCESS;
+  wrong += swp_collective_execute(allreduce, &sent, &sum) != SWP_SUCCESS || sum != procs * (procs + 1) / 2;
+  if (rank == 0)
+    printf("swp_sessions: exchange by %s, allreduce by %s\n", swp_plan_method(exchange),
+           swp_plan_method(allreduce));
+  swp_plan_free(&exchange);
+  swp_plan_free(&allreduce);
+  return wrong;
+}
+
+static int run(const char *option) {
   MPI_Session session;
   MPI_Group group;
   MPI_Comm comm;
   int rank, wrong;
+  const bool init = strcmp(option, "--init") == 0;
   MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
   MPI_Comm_create_from_group(group, "swp_sessions", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
   MPI_Group_free(&group);
   MPI_Comm_rank(comm, &rank);
   wrong = check(comm);
+  if (strcmp(option, "--library") == 0)
+    wrong += plan(comm);
   if (init) {
     MPI_Init(NULL, NULL);
     wrong += check(MPI_COMM_WORLD) + check(comm);
@@ -49,7 +77,7 @@ static int run(bool init) {
 }
 
 int main(int argc, char **argv) {
-  return run(argc > 1 && strcmp(argv[1], "--init") == 0) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run(argc > 1 ? argv[1] : "") == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 #else
 int main(void) {

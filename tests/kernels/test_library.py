@@ -371,6 +371,18 @@ def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kerne
     assert run(kernels, "swp_parts", 8) == 5
 
 
+def test_sessions_plan_what_needs_no_world(kernels: Kernels, require, tmp_path) -> None:
+    table = tmp_path / "one.table"
+    rules = "rule op=exchange method=neighbor", "rule op=allreduce method=hypercube"
+    table.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
+    environment = {"SWITCHPOINT_TABLE": str(table)}
+    done = kernels.run("tests/swp_sessions", ["--library"], 2, environment)
+    require("sessions", "no sessions" not in done.stdout, f"{kernels.mpi.version} has none")
+    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
+    reducing = "vendor" if kernels.mpi.family == "openmpi" else "hypercube"
+    assert f"exchange by neighbor, allreduce by {reducing}" in done.stdout
+
+
 def test_process_grids_follow_the_papers_formulas(kernels: Kernels) -> None:
     assert run(kernels, "swp_grid", 1) > 10
 

@@ -2,6 +2,7 @@
  * neighbor: MPI_Ineighbor_alltoallv on a graph of the problem's messages. The persistent form of MPI-4 is
  * not used: it binds the buffers at planning, and a plan gets them at execution.
  */
+#include "communicator.h"
 #include "packed.h"
 
 #include <pthread.h>
@@ -25,11 +26,13 @@ static void neighbor_free(struct swp_plan *plan) {
     MPI_Comm_free(&state->graph);
 }
 
-/* Open MPI readies its topologies when a process makes the first graph, and crashes if two threads do so. */
+/* Open MPI readies its topologies when a process makes the first graph, and crashes if two threads do so. In
+   a session alone there is no MPI_COMM_SELF to make one of. */
 static void ready_topologies(void) {
   const int none = 0;
   MPI_Comm graph;
-  if (MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 0, &none, MPI_UNWEIGHTED, 0, &none, MPI_UNWEIGHTED,
+  if (swp_comm_has_world() &&
+      MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 0, &none, MPI_UNWEIGHTED, 0, &none, MPI_UNWEIGHTED,
                                      MPI_INFO_NULL, 0, &graph) == MPI_SUCCESS)
     MPI_Comm_free(&graph);
 }

@@ -61,3 +61,10 @@ int swp_comm_key(atomic_int *shared, MPI_Comm_delete_attr_function *forget, int 
 done:
   return error;
 }
+
+bool swp_comm_has_world(void) {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  return begun && !ended;
+}

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /*
  * A duplicate of the caller's communicator that returns its errors; an error in making it is returned too,
@@ -20,5 +21,9 @@ int swp_comm_take(MPI_Comm comm, MPI_Comm *own);
  * comes first: *shared is static, and MPI_KEYVAL_INVALID until then. Local. Errors: SWP_ERR_MPI.
  */
 int swp_comm_key(atomic_int *shared, MPI_Comm_delete_attr_function *forget, int *key);
+
+/* Returns whether MPI_COMM_WORLD exists, between MPI_Init and MPI_Finalize: in a session alone it does not.
+   Local. */
+bool swp_comm_has_world(void);
 
 #endif
