@@ -119,15 +119,22 @@ static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout) {
 
 _Thread_local const MPI_Comm *place_leaving;
 
+/* Leaves the layout without ranks where nothing is to be dispatched. */
+static bool find_layout(MPI_Comm comm, struct swp_layout *layout) {
+  bool strangers;
+  if (!layout_knows_world() && !startup_agrees(comm))
+    return true;
+  return layout_find(comm, layout, &strangers);
+}
+
 struct place *place_make(MPI_Comm comm) {
   struct swp_layout layout = {0};
-  bool strangers = false;
   int inter = 1;
   if (place_leaving != NULL && comm == *place_leaving)
     return NULL;
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return NULL;
-  if (!inter && !layout_find(comm, &layout, &strangers))
+  if (!inter && !find_layout(comm, &layout))
     startup_abort("cannot find the nodes of a communicator's ranks: no memory, or an MPI call failed");
   pthread_mutex_lock(&lock);
   struct place *place = add_place(comm, &layout);
