@@ -103,7 +103,7 @@ def library() -> ctypes.CDLL:
         LibraryError: it cannot be loaded, is older than this package, or is built for another MPI
             library than mpi4py.
     """
-    path = os.environ.get("SWITCHPOINT_LIBRARY", NAME)
+    path = os.environ.get("SWITCHPOINT_LIBRARY") or NAME  # an empty one: the interpreter itself
     try:
         loaded = ctypes.CDLL(path)
     except OSError as error:
