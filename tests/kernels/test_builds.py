@@ -16,6 +16,7 @@ from tuner.machine.mpi import Mpi, find_mpis
 from tuner.paths import CHECKOUT
 
 from .conftest import MPIS, Kernels, build_kernels, in_turn
+from .test_fragments import do
 from .test_library import BY_NODE, TESTS, VALGRIND, run
 
 # Hooks of UCX that crash under the thread sanitizer are off.
@@ -50,6 +51,27 @@ def test_kernels_compile_without_a_warning(kernels: Kernels, variant: tuple[str,
     libraries = {path.name for path in build.rglob("libswitchpoint*.so*")}
     for name in libraries & {"libswitchpoint.so", "libswitchpoint_fortran.so"}:
         assert f"{name}.{abi.number().partition('.')[0]}" in libraries
+
+
+SUBPROJECT = f"""cmake_minimum_required(VERSION 3.24)
+project(app LANGUAGES C)
+add_subdirectory({CHECKOUT / "kernels"} switchpoint)
+if(CMAKE_BUILD_TYPE OR CMAKE_INSTALL_RPATH OR TARGET swpbench OR TARGET swp_oracle)
+  message(FATAL_ERROR "more than the library")
+endif()
+add_executable(app {CHECKOUT / "kernels" / "examples" / "halo.c"})
+target_link_libraries(app PRIVATE switchpoint::switchpoint)
+"""
+
+
+@pytest.mark.check
+def test_a_project_includes_the_library_alone(any_kernels: Kernels, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(SUBPROJECT)
+    build = tmp_path / "build"
+    do("cmake", "-S", tmp_path, "-B", build, f"-DMPI_C_COMPILER={any_kernels.mpi.mpicc}")
+    do("cmake", "--build", build, "--parallel", "2", "--target", "app")
+    done = any_kernels.run(str(build / "app"), ["8"], 2)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
