@@ -37,10 +37,6 @@ void layout_end(void) {
   node_of = NULL;
 }
 
-bool layout_knows_world(void) {
-  return node_of != NULL;
-}
-
 /* The ranks of the group in MPI_COMM_WORLD, into the second half of `ranks`. */
 static bool translate(MPI_Group group, int procs, int *ranks) {
   MPI_Group world;

@@ -10,9 +10,6 @@
 bool layout_begin(void);
 void layout_end(void);
 
-/* Returns whether the nodes of MPI_COMM_WORLD's ranks are known. */
-bool layout_knows_world(void);
-
 /* The layout of an intracommunicator: local when all its ranks are in this process's MPI_COMM_WORLD, and
    collective when one is not (*strangers), which is the same on all ranks. False: no memory, or MPI failed.
  */

@@ -1,5 +1,4 @@
 /* The registry: all methods of methods.def, looked up by operation and name. */
-#include "communicator.h"
 #include "error.h"
 #include "method.h"
 
@@ -31,14 +30,14 @@ const char *swp_absent(const struct spec *spec, enum swp_operation operation) {
   return spec->method->absent != NULL ? spec->method->absent(spec, operation) : NULL;
 }
 
-/* docs/reference/mpi-faults.md. Ranks do not differ in it: MPI_Init and MPI_Finalize are collective. */
-static const char *cannot_reduce(const struct method *method, enum swp_operation operation) {
+/* docs/reference/mpi-faults.md */
+static const char *cannot_reduce(const struct method *method, const struct features *features) {
 #ifdef OPEN_MPI
-  const struct shape *shape = &swp_shapes[operation];
-  if (shape->reduces && strcmp(method->name, shape->default_method) != 0 && !swp_comm_has_world())
+  const struct shape *shape = &swp_shapes[features->operation];
+  if (features->without_world && shape->reduces && strcmp(method->name, shape->default_method) != 0)
     return "MPI_Reduce_local of Open MPI crashes in a session without MPI_Init";
 #else
-  (void)method, (void)operation;
+  (void)method, (void)features;
 #endif
   return NULL;
 }
@@ -46,7 +45,7 @@ static const char *cannot_reduce(const struct method *method, enum swp_operation
 const char *swp_not_applicable(const struct spec *spec, const struct features *features) {
   const struct method *method = spec->method;
   const struct procedure *procedure = &method->procedures[features->operation];
-  const char *why = cannot_reduce(method, features->operation);
+  const char *why = cannot_reduce(method, features);
   if (why == NULL && method->applicable != NULL)
     why = method->applicable(spec, features);
   if (why == NULL)

@@ -20,6 +20,16 @@ static struct selectors *all_selectors;
 static int keyval = MPI_KEYVAL_INVALID;
 static bool ending;
 
+/* In a session without MPI_Init the MPI_Reduce_local of Open MPI 5 crashes. */
+static bool can_do(enum swp_operation operation, bool strangers) {
+#ifdef OPEN_MPI
+  if (strangers)
+    return !place_reduces(operation);
+#endif
+  (void)operation, (void)strangers;
+  return true;
+}
+
 static void read_rules(enum swp_operation operation, const struct swp_layout *layout, struct rules *rules) {
   const int64_t *changes;
   if (swp_selector_create(startup_table(), operation, layout, &rules->selector) != SWP_SUCCESS)
@@ -31,23 +41,26 @@ static void read_rules(enum swp_operation operation, const struct swp_layout *la
     rules->changes[i] = i < count ? changes[i] : INT64_MAX;
 }
 
-static struct selectors *make_selectors(const struct swp_layout *layout) {
+static struct selectors *make_selectors(const struct swp_layout *layout, bool strangers) {
   struct selectors *made = calloc(1, sizeof *made);
   if (made == NULL)
     return NULL;
   made->layout = *layout;
+  made->strangers = strangers;
   for (int i = 0; i < COLLECTIVES; i++)
-    read_rules((enum swp_operation)(FIRST_OPERATION + i), layout, &made->list[i]);
+    if (can_do((enum swp_operation)(FIRST_OPERATION + i), strangers))
+      read_rules((enum swp_operation)(FIRST_OPERATION + i), layout, &made->list[i]);
   made->next = all_selectors;
   return all_selectors = made;
 }
 
-static const struct selectors *find_selectors(const struct swp_layout *layout) {
+static const struct selectors *find_selectors(const struct swp_layout *layout, bool strangers) {
   for (const struct selectors *known = all_selectors; known != NULL; known = known->next)
     if (known->layout.procs == layout->procs && known->layout.nodes == layout->nodes &&
-        known->layout.ppn == layout->ppn && known->layout.alone == layout->alone)
+        known->layout.ppn == layout->ppn && known->layout.alone == layout->alone &&
+        known->strangers == strangers)
       return known;
-  return make_selectors(layout);
+  return make_selectors(layout, strangers);
 }
 
 /* Collective, as freeing the application's communicator is. */
@@ -102,7 +115,7 @@ static struct place *take_place(MPI_Comm comm) {
   return place;
 }
 
-static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout) {
+static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout, bool strangers) {
   if (keyval == MPI_KEYVAL_INVALID &&
       PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS)
     return NULL;
@@ -112,32 +125,25 @@ static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout) {
   PMPI_Comm_rank(comm, &place->rank);
   place->procs = layout->procs;
   if (layout->procs > 0)
-    place->selectors = find_selectors(layout);
+    place->selectors = find_selectors(layout, strangers);
   atomic_store_explicit(&place->comm, comm, memory_order_release);
   return place;
 }
 
 _Thread_local const MPI_Comm *place_leaving;
 
-/* Leaves the layout without ranks where nothing is to be dispatched. */
-static bool find_layout(MPI_Comm comm, struct swp_layout *layout) {
-  bool strangers;
-  if (!layout_knows_world() && !startup_agrees(comm))
-    return true;
-  return layout_find(comm, layout, &strangers);
-}
-
 struct place *place_make(MPI_Comm comm) {
   struct swp_layout layout = {0};
+  bool strangers = false;
   int inter = 1;
   if (place_leaving != NULL && comm == *place_leaving)
     return NULL;
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return NULL;
-  if (!inter && !find_layout(comm, &layout))
+  if (!inter && !layout_find(comm, &layout, &strangers))
     startup_abort("cannot find the nodes of a communicator's ranks: no memory, or an MPI call failed");
   pthread_mutex_lock(&lock);
-  struct place *place = add_place(comm, &layout);
+  struct place *place = add_place(comm, &layout, strangers);
   pthread_mutex_unlock(&lock);
   if (place ==
       NULL) /* other ranks may have theirs, and choose a method that this one would not take part in */

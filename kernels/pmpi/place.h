@@ -31,10 +31,11 @@ struct rules {
   int64_t changes[CHANGES];
 };
 
-/* The rules for ranks of one layout, shared by all communicators of that layout. */
+/* The rules for ranks of one layout and origin, shared by all communicators of that layout. */
 struct selectors {
   struct selectors *next;
   struct swp_layout layout;
+  bool strangers; /* not all ranks are in MPI_COMM_WORLD */
   struct rules list[COLLECTIVES];
 };
 

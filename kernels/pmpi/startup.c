@@ -8,13 +8,11 @@
 #include "layout.h"
 #include "place.h"
 #include "planned.h"
-#include "random.h"
 #include "report.h"
 #include "rules_alone.h"
 #include "self.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,25 +51,7 @@ static bool is_set(const char *variable) {
   return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-bool startup_agrees(MPI_Comm comm) {
-  static atomic_flag said = ATOMIC_FLAG_INIT;
-  const uint64_t own = table != NULL ? swp_mix(swp_table_hash(table) ^ guard_on) : 0;
-  uint64_t both[2] = {own, ~own}, most[2];
-  int rank;
-  if (PMPI_Allreduce(both, most, 2, MPI_UINT64_T, MPI_MAX, comm) != MPI_SUCCESS)
-    startup_abort("cannot compare the tables of a communicator's ranks: an MPI call failed");
-  PMPI_Comm_rank(comm, &rank);
-  const bool alike = most[0] == ~most[1];
-  if (!alike && rank == 0 && !atomic_flag_test_and_set(&said))
-    fprintf(stderr,
-            "switchpoint: ranks of a session differ in the table, in methods that they lack, or in the "
-            "guard: collectives are left to the MPI library; set SWITCHPOINT_TABLE, SWITCHPOINT_OFF "
-            "and SWITCHPOINT_GUARD alike on all ranks\n");
-  return alike && table != NULL;
-}
-
-/* Rank 0's variables, broadcast to all ranks: launchers need not pass variables on. Without a table, all
-   ranks have places where any has a session, which may have read one: they compare what they have. */
+/* Rank 0's variables, broadcast to all ranks: launchers need not pass variables on. */
 static void share_settings(int rank, struct settings *settings) {
   const char *path = getenv("SWITCHPOINT_TABLE");
   *settings = (struct settings){.guard = is_set("SWITCHPOINT_GUARD")};
@@ -80,12 +60,10 @@ static void share_settings(int rank, struct settings *settings) {
   if (rank == 0 && path != NULL)
     strcpy(settings->path, path);
   PMPI_Bcast(settings, (int)sizeof *settings, MPI_BYTE, 0, MPI_COMM_WORLD);
-  int mine[2] = {over, sessions > 0}, any[2];
-  PMPI_Allreduce(mine, any, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (any[0])
+  int mine = over, any;
+  PMPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (any)
     settings->path[0] = '\0';
-  if (settings->path[0] == '\0' && any[1])
-    place_begin();
 }
 
 /* Collective on MPI_COMM_WORLD. */
@@ -201,6 +179,8 @@ static void read_alone(MPI_Session session) {
   if (swp_table_read(self, path, &table) != SWP_SUCCESS)
     startup_abort(swp_error_message());
   guard_on = is_set("SWITCHPOINT_GUARD");
+  if (swp_table_rules(table) > 0)
+    place_begin();
   PMPI_Comm_free(&self);
 }
 
@@ -216,7 +196,6 @@ EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
   if (sessions++ == 0 && !world) {
     family_check("libswitchpoint_pmpi.so");
     read_alone(*session);
-    place_begin(); /* without a table too: other ranks may have one, and compare */
   }
   pthread_mutex_unlock(&session_lock);
   return MPI_SUCCESS;

@@ -5,14 +5,8 @@
 #include "interpose.h"
 #include "switchpoint.h"
 
-#include <stdbool.h>
-
 /* The table that SWITCHPOINT_TABLE names on rank 0; NULL where it names none. */
 const swp_table *startup_table(void);
-
-/* Returns whether all ranks have a table, and dispatch calls by it alike; says so once where only some do.
-   For sessions, whose processes read it each by itself. Collective. */
-bool startup_agrees(MPI_Comm comm);
 
 /* Prints the error, and ends the job. */
 void startup_abort(const char *text) __attribute__((noreturn));

@@ -281,31 +281,6 @@ def test_sessions_are_dispatched_too(
     assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("rank", "change", "arguments"),
-    [
-        (0, "unset SWITCHPOINT_TABLE", []),
-        (0, "unset SWITCHPOINT_TABLE", ["--init"]),
-        (1, "unset SWITCHPOINT_TABLE", ["--init"]),
-        (1, "export SWITCHPOINT_TABLE=other.table", []),
-        (1, "export SWITCHPOINT_OFF=binomial", []),
-        (1, "export SWITCHPOINT_GUARD=1", []),
-    ],
-)
-def test_ranks_of_a_session_that_differ_use_no_table(
-    kernels: Kernels, require, tmp_path, rank: int, change: str, arguments: list[str]
-) -> None:
-    table = tmp_path / "one.table"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
-    (tmp_path / "other.table").write_text("switchpoint-table 1\nrule op=bcast method=chain\n")
-    is_other = f'[ "$PMI_RANK$OMPI_COMM_WORLD_RANK" != {rank} ]'
-    before = ["sh", "-c", f'cd {tmp_path}; {is_other} || {change}; exec "$0" "$@"']
-    done = run_preloaded(kernels, "swp_sessions", 2, *arguments, table=table, before=before)
-    require("sessions", "no sessions" not in done.stdout, f"{kernels.mpi.version} has none")
-    assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
-    assert done.stderr.count("ranks of a session differ") == 1, done.stderr
-
-
 def test_blocks_beyond_an_int_are_gathered_too(kernels: Kernels, require, tmp_path) -> None:
     table = tmp_path / "one.table"
     rules = "rule op=allgatherv method=ring", "rule op=bcast method=binomial"

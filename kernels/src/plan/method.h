@@ -55,6 +55,7 @@ struct features {
   int procs, nodes, ppn;
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
   bool alone;          /* all ranks of the job are here */
+  bool without_world;  /* some rank is in a session without MPI_Init */
   bool early_ibarrier; /* of a discovery: MPI_Ibarrier completes before all have called it */
   int64_t executions;  /* that are expected; 0: unknown */
   int64_t mmax;        /* -1: unknown, for a discovery without hint */

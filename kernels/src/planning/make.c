@@ -31,6 +31,7 @@ void swp_plan_place(struct swp_plan *plan, struct topology *topology) {
   plan->features.ppn = topology->ppn;
   plan->features.shared_memory = topology->shared_memory;
   plan->features.alone = topology->alone;
+  plan->features.without_world = topology->without_world;
 }
 
 int swp_plan_by_method(struct swp_plan *plan, const struct spec *spec) {

@@ -5,7 +5,6 @@
 #include "switchpoint.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /* Forgets the model of a table: plans with it go by its rules alone, and else by the default. Local. */
 void swp_table_forget_model(swp_table *table);
@@ -16,8 +15,5 @@ bool swp_table_is_same(const swp_table *a, const swp_table *b);
 /* Makes all ranks pass over the rules whose method the process of some rank lacks: the preload selects
    without asking other ranks. Collective. Errors: SWP_ERR_MEMORY, SWP_ERR_MPI. */
 int swp_table_agree(MPI_Comm comm, swp_table *table);
-
-/* A hash of the table's text and of which rules are unusable in this process; 0 without a table. Local. */
-uint64_t swp_table_hash(const swp_table *table);
 
 #endif

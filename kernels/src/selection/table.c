@@ -2,7 +2,6 @@
 #include "communicator.h"
 #include "off.h"
 #include "allocate.h"
-#include "random.h"
 #include "rules_alone.h"
 #include "table_reader.h"
 
@@ -410,15 +409,6 @@ int swp_table_agree(MPI_Comm comm, swp_table *table) {
 done:
   swp_release(lacked);
   return error;
-}
-
-uint64_t swp_table_hash(const swp_table *table) {
-  uint64_t hash = table != NULL ? (uint64_t)table->hash : 0;
-  for (int i = 0; i < swp_table_rules(table); i++) {
-    const struct rule *rule = &table->rules[i];
-    hash = swp_mix(hash ^ (rule->unusable != NULL || swp_absent(&rule->spec, rule->operation) != NULL));
-  }
-  return hash;
 }
 
 void swp_table_forget_model(swp_table *table) {

@@ -22,7 +22,7 @@ struct box {
   bool sends, receives; /* whether this rank sends to it, and receives from it */
   struct numbers out;   /* empty lists are allowed */
   int64_t *in, nin;
-  int64_t nread; /* of those, for who reads on later */
+  int64_t nread; /* how many of them were read, by a reader that goes on later */
 };
 
 struct mail {

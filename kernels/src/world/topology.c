@@ -70,14 +70,14 @@ done:
 
 /* Finds whether every rank is here. Jobs that were joined have several worlds, and sessions none. */
 static int compare_with_world(MPI_Comm comm, struct topology *topology) {
-  int error = SWP_SUCCESS, begun, ended, world = INT_MAX, missing, all;
-  MPI_TRY(MPI_Initialized(&begun));
-  MPI_TRY(MPI_Finalized(&ended));
-  if (begun && !ended)
+  int error = SWP_SUCCESS, world = INT_MAX, any[2];
+  const bool has_world = swp_comm_has_world();
+  if (has_world)
     MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &world));
-  missing = topology->procs < world;
-  MPI_TRY(MPI_Allreduce(&missing, &all, 1, MPI_INT, MPI_MAX, comm));
-  topology->alone = !all;
+  const int mine[2] = {topology->procs < world, !has_world};
+  MPI_TRY(MPI_Allreduce(mine, any, 2, MPI_INT, MPI_MAX, comm));
+  topology->alone = !any[0];
+  topology->without_world = any[1];
 done:
   return error;
 }
@@ -251,6 +251,7 @@ static int impose(MPI_Comm own, struct topology *machine, int ppn, int placement
   made->procs = machine->procs;
   made->shared_memory = machine->shared_memory;
   made->alone = machine->alone;
+  made->without_world = machine->without_world;
   made->ibarrier = machine->ibarrier;
   made->oversubscribed = machine->oversubscribed;
   made->asked_ppn = ppn;

@@ -25,6 +25,7 @@ struct topology {
   int sockets;         /* the most of one node; SOCKET_UNKNOWN of imposed nodes too */
   bool shared_memory;  /* all ranks share memory, whatever nodes are imposed */
   bool alone;          /* no other rank of the job can be in another communicator: all are in this one */
+  bool without_world;  /* MPI_Init was not called, or MPI_Finalize was, on some rank: a session */
   bool oversubscribed; /* this rank's machine has more ranks than cores that they may use */
   enum topology_ibarrier ibarrier;
   enum topology_order order;
