@@ -10,17 +10,19 @@ import pytest
 
 from tests import raw, synthetic
 from tests.cli import call, fail, succeed
-from tests.decisions import point
+from tests.decisions import PROVENANCE, point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
 from tuner.campaign.plans import Entrants, PlannedCase
 from tuner.campaign.soaking import SoakSite, affordable, jobs_of, partition_of
-from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt
+from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt, Table
 from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.kinds import soak
-from tuner.selection.soaks import Lack, waiting, withhold
+from tuner.selection.evidence import have_filled
+from tuner.selection.rules import compile_rules
+from tuner.selection.soaks import Lack, notes, waiting, withhold
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -293,6 +295,23 @@ def test_filled_sizes_wait_for_a_soak_that_others_need_not() -> None:
         return [each.case.bytes for each in found if each.status == UNSOAKED]
 
     ends = {64: 10_000, 512: 1000}
+    provenance = replace(PROVENANCE, required_executions=10_000)
+    table = Table(provenance, [], [below, *shown, between, above])
+    lacks = waiting(table)
+    assert {(lack.size_bytes, lack.for_filled) for lack in lacks} == {
+        *((64, False), (512, False)),
+        *((8, True), (4096, True)),
+    }
+    bought = affordable(lacks, lambda lack: 9.0, 30.0, at_least_one=False)
+    assert [lack.size_bytes for lack in bought] == [64, 512]  # 4096 takes no time from them
+    assert "faster, but in no rule until soaked" in notes(table)[0]
+    places = [SoakedAt(its.nodes, its.ppn, size, count) for size, count in ends.items()]
+    soaks = [Soaked("exchange", "nap", 11_000, "", places)]
+    points = withhold(table.points, soaks, 10_000)
+    table = Table(replace(provenance, soaks=soaks), compile_rules(points), points)
+    assert notes(table)[0].startswith("not chosen at open sizes beyond those where it was soaked")
+    filled = [rule.method for rule, its in zip(table.rules, have_filled(table), strict=True) if its]
+    assert filled == ["nap"]
     assert waits({}) == [8, 64, 512, 128, 4096]
     assert waits(ends) == [8, 4096]
     assert waits(ends | {8: 10_000}) == [8, 4096]

@@ -180,14 +180,16 @@ def affordable(
 ) -> list[Lack]:
     """Return what can be soaked in a time: a method on a layout wholly, or not at all.
 
-    What takes least comes first, so that most methods can be chosen.
+    What takes least comes first, so that most methods can be chosen, and what only filled sizes
+    wait for comes last.
     """
-    whole: dict[tuple[int, str, int, str], list[Lack]] = defaultdict(list)
-    for lack in lacks:
-        whole[lack.nodes * lack.ppn, lack.operation, lack.nodes, lack.method].append(lack)
-    needed_s = {key: sum(START_S + expected(lack) for lack in its) for key, its in whole.items()}
+    whole: dict[tuple[bool, int, str, int, str], list[Lack]] = defaultdict(list)
+    for its in lacks:
+        procs = its.nodes * its.ppn
+        whole[its.for_filled, procs, its.operation, its.nodes, its.method].append(its)
+    needed_s = {key: sum(START_S + expected(lack) for lack in of) for key, of in whole.items()}
     chosen: list[Lack] = []
-    for key in sorted(whole, key=lambda key: (needed_s[key], key)):
+    for key in sorted(whole, key=lambda key: (key[0], needed_s[key], key)):
         most_s -= needed_s[key]
         if most_s < 0 and (chosen or not at_least_one):
             break

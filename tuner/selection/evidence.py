@@ -107,7 +107,7 @@ def stand_in(measured: str) -> str:
 
 def have_filled(table: Table) -> list[bool]:
     """Return for each rule whether some of its sizes are open, and filled from others."""
-    filled = [point for point in table.points if point.filled]
+    filled = [point for point in table.points if point.filled and point.status != UNSOAKED]
     return [any(map(rule.covers, filled)) for rule in table.rules]
 
 

@@ -93,7 +93,10 @@ def candidates(cells: Sequence[Cell], soaks: Iterable[Soaked]) -> list[Cell]:
 
 
 class Lack(NamedTuple):
-    """The executions that a winning method has still to pass on one layout at one size."""
+    """The executions that a winning method has still to pass on one layout at one size.
+
+    If `for_filled`, only filled sizes wait for them, beyond those where the method was measured.
+    """
 
     operation: str
     method: str
@@ -101,6 +104,7 @@ class Lack(NamedTuple):
     ppn: int
     size_bytes: int
     executions: int
+    for_filled: bool = False
 
 
 def withhold(points: Iterable[Point], soaks: Iterable[Soaked], required: int) -> list[Point]:
@@ -144,17 +148,17 @@ def _lacking(
         for at in its.places:
             if (at.nodes, at.ppn) == (nodes, ppn):
                 counts[int(min(at.size_bytes, limit))] += at.executions
-        needed: dict[int, int] = {}
-        for group, between in ((within, shown), (beyond, won)):
+        lacks: dict[int, Lack] = {}
+        for group, between, for_filled in ((within, shown, False), (beyond, won, True)):
             least, most = (int(min(end.case.bytes, limit)) for end in (between[0], between[-1]))
-            needed = {most: -(-required // _LARGEST_DIVISOR)} | {least: required} | needed
-            lacks = [
-                Lack(operation, method, nodes, ppn, size, number - count)
-                for size, number in sorted(needed.items())
-                if (count := counts[size]) < number
-            ]
+            needed = {most: -(-required // _LARGEST_DIVISOR)} | {least: required}
+            lacks = {
+                size: Lack(operation, method, nodes, ppn, size, number - counts[size], for_filled)
+                for size, number in needed.items()
+                if counts[size] < number
+            } | lacks
             if group and (lacks or its.failure):
-                yield group, lacks
+                yield group, [*lacks.values()]
 
 
 def _won(points: Iterable[Point]) -> dict[tuple[str, int, int, str], list[Point]]:
@@ -210,9 +214,16 @@ def notes(table: Table) -> list[str]:
     ]
     required = table.provenance.required_executions
     command = soaking_command(table.provenance.name)
-    if withheld := {(its.operation, its.method, its.nodes, its.ppn) for its in waiting(table)}:
+    lacks = waiting(table)
+    withheld = {its[:4] for its in lacks if not its.for_filled}
+    if withheld:
         lines.append(
             f"faster, but in no rule until soaked {required} times: {_named(withheld)}; "
+            f"run `{command}`"
+        )
+    if beyond := {its[:4] for its in lacks} - withheld:
+        lines.append(
+            f"not chosen at open sizes beyond those where it was soaked: {_named(beyond)}; "
             f"run `{command}`"
         )
     if unsoaked := [where for where, count in executions(table).items() if not count]:
