@@ -60,19 +60,39 @@ def test_large_exchanges_may_slow_the_canaries_after_them() -> None:
     assert refused(cells) == {"canary": 0.5}
 
 
-@pytest.mark.parametrize("beside", [(8, 4096), (8, 512, 32768)])
+@pytest.mark.parametrize(
+    ("beside", "first_id", "is_known"),
+    [((8, 4096), 1000, True), ((8, 512, 32768), 2000, True), ((8, 512), 2000, False)],
+)
 def test_launches_that_leave_small_sizes_out_are_judged_like_others(
-    beside: tuple[int, ...],
+    beside: tuple[int, ...], first_id: int, is_known: bool
 ) -> None:
-    """Races measure open sizes only, where canaries are slower in every launch."""
-    later = make_cells(TRUTH, (4096,), launches=12)
+    """Races measure open sizes only, where canaries are slower in every launch.
+
+    What is usual is known of sizes that were measured beside the smallest, and between these.
+    """
+    later = make_cells(TRUTH, (4096,), launches=12, first_id=first_id)
     cells = make_cells(TRUTH, [size for size in beside if size != 4096], launches=4) + later
     for cell in cells:
         cell.parts["canary_s"] *= 1 + math.log2(cell.key.case.size_bytes / 8) / 3
     assert refused(cells) == {}
     for cell in later:
         cell.parts["canary_s"][8:] *= 5
-    assert Trust(cells).disturbed(later[0]) == {1008, 1009, 1010, 1011}
+    disturbed = set(range(first_id + 8, first_id + 12)) if is_known else set()
+    assert Trust(cells).disturbed(later[0]) == disturbed
+
+
+def test_the_smallest_size_is_judged_by_its_own_launches_alone() -> None:
+    """Of two, one was disturbed at the larger size, which the others have alone."""
+    both = make_cells(TRUTH, (8, 4096), launches=2)
+    small, large = (
+        [cell for cell in both if cell.key.case.size_bytes == size] for size in (8, 4096)
+    )
+    for cell in large:
+        cell.parts["canary_s"][1] *= 5
+    more = make_cells(TRUTH, (4096,), launches=6, first_id=2000)
+    alone = Trust([*small, *large, *more])
+    assert all(alone.disturbed(cell) == set() for cell in small)
 
 
 def test_disturbed_launches_count_little() -> None:

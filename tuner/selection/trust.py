@@ -208,10 +208,11 @@ def _limits(cells: Iterable[Cell]) -> dict[tuple[_Series, int], float]:
 def _bases(
     launches: Iterable[dict[int, list[float]]],
 ) -> tuple[list[float], dict[int, list[float]]]:
-    """Return the canaries of a case's launches as at its least size, and what each size adds.
+    """Return the canaries at the least size of a case, and by size what it adds in each launch.
 
     All are logarithms. Launches that did not measure the least size, as races leave settled sizes
-    out, are reduced by what their own least usually adds, if need be between measured ones.
+    out, are reduced by what their own least usually adds, if need be between measured ones, and say
+    nothing of the least size. Beyond these nothing is usual.
     """
     medians = [{size: statistics.median(its) for size, its in of.items()} for of in launches]
     logs = [{size: math.log(s) for size, s in of.items()} for of in medians if min(of.values()) > 0]
@@ -224,11 +225,16 @@ def _bases(
     bases = []
     for of in logs:
         own = min(of)
+        if first in of:
+            bases.append(of[own])
+            continue
+        if own > max(usual):
+            continue  # nothing says what is usual there
         more = np.interp(math.log1p(own), np.log1p([*usual]), [*usual.values()])
-        bases.append(of[own] - float(more))
-        for size in of if first not in of else ():
+        base = of[own] - float(more)
+        for size in of:
             if size != own or size not in usual:
-                added[size].append(of[size] - bases[-1])
+                added[size].append(of[size] - base)
     return bases, added
 
 
