@@ -192,7 +192,10 @@ def state() -> str:
 
     changed = listed("diff", "HEAD")
     for name in listed("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]:
-        changed += name + (CHECKOUT / os.fsdecode(name)).read_bytes()
+        path = CHECKOUT / os.fsdecode(name)
+        changed += name
+        if path.is_file() and not path.is_symlink():
+            changed += path.read_bytes()
     digest = hashlib.sha256(changed).hexdigest()[:8]
     return f"{known:.12}" + (f"-{digest}" if changed else "")
 

@@ -51,8 +51,8 @@ def run(part: str, directory: Path, least: bool) -> list[list[str]]:
     document: dict[str, Any] = {"figures": [], "skipped": ""}
     if path.exists():
         document = json.loads(path.read_text())
-    if failure_of(document["figures"], ended, least):
-        path.unlink(missing_ok=True)  # so that the next start does not keep it
+    if path.exists() and failure_of(document["figures"], ended, least):
+        path.rename(path.with_suffix(".failed.json"))  # so that the next start does not keep it
     return rows_of(part, document["figures"], ended, least, document["skipped"])
 
 
