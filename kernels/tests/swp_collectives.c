@@ -103,6 +103,8 @@ static bool is_of_ranks(const char *refusal) {
   static const char *const reasons[] = {"all ranks are on one node",
                                         "nodes have different numbers of ranks",
                                         "several nodes of several ranks",
+                                        "each rank is on a node of its own",
+                                        "on several nodes, which share no memory",
                                         "do not divide the ranks of a node",
                                         "the number of ranks is no power of two",
                                         "it is only for two processes"};
