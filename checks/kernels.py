@@ -15,6 +15,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
+from reframe.core.environments import snapshot
 from reframe.core.runtime import loadenv
 
 from tuner.machine.directories import installation_directory, objects_directory
@@ -33,8 +34,9 @@ SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 @contextmanager
 def loaded(*environs):
     """Load the modules and variables of environments for a block, as job scripts do."""
-    before, _ = loadenv(*environs)
+    before = snapshot()
     try:
+        loadenv(*environs)
         yield
     finally:
         before.restore()

@@ -67,7 +67,7 @@ def test_a_store_works_where_files_cannot_be_locked(tmp_path):
         text=True,
     )
     assert f"or delete {lock} of one that was killed" in said.stderr
-    # Who may only read can make no lock, and reads without.
+    # A reader that may not write there can make no lock, and reads without one.
     reading = (
         "import os, pathlib, tuner.store.store; os.access = lambda *_: False;"
         f"store = tuner.store.store.Store.open(pathlib.Path({str(store)!r}), readonly=True);"

@@ -39,7 +39,9 @@ with reaper.reaping() as announce:
 
 OLD = """
 import fcntl, os, subprocess, tempfile
-del os.pidfd_open, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW
+for module in (os, fcntl):
+    for name in ("pidfd_open", "F_OFD_SETLK", "F_OFD_SETLKW"):
+        vars(module).pop(name, None)
 from pathlib import Path
 from tuner import atomic
 from tuner.campaign.ending import all_below

@@ -98,8 +98,8 @@ def only_here(campaign: str) -> Iterator[bool]:
 def has_locks(path: Path) -> bool:
     """Return whether a file can be locked; some network file systems have no locks.
 
-    Another in its directory is tried, if that can be written: with a file that is closed, all its
-    locks in a process go. The answer is yes if nothing can be tried.
+    Another in its directory is tried, if that can be written: closing a file drops all locks that
+    the process has on it. The answer is yes if nothing can be tried.
     """
     try:
         aside = os.access(path.parent, os.W_OK)

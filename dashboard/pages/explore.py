@@ -115,8 +115,9 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
     """Complete a query: see `FilteredPage`. The default size has the surest gain."""
     choice = choose_case(store, query, strict=strict)
     timed, cells = store.contents(**choice.case, samples=False), store.cells(**choice.case)
-    measured = store.products(choice.query.system, choice.query.campaign)
+    measured = None
     if choice.query.operation == "spmv":
+        measured = store.products(choice.query.system, choice.query.campaign)
         cells = products.with_parts(cells, measured).assign(whole_s=lambda rows: rows["median_s"])
     parts = _part_options(cells)
     part = choose([value for value, _ in parts], query.part, "part", strict=strict)

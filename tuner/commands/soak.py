@@ -51,12 +51,14 @@ def soak(
     installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     options, has_soaked = for_jobs(reframe_options), False
-    of_config = examine.systems(config) if config else []
+    # ReFrame alone reads configurations in other languages than Python.
+    of_config = examine.systems(config) if config and config.suffix == ".py" else None
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
         kind, has_partition, _ = of_reframe[name].partition(":")
-        its = configs.get(kind, config if of_reframe[name] in of_config else None)
+        is_of_config = of_config is None or of_reframe[name] in of_config
+        its = configs.get(kind, config if is_of_config else None)
         if its is None or not has_partition:
             how = (
                 f"is not a system of {config or 'this machine'}; give its configuration with "

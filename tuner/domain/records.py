@@ -24,8 +24,6 @@ SPEC = rf"[a-z][a-z0-9_]*(:[^\s\"{CONTROL}]+)?"
 
 DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
-DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-
 SYNC = rf"[a-z]{{1,10}}({COLD})?({STAGGERED})?"
 
 

@@ -303,8 +303,8 @@ def equal_to(**equal: str | int | None) -> tuple[str, list[str | int]]:
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     """Open the file; `mode` is that of SQLite's URIs. Raise StoreError.
 
-    Where files cannot be locked, a directory beside the store is the lock: PATH.lock. Who cannot
-    make it reads without.
+    Where files cannot be locked, a directory beside the store is the lock: PATH.lock. A
+    reader that cannot make it opens the store without locks.
     """
     try:
         path = path.absolute()
