@@ -2,15 +2,17 @@
 
 Every launch of a layout measures all methods of six operations; layouts take turns, so that a drift
 of the machine is spread over them. What the data has of the same cases is replaced. On simulated
-machines, where all launches are equal, one sample is enough: --launches 1 --max-samples 1 --degrees
-6. From 48 ranks on the methods that fit few process counts are left out there, --without
-'grid=|dims=[4-9]', and from 128 on --sizes 8,8192 are enough.
+machines each operation has its own launch, as SMPI's algorithms depend on it, and all are equal, so
+that one sample is enough: --launches 1 --max-samples 1 --degrees 6. From 48 ranks on the methods
+that fit few process counts are left out there, --without 'grid=|dims=[4-9]', and from 128 on
+--sizes 8,8192 are enough.
 Run from the checkout: python -m tests.bench.held_out --system virtual-nodes:tcp-1gbit --mpi openmpi
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import lzma
 import re
@@ -28,6 +30,7 @@ from tuner.campaign import launches
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine.nodes.launch import SYSTEM
 from tuner.machine.nodes.namespaces import available
+from tuner.machine.simulation.machines import is_simulated
 from tuner.machine.systems import BuiltKernels, kernels, launch_on
 from tuner.rawfile.reading import BenchFile
 
@@ -50,18 +53,23 @@ def patterns(operation: str, procs: int, degrees: Iterable[int]) -> list[str]:
 
 
 def launch(
-    options: argparse.Namespace, built: BuiltKernels, layout: tuple[int, int], number: int
+    options: argparse.Namespace,
+    built: BuiltKernels,
+    layout: tuple[int, int],
+    operations: list[str],
+    number: int,
 ) -> Iterator[tuple[tuple[str, str], BenchFile]]:
-    """Yield the raw files of one launch of all operations, each with operation and pattern."""
+    """Yield the raw files of one launch of operations, each with operation and pattern."""
     nodes, ppn = layout
     procs = nodes * ppn
-    start = launch_on(options.system, built.mpi, procs, ppn, built.root)
+    only = operations[0] if len(operations) == 1 else ""
+    start = launch_on(options.system, built.mpi, procs, ppn, built.root, only)
     specs = launches.specs(start, built.swpbench, [procs]) if options.without else {}
     degrees = [int(degree) for degree in options.degrees.split(",")]
     with tempfile.TemporaryDirectory() as scratch:
         wanted: list[tuple[list[str], Path]] = []
         sent: list[tuple[str, str]] = []
-        for operation in options.operations.split(","):
+        for operation in operations:
             its = specs.get((operation, procs), ["all"])
             methods = [spec for spec in its if not specs or not re.search(options.without, spec)]
             for pattern in patterns(operation, procs, degrees):
@@ -95,21 +103,21 @@ def main() -> int:
     layouts = [tuple(map(int, each.split("x"))) for each in options.layouts.split()]
     found: dict[Key, dict[str, list[float | None]]] = defaultdict(dict)
     virtual = options.system.startswith(SYSTEM)
+    operations = options.operations.split(",")
+    together = [[each] for each in operations] if is_simulated(options.system) else [operations]
     with available() if virtual else nullcontext():
         for number in range(options.launches):
-            for nodes, ppn in layouts:
-                print(f"launch {number + 1} of {options.launches}, {nodes} x {ppn}", flush=True)
-                for sent, file in launch(options, built, (nodes, ppn), number):
+            for (nodes, ppn), its in itertools.product(layouts, together):
+                what = f"{nodes} x {ppn}, {', '.join(its)}"
+                print(f"launch {number + 1} of {options.launches}, {what}", flush=True)
+                for sent, file in launch(options, built, (nodes, ppn), its, number):
                     if file.header is None:
                         continue
                     layout = (nodes, ppn, file.header.oversubscribed)
                     features = {case.size_bytes: case.features for case in file.cases}
                     for (method, size), median_s in file.medians_s().items():
-                        its = features[size]  # those of all methods
-                        key = (
-                            *(options.system, built.mpi.name, *sent),
-                            *(*layout, its.mmax, its.mavg, size),
-                        )
+                        degrees = features[size].mmax, features[size].mavg  # those of all methods
+                        key = (options.system, built.mpi.name, *sent, *layout, *degrees, size)
                         none: list[float | None] = [None] * options.launches
                         found[key].setdefault(method, none)[number] = round(1e6 * median_s, 4)
     there = json.loads(lzma.decompress(options.data.read_bytes())) if options.data.exists() else []
