@@ -1,15 +1,15 @@
 """Loss of choices on unmeasured layouts, each left out in turn.
 
-On times of two MPIs on one machine of two cores, of one on virtual nodes, and of two simulated
-machines (tests/data/held-out-layouts.json.xz: medians of launches): tables are made from some
-layouts, and asked for others, beside the default, what both neighbours choose or a straight line
-between them, the nearest layout of the same regime, and an oracle, which knows half of the layout's
-own launches and is judged by the others; beside these, tables in which each measured size takes its
-fastest method, as if the launches had settled it, and tables whose usual variances are those of the
-other systems alone. Means have intervals, by a bootstrap over the layouts left out. Choices are
-also compared with the oracle's, in the launches that it did not see: the least of noisy times is
-below that of the best method. It prints the usual variances that fit all systems best, and how
-often choices with some risk of being slower were so; it exits with 1 when a bar is missed.
+On times of two MPIs on one machine of two cores and on virtual nodes, and of two simulated machines
+(tests/data/held-out-layouts.json.xz: medians of launches): tables are made from some layouts, and
+asked for others, beside the default, what both neighbours choose or a straight line between them,
+the nearest layout of the same regime, and an oracle, which knows half of the layout's own launches
+and is judged by the others; beside these, tables in which each measured size takes its fastest
+method, as if the launches had settled it, and tables whose usual variances are those of the other
+systems alone. Means have intervals, by a bootstrap over the layouts left out. Choices are also
+compared with the oracle's, in the launches that it did not see: the least of noisy times is below
+that of the best method. It prints the usual variances that fit all systems best, and how often
+choices with some risk of being slower were so; it exits with 1 when a bar is missed.
 Run from the checkout: python -m tests.bench.unmeasured
 """
 
