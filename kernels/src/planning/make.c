@@ -93,7 +93,7 @@ static int compile(struct collective_plan *collective, const struct sources *sou
 /* Returns whether a choice that was found without a look at the type is one for these features. */
 static bool is_for(const struct collective_plan *collective, const struct features *features,
                    const struct match *match) {
-  return features->predefined ||
+  return (features->predefined && !features->without_world) ||
          swp_not_applicable(&collective->choices->list[match->index].spec, features) == NULL;
 }
 
