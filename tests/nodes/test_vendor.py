@@ -66,7 +66,7 @@ def send(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Sent]:
         start = launch(nodes, mpi, PROCS, ppn)
         if preload:
             start = replace(start, argv_prefix=[*start.argv_prefix, "-x", f"LD_PRELOAD={preload}"])
-        seen = program.see(MESSAGES, start, product(operations, SIZES), environment)
+        seen = program.see(MESSAGES, start, [*product(operations, SIZES)], environment)
         return {
             case: {word for word in words if case[0] in IN_ORDER or ">:" not in word}
             for case, (words,) in seen.items()
@@ -104,7 +104,7 @@ def cards(nodes: Nodes, mpi: Mpi, program: Witness) -> Callable[..., Cards]:
         procs: int = PROCS,
     ) -> Cards:
         start = launch(nodes, mpi, procs, ppn, program.place)
-        seen = program.see(CARDS, start, product(operations, sizes), environment)
+        seen = program.see(CARDS, start, [*product(operations, sizes)], environment)
         return {case: card_bytes(words) for case, (words,) in seen.items()}
 
     return run
