@@ -272,12 +272,6 @@ def test_where_a_second_socket_changes_the_order_the_risk_limit_holds() -> None:
     assert np.mean(np.array(following) > SOCKET) > 0.6
 
 
-def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
-    within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 6, 8)]
-    found = worths(within, 2 * SOCKET, most_nodes=1, beyond=True)
-    assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)
-
-
 @pytest.mark.parametrize("method", ["orthogonal:grid=4x2", "vendor:algorithm=two_proc"])
 def test_a_method_for_one_number_of_processes_fits_no_other(method: str) -> None:
     """Beside the layout there is one with more processes than cores, which says nothing here."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tests.test_unmeasured import chosen, raced
+from tests.test_unmeasured import SOCKET, chosen, raced
 from tuner.campaign.worthiest import worthiest
 from tuner.paths import database_path
 from tuner.rawfile.ingest import ingest
@@ -51,3 +51,9 @@ def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
 def test_what_may_be_lost_is_a_share_of_the_time() -> None:
     found = worths([raced(1, ppn, 8, nap=0.05) for ppn in (32, 64)], 64, beyond=True)
     assert max(its.loss for its in found) == pytest.approx(0.95, abs=0.02)
+
+
+def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
+    within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 6, 8)]
+    found = worths(within, 2 * SOCKET, most_nodes=1, beyond=True)
+    assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)

@@ -1,4 +1,4 @@
-"""The status of processes, as Linux tells it in /proc."""
+"""The status of processes, which Linux lists in /proc."""
 
 from pathlib import Path
 
