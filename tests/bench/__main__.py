@@ -1,9 +1,9 @@
 """All benches in turn, and one table of their figures beside their bars.
 
-Each part prints more, and writes all of its figures to build/bench/PART.json; each also runs alone,
-as `python -m tests.bench.planning`. A second start at the same commit continues where the first one
-ended: parts that have their figures are not run again, unless they are named. The exit status is 1
-if a bar is missed or a part failed.
+Each part prints more, and writes all of its figures to build/bench/PART.json, which is renamed to
+PART.failed.json if the part fails; each also runs alone, as `python -m tests.bench.planning`. A
+second start at the same commit continues where the first one ended: parts that have their figures
+are not run again, unless they are named. The exit status is 1 if a bar is missed or a part failed.
 Run from the checkout: python -m tests.bench [--least] [PART...]
 """
 
