@@ -73,7 +73,6 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     maintainers = ["switchpoint"]
 
     command = "run"  # of swpbench
-    interleaved = True  # all methods, in the rounds of a launch
     operation = variable(str, loggable=True)
     campaign = variable(str, value=STARTED, loggable=True)
     methods = variable(str, value="all", loggable=True)
@@ -96,7 +95,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
     batches = variable(int, value=0)
 
     @run_after("setup")
-    def resolve_scale(self):
+    def resolve_scale(self) -> None:
         """Set the processes of the scale, from the processors of the system."""
         try:
             layout = self.layout(self.cores, self.current_partition.extras)
@@ -110,14 +109,14 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.num_tasks = layout.procs
         self.num_tasks_per_node = layout.ppn
         self.find_unmeasured()
-        self.time_limit = len(self.numbers) * self.launch_limit_s
+        limit_s = len(self.numbers) * self.launch_limit_s
         simulated = "simulated" in self.current_partition.features
-        if simulated:
-            self.time_limit = None  # it would limit real seconds; the budget is in simulated ones
+        # A limit would be in real seconds; the budget of a simulated machine is in its own.
+        self.time_limit: float | None = None if simulated else limit_s
         self.races = self.interleaved and self.operation in RULED_OPERATIONS and not simulated
         if not self.is_local():
             # In LSF's whole minutes: ReFrame leaves seconds out.
-            self.time_limit = 60 * math.ceil(self.time_limit / 60)
+            self.time_limit = 60 * math.ceil(limit_s / 60)
             most = int(self.current_partition.extras.get("max_batches", MOST_BATCHES))
             self.batches = max(most, 1)
 
@@ -133,7 +132,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             oversubscribed=bool(extras.get("oversubscribed")),
         )
 
-    def find_unmeasured(self):
+    def find_unmeasured(self) -> None:
         """Leave out launches that an interrupted campaign of this name has in the results."""
         there = keeping.numbers_there(
             self.campaign, self.recorded_system, self.current_environ.name, self.raw_name
@@ -142,7 +141,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         if not self.numbers:
             self.leave_out("all its launches are already among the results")
 
-    def leave_out(self, reason: str):
+    def leave_out(self, reason: str) -> None:
         """Skip this case, and keep the reason for the report."""
         self.skipped_because = reason
         self.skip(reason)
@@ -158,12 +157,17 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         return self.launches
 
     @property
+    def interleaved(self) -> bool:
+        """Return whether all methods run in the rounds of a launch."""
+        return True
+
+    @property
     def launch_limit_s(self) -> float:
         """Return the time limit of a launch, in seconds of this machine."""
         return self.budget_s + BEYOND_S
 
     @run_before("run")
-    def set_command(self):
+    def set_command(self) -> None:
         """Make the first launch the test's executable; the others follow it in the same job."""
         start = self.launch_command()
         self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}
@@ -185,7 +189,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in commands[1:]]
 
     @run_before("run")
-    def delete_earlier_output(self):
+    def delete_earlier_output(self) -> None:
         """Delete the output of an earlier batch in this stage: some schedulers append to it."""
         for name in (self.job.stdout, self.job.stderr):
             (Path(self.stagedir) / name).unlink(missing_ok=True)
@@ -293,7 +297,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             return pattern
         return f"matrix:{write_matrix(name, Path(self.stagedir)).name}"
 
-    def ended_by_itself(self):
+    def ended_by_itself(self) -> Any:
         """Return the check that nothing ended the job; its message is the scheduler's reason."""
         scheduler, how = self.current_partition.scheduler, ""
         if not scheduler.is_local:
@@ -302,7 +306,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             how = ending(scheduler.registered_name, self.job.jobid, "\n".join(written))
         return sn.assert_eq(how, "", msg="{0}")
 
-    def layouts_are_right(self):
+    def layouts_are_right(self) -> Any:
         """Return the check that every launch had all its ranks, on as many nodes as planned.
 
         A launcher without integration may start all ranks on one node.
@@ -318,7 +322,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         )
 
     @sanity_function
-    def launches_are_right(self):
+    def launches_are_right(self) -> Any:
         """Check the end of the job, the payload, the layout, and that raw files are complete."""
         return sn.all(
             [
@@ -338,13 +342,13 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         )
 
     @run_after("sanity")
-    def keep(self):
+    def keep(self) -> None:
         """Add the raw files to the results and to the store."""
         if not self.is_dry_run():
             keeping.keep([Path(self.stagedir) / name for name in self.keep_files])
 
     @run_before("performance")
-    def report_medians(self):
+    def report_medians(self) -> None:
         """Make medians of the job's raw files ReFrame's performance variables."""
         if not self.is_dry_run():
             medians = medians_us(Path(self.stagedir) / name for name in self.keep_files)
@@ -386,7 +390,7 @@ class CampaignCheck(LaunchesCheck):
         return 1 if "simulated" in self.current_partition.features else self.launches
 
     @run_after("init")
-    def mark_smoke(self):
+    def mark_smoke(self) -> None:
         """Mark one short check of each operation as a smoke test of a system."""
         if self.is_first and self.scale == "1_node":
             self.tags = self.tags | {"smoke"}

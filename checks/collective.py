@@ -20,7 +20,7 @@ class collective(CampaignCheck):
     tags = set()
 
     @run_after("init")
-    def set_operation(self):
+    def set_operation(self) -> None:
         """Set the operation from the parameter."""
         self.operation = self.kind
         if self.kind in MOST_CALLED:

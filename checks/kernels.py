@@ -8,14 +8,16 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.buildsystems import CMake, Spack
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
-from reframe.core.environments import snapshot
+from reframe.core.environments import Environment, snapshot
 from reframe.core.runtime import loadenv
 
 from tuner.machine.directories import installation_directory, objects_directory
@@ -32,7 +34,7 @@ SPACK_SITE_IS_NAMED = '"SWITCHPOINT_SPACK_SITE" in env'
 
 
 @contextmanager
-def loaded(*environs):
+def loaded(*environs: Environment) -> Iterator[None]:
     """Load the modules and variables of environments for a block, as job scripts do."""
     before = snapshot()
     try:
@@ -53,12 +55,12 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
     skipped_because = variable(str, value="")  # for the report
 
     @run_after("init")
-    def choose_builder(self):
+    def choose_builder(self) -> None:
         """Choose one of ReFrame's build systems by name: CMake or Spack."""
         self.build_system = self.builder
 
     @run_after("setup")
-    def take_what_is_built(self):
+    def take_what_is_built(self) -> None:
         """Outside a checkout, use the swpbench on the path or, without a compiler, the wheel's.
 
         Where they can be built they are, so that they also fit what the environment's mpicc makes:
@@ -82,7 +84,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
                 self.skip(self.skipped_because)
         self.build_system = "CustomBuild"
 
-    def find_installed(self):
+    def find_installed(self) -> Path | None:
         """Return the installation of the swpbench on the path; None if it is of no use here.
 
         It may be of simulated ranks' or another MPI, or be one that campaigns have made.
@@ -100,7 +102,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             mpi = next((each for each in mpis if mpicc and Path(mpicc).samefile(each.mpicc)), None)
             return installation if mpi is None or is_linked_with(path, mpi) else None
 
-    def find_lacking(self):
+    def find_lacking(self) -> list[str]:
         """Return what is needed to build and is not here; modules may bring programs later."""
         if not SOURCES.is_dir():
             return [f"their sources in {SOURCES}, or a swpbench on the path"]
@@ -109,7 +111,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         tools = {"cmake": ["cmake"], "make": ["make"], "a C compiler": c_compilers()}
         return [tool for tool, commands in tools.items() if not any(map(shutil.which, commands))]
 
-    def find_standard_mpi(self):
+    def find_standard_mpi(self) -> Path | None:
         """Return the environment's library with the ABI of MPI 5 if the wheel's programs run."""
         mpicc = shutil.which(self.current_environ.cc)
         if mpicc is None or not (PREBUILT / "bin" / "swpbench").is_file():
@@ -125,7 +127,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         return library if library.exists() and starts.returncode == 0 else None
 
     @run_before("compile")
-    def configure(self):
+    def configure(self) -> None:
         """Set all paths of the build system; the source tree is built without a copy."""
         target = shlex.quote(str(self.installation))
         is_cmake = isinstance(self.build_system, CMake)
@@ -153,7 +155,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
                     f"rm -rf {target}.old",
                 ]
 
-    def lock(self):
+    def lock(self) -> list[str]:
         """Return commands that wait for a running build of the same files.
 
         If files cannot be locked, nothing is shared: `build` is the directory for objects.
@@ -165,7 +167,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             f'exec 9> "$build.lock" && flock 9 || build={shlex.quote(self.stagedir)}/build',
         ]
 
-    def configure_cmake(self):
+    def configure_cmake(self) -> None:
         """Build with the environment's MPI compiler, after a running build of the same files."""
         self.prebuild_cmds += [
             *self.lock(),
@@ -189,7 +191,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         ]
         self.postbuild_cmds = [f"cmake --install {build}"]
 
-    def configure_spack(self):
+    def configure_spack(self) -> None:
         """Build with the MPI that the environment's extras name for Spack, such as mpich@4."""
         mpi = self.current_environ.extras.get("spack_mpi")
         environment = Path(self.stagedir) / "spack"
@@ -211,7 +213,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         return installation_directory(self.current_partition.fullname, self.current_environ.name)
 
     @sanity_function
-    def swpbench_is_installed(self):
+    def swpbench_is_installed(self) -> Any:
         """Check that swpbench, which every check runs, is installed."""
         swpbench = self.installation / "bin" / "swpbench"
         return sn.assert_true(swpbench.is_file(), msg=f"{swpbench} was not built")

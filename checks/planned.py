@@ -7,8 +7,10 @@ elsewhere the launches of a batch are dealt over jobs.
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -25,9 +27,10 @@ if PLAN := os.environ.get(order.PLAN):
     # These imports are slow, and no other call of ReFrame needs them.
     from tuner.campaign import race_job
     from tuner.campaign.plan_state import remaining
-    from tuner.campaign.plans import RAW_NAME, dealt
+    from tuner.campaign.plans import RAW_NAME, PlannedCase, dealt
 
-    plan = order.PLANS.load(Path(PLAN))
+    PLAN_FILE = Path(PLAN)
+    plan = order.PLANS.load(PLAN_FILE)
     tasks = remaining(plan)
 
     class PlannedCheck(LaunchesCheck):
@@ -37,23 +40,23 @@ if PLAN := os.environ.get(order.PLAN):
         scale = variable(str, value="")
         tags = {"planned"}
 
-        def set_case(self, case):
+        def set_case(self, case: PlannedCase) -> None:
             """Make this the check of a case of the plan."""
             self.operation = case.operation
             self.pattern = case.pattern
             self.scale = case.scale
             self.num_tasks, self.num_tasks_per_node = case.procs, case.ppn
 
-        def with_written(self, options):
+        def with_written(self, options: Mapping[str, str]) -> dict[str, str]:
             """Return options, with a pattern as swpbench takes it."""
             return {**options, "--pattern": self.written(options.get("--pattern", ""))}
 
-        def layout(self, cores, extras):
+        def layout(self, cores: int, extras: dict[str, Any]) -> ScaleLayout:
             """Return the layout of the plan."""
             return ScaleLayout(self.num_tasks // self.num_tasks_per_node, self.num_tasks_per_node)
 
         @property
-        def raw_name(self):
+        def raw_name(self) -> str:
             """Return the file stem used to find finished launches."""
             return RAW_NAME
 
@@ -68,7 +71,7 @@ if PLAN := os.environ.get(order.PLAN):
             number = parameter(range(len(jobs)), loggable=True)
 
             @run_after("init")
-            def find_tasks(self):
+            def find_tasks(self) -> None:
                 """Set the launches, and what they share, from the plan."""
                 self.tasks = {task.number: task for task in jobs[self.number]}
                 case = plan.cases[jobs[self.number][0].case]
@@ -80,11 +83,11 @@ if PLAN := os.environ.get(order.PLAN):
                     name: shlex.quote(value) for name, value in case.switched_off.items()
                 }
 
-            def find_unmeasured(self):
+            def find_unmeasured(self) -> None:
                 """Select the launches that the plan still lacks."""
                 self.numbers = list(self.tasks)
 
-            def measured_options(self, number, pattern):
+            def measured_options(self, number: int, pattern: str) -> dict[str, str]:
                 """Return the options of the plan for one launch."""
                 task = self.tasks[number]
                 return self.with_written(plan.cases[task.case].options) | task.options
@@ -99,7 +102,7 @@ if PLAN := os.environ.get(order.PLAN):
             number = parameter(range(len(plan.places)), loggable=True)
 
             @run_after("init")
-            def set_place(self):
+            def set_place(self) -> None:
                 """Set the system and environment from the plan."""
                 self.place = system, environment = plan.places[self.number]
                 self.valid_systems = [system]
@@ -107,7 +110,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.operation = "race"
 
             @run_after("setup")
-            def resolve_scale(self):
+            def resolve_scale(self) -> None:
                 """Set the one task of the job itself, and its limit; the race ends by itself."""
                 self.num_tasks = self.num_tasks_per_node = 1
                 self.numbers = [0]
@@ -115,11 +118,11 @@ if PLAN := os.environ.get(order.PLAN):
                 self.time_limit = None if plan.share else 2 * plan.budget_s + self.launch_limit_s
 
             @run_before("run")
-            def set_command(self):
+            def set_command(self) -> None:
                 """Make the race the test's executable, which starts the ranks of its launches."""
                 own = getlauncher("local")()
                 path = Path(self.stagedir) / "starts.json"
-                its = Path(PLAN), plan, self.place, self.program
+                its = PLAN_FILE, plan, self.place, self.program
                 race_job.Starts.of(*its, self.start_of).save(path)
                 self.operation, self.pattern, self.scale = "race", "", ""
                 self.num_tasks = self.num_tasks_per_node = 1
@@ -132,7 +135,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.executable = shlex.quote(sys.executable)
                 self.executable_opts = ["-m", race_job.__name__, path.name]
 
-            def start_of(self, case, options):
+            def start_of(self, case: PlannedCase, options: Mapping[str, str]) -> race_job.Start:
                 """Return how a case starts with these options."""
                 self.set_case(case)
                 start = self.launch_command()
@@ -144,7 +147,7 @@ if PLAN := os.environ.get(order.PLAN):
                 return race_job.Start(launcher, self.with_common(self.with_written(options)))
 
             @sanity_function
-            def launches_are_right(self):
+            def launches_are_right(self) -> Any:
                 """Check that the race ended by itself; say which launch failed, and why."""
                 said = sn.evaluate(sn.extractall(rf"^{race_job.FAILED}(.*)$", self.stdout, 1))
                 ended = sn.count(sn.extractall(rf"^{race_job.ENDED}$", self.stdout))
@@ -157,5 +160,5 @@ if PLAN := os.environ.get(order.PLAN):
                 )
 
             @run_after("sanity")
-            def keep(self):
+            def keep(self) -> None:
                 """Leave the raw files, which the race has kept."""

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -51,14 +52,14 @@ class SoakCheck(LaunchesCheck):
         }
 
     @run_before("sanity")
-    def keep(self):
+    def keep(self) -> None:
         """Keep the results, also of failed methods, so that those are not chosen."""
         paths = [Path(self.stagedir) / name for name in self.keep_files]
         if not self.is_dry_run():
             keeping.keep(path for path in paths if keeping.is_complete(path, self.campaign))
 
     @sanity_function
-    def launches_are_right(self):
+    def launches_are_right(self) -> Any:
         """Check that the job ended by itself, that no method failed, and the layout."""
         passed = sn.count(sn.findall(r"^swpbench: soak passed$", self.stdout))
         failed = sn.extractall(r"^.* FAILED: .*$", self.stdout, 0)
@@ -82,7 +83,7 @@ class soak(SoakCheck):
     pattern = variable(str, value="")
 
     @run_after("init")
-    def set_kind(self):
+    def set_kind(self) -> None:
         """Set the pattern; four collectives are soaked by default, as in campaigns."""
         self.pattern = order.soaked_pattern(self.kind)
         if self.kind in ("exchange", "discovery", *MOST_CALLED):
@@ -107,7 +108,7 @@ if WANTED := os.environ.get(order.SOAKS):
         pattern = variable(str)
 
         @run_after("init")
-        def set_wanted(self):
+        def set_wanted(self) -> None:
             """Set the layout from the wanted soaks."""
             self.wanted = wanted[self.number]
             self.valid_systems = [self.wanted.system]

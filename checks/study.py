@@ -24,7 +24,7 @@ if STUDY := os.environ.get(order.STUDY):
         tags = {"study"}
 
         @run_after("init")
-        def set_wanted(self):
+        def set_wanted(self) -> None:
             """Set system, operation and layout from the order."""
             self.wanted = wanted.jobs[self.number]
             self.valid_systems = [wanted.system]
@@ -39,7 +39,7 @@ if STUDY := os.environ.get(order.STUDY):
             return {"--op": self.operation, "--pattern": pattern, **self.wanted.launches[number]}
 
         @run_after("sanity")
-        def keep(self):
+        def keep(self) -> None:
             """Copy the raw files to where the study reads them."""
             if not self.is_dry_run():
                 for number, name in zip(self.numbers, self.keep_files, strict=True):

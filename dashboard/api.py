@@ -10,6 +10,7 @@ from flask import Flask, Response, request
 
 from dashboard import compared, web
 from dashboard.exported import exported
+from dashboard.frames import rows_of
 from dashboard.pages import metrics, table
 from dashboard.query import INTEGER, WORD, MalformedError, Query, UnknownError, parameter
 from dashboard.schemas import schemas
@@ -68,7 +69,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
     def systems() -> Response:
         _query(Query)
         with open_store() as store:
-            return _json({"systems": store.systems().to_dict("records")})
+            return _json({"systems": rows_of(store.systems())})
 
     @server.get(f"{ROOT}/systems/<system>")
     def one_system(system: str) -> Response:
@@ -76,7 +77,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
         with open_store() as store:
             described = _described(store, system)
             campaigns = store.campaigns(system).drop(columns="system")
-        return _json(described | {"campaigns_measured": campaigns.to_dict("records")})
+        return _json(described | {"campaigns_measured": rows_of(campaigns)})
 
     @server.get(f"{ROOT}/tables/<system>")
     def one_table(system: str) -> Response:
@@ -120,7 +121,7 @@ def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:
         procs=procs,
     )
     offset = int(query.offset or 0)
-    rows = found.iloc[offset : offset + limit].to_dict("records")
+    rows = rows_of(found.iloc[offset : offset + limit])
     for row in rows:
         row["statistics"] = metrics.statistics(row["statistics"])
     return {"total": len(found), "offset": offset, "cells": rows}
@@ -135,7 +136,7 @@ def _check_campaign(store: Store, system: str, campaign: str) -> None:
 
 def _described(store: Store, system: str) -> dict[str, Any]:
     systems = store.systems()
-    found = systems[systems["system"] == system].to_dict("records")
+    found = rows_of(systems[systems["system"] == system])
     if not found:
         raise UnknownError(f"The store holds no system {system!r}.")
     return found[0]

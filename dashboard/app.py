@@ -17,13 +17,13 @@ from types import FrameType
 import dash_bootstrap_components as dbc
 import scipy.special  # noqa: F401  else the first visitor to compare waits for it
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
-from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 from flask import Flask
 
 from dashboard import compared, ids, web
 from dashboard.api import add_api
 from dashboard.choice import explorable
+from dashboard.markup import Component
 from dashboard.pages import PAGES
 from dashboard.pages.page import keep_case
 from dashboard.plain import add_plain
@@ -82,7 +82,7 @@ def create_app(
     web.add_page_check(server, {page.path: page.check for page in PAGES}, open_store)
     app = Dash(
         __name__,
-        server=server,
+        server=server,  # type: ignore[arg-type]  # Dash annotates calls without arguments
         requests_pathname_prefix=f"{prefix}/",
         routes_pathname_prefix="/",
         title="Switchpoint",

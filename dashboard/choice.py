@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from dashboard.query import LAYOUT, WORD, Query, choose, parameter
+from dashboard.frames import described, rows_of
+from dashboard.query import LAYOUT, WORD, PageQuery, Query, choose, parameter
 from dashboard.snapshot import kept
 from dashboard.widgets import Option
 from tuner.domain.cases import COLD, STAGGERED, Layout
@@ -53,7 +54,7 @@ def named(values: Iterable[str]) -> list[Option]:
 
 
 @dataclass(frozen=True)
-class PatternQuery(Query):
+class PatternQuery(PageQuery):
     """An operation and pattern in a campaign: the parameters of every page about a pattern."""
 
     system: str = parameter("s", NAME, "System")
@@ -69,11 +70,15 @@ class CaseQuery(PatternQuery):
     layout: str = parameter("r", LAYOUT, "Processes")
 
 
+PatternQueryT = TypeVar("PatternQueryT", bound=PatternQuery)
+CaseQueryT = TypeVar("CaseQueryT", bound=CaseQuery)
+
+
 @dataclass(frozen=True)
-class PatternChoice:
+class PatternChoice(Generic[PatternQueryT]):
     """One pattern: its complete query, each filter's options, its system, its rows of `cases`."""
 
-    query: PatternQuery
+    query: PatternQueryT
     options: dict[str, list[Option]]
     system: dict[str, Any]
     cases: pd.DataFrame
@@ -86,16 +91,18 @@ class PatternChoice:
 
 
 @dataclass(frozen=True)
-class CaseChoice:
+class CaseChoice(Generic[CaseQueryT]):
     """One case: its complete query, each filter's options, its system, its row of `cases`."""
 
-    query: CaseQuery
+    query: CaseQueryT
     options: dict[str, list[Option]]
     system: dict[str, Any]
     case: dict[str, Any]
 
 
-def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> PatternChoice:
+def choose_pattern(
+    store: Store, query: PatternQueryT, *, strict: bool
+) -> PatternChoice[PatternQueryT]:
     """Complete a query with what the store holds; `strict` as for `query.choose`.
 
     The defaults are the newest campaign (if an operation is given, the newest that measured it),
@@ -106,7 +113,7 @@ def choose_pattern(store: Store, query: PatternQuery, *, strict: bool) -> Patter
     return PatternChoice(filters.query, filters.options, system, cases)
 
 
-def choose_case(store: Store, query: CaseQuery, *, strict: bool) -> CaseChoice:
+def choose_case(store: Store, query: CaseQueryT, *, strict: bool) -> CaseChoice[CaseQueryT]:
     """Complete a query with what the store holds; `strict` as for `query.choose`.
 
     The default layout is one that is not oversubscribed.
@@ -120,12 +127,12 @@ def case_of(filters: Filters[Any], cases: pd.DataFrame) -> dict[str, Any]:
     """Choose operation, pattern and layout among rows of `cases`; return the first such row."""
     cases = _of_pattern(filters, cases)
     layout = filters.choose("layout", layout_options(cases))
-    return cases[layout_keys(cases) == layout].to_dict("records")[0]
+    return rows_of(cases[layout_keys(cases) == layout])[0]
 
 
 def _measured(
-    store: Store, query: QueryT, *, strict: bool
-) -> tuple[Filters[QueryT], dict[str, Any], pd.DataFrame]:
+    store: Store, query: PatternQueryT, *, strict: bool
+) -> tuple[Filters[PatternQueryT], dict[str, Any], pd.DataFrame]:
     """Return filters with a system and a campaign, the system, and the campaign's cases."""
     systems = explorable(store)
     filters = Filters(query, strict=strict)
@@ -133,8 +140,7 @@ def _measured(
     campaigns = campaigns_of(store, system)
     asked = campaigns_of(store, system, query.operation) if query.operation else campaigns
     campaign = filters.choose("campaign", named(campaigns), default=next(iter(asked), ""))
-    row = systems.set_index("system").loc[system].to_dict()
-    return filters, row, cases_of(store, system, campaign)
+    return filters, described(systems, system), cases_of(store, system, campaign)
 
 
 def _of_pattern(filters: Filters[Any], cases: pd.DataFrame) -> pd.DataFrame:
@@ -186,7 +192,7 @@ def system_options(systems: pd.DataFrame) -> list[Option]:
 
     Equal labels are extended by the version of MPI, then by the cores, and finally by the id.
     """
-    rows = systems.to_dict("records")
+    rows = rows_of(systems)
     versions = [_VERSION.search(row["mpi_library"]) for row in rows]
     labels = _distinct(
         [f"{row['name']}, {row['environment']}" for row in rows],
@@ -208,7 +214,7 @@ def _distinct(labels: Sequence[str], more: Sequence[str]) -> list[str]:
     return [label + its if count[label] > 1 else label for label, its in pairs]
 
 
-def cores_text(system: Mapping[Hashable, Any]) -> str:
+def cores_text(system: dict[str, Any]) -> str:
     """Return the number of a system's cores in words; "" for PICO's, where it is not recorded."""
     if system["name"].startswith(FOREIGN):
         return ""
@@ -293,7 +299,9 @@ def layout_options(cases: pd.DataFrame) -> list[Option]:
     return options_of(cases, layout_keys(cases), with_sync=several_schemes)
 
 
-def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = False) -> list[Option]:
+def options_of(
+    rows: pd.DataFrame, keys: Sequence[str] | pd.Series, *, with_sync: bool = False
+) -> list[Option]:
     """Return the layouts of rows as options: most processes first, the oversubscribed ones last."""
     rows = rows[[*Layout._fields, *["sync"] * with_sync]]
     rows = rows.assign(key=keys).drop_duplicates()
@@ -301,11 +309,11 @@ def options_of(rows: pd.DataFrame, keys: Sequence[str], *, with_sync: bool = Fal
     rows = rows.sort_values(by, ascending=[name != "procs" for name in by])
     several = with_sync and rows["sync"].str.partition("-")[0].nunique() > 1
     pairs: list[Option] = []
-    for row in rows.drop_duplicates("key").itertuples():
-        text = layout_text(row.nodes, row.ppn, oversubscribed=row.oversubscribed)
+    for row in rows_of(rows.drop_duplicates("key")):
+        text = layout_text(row["nodes"], row["ppn"], oversubscribed=row["oversubscribed"])
         if with_sync:
-            scheme, *others = row.sync.split("-")
+            scheme, *others = row["sync"].split("-")
             text += f", {scheme} sync" * several
             text += "".join(f", {words}" for part, words in _UNUSUAL.items() if part in others)
-        pairs.append((row.key, f"{row.procs}: {text}"))
+        pairs.append((row["key"], f"{row['procs']}: {text}"))
     return pairs

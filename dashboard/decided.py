@@ -46,12 +46,12 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
     cells: of one operation in one campaign. `speedup`, `speedup_low`, `speedup_high` and `level`,
     that of the interval, are missing where nothing is known.
     """
-    figures = []
+    figures: list[tuple[float | None, ...]] = []
     for method, point in zip(cells["method"], points_of(store, cells), strict=True):
         its = [ratio for ratio in point.ratios if ratio.method == method] if point else []
         if point is not None and method == DEFAULT_METHODS[point.case.operation]:
             figures.append((1.0, 1.0, 1.0, 1.0))
-        elif its:
+        elif point and its:
             ends = (its[0].ratio, its[0].high, its[0].low)
             figures.append((*(1 / end if end else None for end in ends), point.level))
         else:

@@ -8,11 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from dash import html
-from dash.development.base_component import Component
 
 from dashboard.elements import Element, data_cell, element, row_head, table_row
 from dashboard.figures.methods import method_style, transparent
-from dashboard.markup import Static
+from dashboard.markup import Component, Static
 from dashboard.review import speed_of
 from dashboard.widgets import key
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS

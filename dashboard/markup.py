@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from dash.development.base_component import Component
+from dash.development import base_component
 from markupsafe import Markup, escape
 
 from dashboard.elements import Element, element
@@ -30,7 +30,7 @@ def as_html(node: Any, *, linked: bool = False) -> Markup:
         return Markup().join(as_html(each, linked=linked) for each in node)
     if isinstance(node, Static):
         return _element("section", {"children": node.children, **node.props}, linked=linked)
-    if isinstance(node, Component):
+    if isinstance(node, base_component.Component):
         node = node.to_plotly_json()
     if not isinstance(node, dict):
         return escape(node)
@@ -64,6 +64,10 @@ class Static:
     def _sent(self) -> Element:
         text = as_html(self.children, linked=True)
         return element("Section", **self.props, **{"data-html": text})
+
+
+Component = base_component.Component | Static
+"""What pages consist of."""
 
 
 def _element(tag: str, props: Props, *, linked: bool) -> Markup:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from dashboard.choice import systems_of
+from dashboard.frames import described
 from tuner.domain.operations import FOREIGN
 from tuner.machine.simulation import machines
 from tuner.selection import next_step
@@ -21,7 +22,7 @@ def with_own_commands(text: str, store: Store, system: str) -> str:
     """Return a text in which each `switchpoint run` is the one that measures a system."""
     if _RUN not in text:
         return text
-    its = systems_of(store).set_index("system").loc[system].to_dict()
+    its = described(systems_of(store), system)
     if its["name"].startswith(FOREIGN) and f"{_RUN} -- " in text:
         return "PICO does not measure this."
     if machines.is_simulated(its["name"]) and "--tag=" in text:

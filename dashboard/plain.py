@@ -6,8 +6,8 @@ from flask import Flask, Response
 
 from dashboard import web
 from dashboard.choice import system_options, systems_of
+from dashboard.markup import as_html
 from dashboard.pages import overview, table
-from dashboard.report import as_html
 from dashboard.web import OpenStore
 from tuner.store.store import Store
 

@@ -6,7 +6,7 @@ Each page has one dataclass of its parameters. External text becomes such an obj
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote
@@ -55,7 +55,7 @@ class Query:
 
     def __post_init__(self) -> None:
         """Raise MalformedError for values that do not match their patterns."""
-        for name, key, pattern in _parameters(type(self)):
+        for name, key, pattern in _parameters(fields(self)):
             value = getattr(self, name)
             if not isinstance(value, str):
                 raise MalformedError(f"{name} must be text")
@@ -69,7 +69,7 @@ class Query:
     @classmethod
     def parse(cls, search: str) -> Self:
         """Return a query from `?key=value&…`. Raise MalformedError for a wrong key or value."""
-        names = {key: name for name, key, _ in _parameters(cls)}
+        names = {key: name for name, key, _ in _parameters(fields(cls))}
         values: dict[str, str] = {}
         for key, value in _pairs(search, len(names)):
             if key not in names or names[key] in values:
@@ -84,16 +84,22 @@ class Query:
         if pairs.pop(CARRIED, "") != "1":
             return None
         values = {}
-        for name, key, pattern in _parameters(cls):
+        for name, key, pattern in _parameters(fields(cls)):
             value = pairs.get(key, "")
             values[name] = value if pattern.fullmatch(value) else ""
         return cls(**values)
 
     def search(self) -> str:
         """Return the query of a URL, `?` included; empty when all values are default."""
-        given = [(key, getattr(self, name)) for name, key, _ in _parameters(type(self))]
+        given = [(key, getattr(self, name)) for name, key, _ in _parameters(fields(self))]
         text = "&".join(f"{key}={quote(value, safe=':=,@/')}" for key, value in given if value)
         return f"?{text}" if text else ""
+
+
+class PageQuery(Query):
+    """The parameters of a page with filters: one is the system, wherever its field stands."""
+
+    system: str
 
 
 def _pairs(search: str, most: int) -> list[tuple[str, str]]:
@@ -111,9 +117,9 @@ def _pairs(search: str, most: int) -> list[tuple[str, str]]:
 
 
 @cache
-def _parameters(kind: type[Query]) -> list[tuple[str, str, re.Pattern[str]]]:
+def _parameters(of: tuple[Field[Any], ...]) -> list[tuple[str, str, re.Pattern[str]]]:
     """Return for each field its name, its key in the URL, and the pattern of its values."""
-    return [(each.name, each.metadata["key"], each.metadata["pattern"]) for each in fields(kind)]
+    return [(each.name, each.metadata["key"], each.metadata["pattern"]) for each in of]
 
 
 def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:

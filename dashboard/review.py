@@ -10,6 +10,7 @@ from typing import Any
 
 from dashboard.choice import campaigns_of, explorable, upgrades, version_of
 from dashboard.compared import Step
+from dashboard.frames import described, rows_of
 from dashboard.measuring import measuring_lines
 from dashboard.steadiness import Steadiness
 from tuner.campaign.order import is_resumable
@@ -126,15 +127,15 @@ def _newer(store: Store, system: str) -> dict[str, Any] | None:
     Several MPIs may be used side by side: their campaigns alternate, or an older version follows.
     """
     alike = upgrades(explorable(store), system).sort_values("first_date")
-    here = alike.set_index("system").loc[system]
+    here = described(alike, system)
     version = version_of(here["mpi_library"])
     following = [
         row
-        for row in alike.to_dict("records")
+        for row in rows_of(alike)
         if here["last_date"] < row["first_date"]
         and (row["environment"] == here["environment"] or version_of(row["mpi_library"]) > version)
     ]
-    return {str(key): value for key, value in following[-1].items()} if following else None
+    return following[-1] if following else None
 
 
 def _gains(points: Iterable[Point]) -> list[OperationGain]:
@@ -194,7 +195,7 @@ def _advice(
         yield partial(NextStep, "See what the upgrade changed.", compare)
     campaigns = store.campaigns(name).set_index("campaign")
     newest = campaigns_of(store, name)[0]
-    if missing := int(campaigns.loc[newest, "launches"] - campaigns.loc[newest, "complete"]):
+    if missing := int((campaigns["launches"] - campaigns["complete"])[newest]):
         yield partial(_complete, system, newest, missing)
     if omission := tuning.omission(store, table, int(system["launches"])):
         tune = [f"switchpoint tune --system {quote(name)}"]

@@ -73,7 +73,7 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     fields = (rules[name].tolist() for name in Rule._fields if name != "evidence")
     place = Place(*(case[name] for name in Place._fields))
     steps = match.by_size(
-        [Rule(*map(_finite, row), None) for row in zip(*fields, strict=True)], place
+        [Rule._make((*map(_finite, row), None)) for row in zip(*fields, strict=True)], place
     )
     selected = rules.iloc[[step.rule for step in steps]].reset_index(drop=True)
     return selected.assign(

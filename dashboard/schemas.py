@@ -122,7 +122,8 @@ class ExportedPoint(NamedTuple):
 
 
 _OF_RULE = {"inferred": bool, "filled": bool, "borrowed": bool, "evidence": ExportedPoint}
-ExportedRule = TypedDict("ExportedRule", {**get_type_hints(Rule), **_OF_RULE})
+# mypy takes only literal fields.
+ExportedRule = TypedDict("ExportedRule", {**get_type_hints(Rule), **_OF_RULE})  # type: ignore[misc]
 ExportedRule.__doc__ = Rule.__doc__
 
 

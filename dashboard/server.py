@@ -37,6 +37,7 @@ class _Channel(HTTPChannel):
     """A connection with a time limit for its whole request, not only for the next byte."""
 
     task_class = _Task
+    last_activity: float  # by time.time(), as HTTPChannel sets it
 
     def handle_read(self) -> None:
         """Read the data that arrived; for a request already begun it does not count as activity."""

@@ -59,7 +59,7 @@ def kept(
             if last != [now]:
                 of_snapshot.cache_clear()
                 last[:] = [now]
-            return of_snapshot(now, *args, **kwargs)
+            return of_snapshot(now, *args, **kwargs)  # type: ignore[arg-type]  # all are hashable
 
         return of_store
 

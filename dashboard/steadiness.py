@@ -46,10 +46,11 @@ class Steadiness:
             if name in case:
                 cells = cells[cells[name] == case[name]]
         played = cells[cells["canary_median_s"] > 0]  # one process has no partner
-        layouts = played.groupby(["nodes", "ppn"], sort=False)["canary_median_s"].median()
+        by_layout = played.groupby(["nodes", "ppn"], sort=False, as_index=False)
+        medians_s = by_layout["canary_median_s"].median()
         canaries_s = {
             layout_text(nodes, ppn, oversubscribed=False): float(median_s)
-            for (nodes, ppn), median_s in layouts.items()
+            for nodes, ppn, median_s in medians_s.itertuples(index=False, name=None)
         }
         shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
         return cls(canaries_s, float(cells["slowdown"].max()), *shares)

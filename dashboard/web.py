@@ -186,14 +186,16 @@ def add_callback_check(server: Flask, app: Dash) -> None:
         body = None
         with suppress(RecursionError):  # of nested lists, by the thousand
             body = request.get_json(silent=True)
-        output = body.get("output") if isinstance(body, dict) else None
-        declared = app.callback_map.get(output) if isinstance(output, str) else None
-        # What browsers compute is declared too, without a function.
-        if declared is None or "callback" not in declared or not _is_call(body, output, declared):
+        if not isinstance(body, dict) or not _is_call(body, app.callback_map):
             raise MalformedError("No page of this dashboard sends such a request.")
 
 
-def _is_call(body: dict[str, Any], output: str, declared: dict[str, Any]) -> bool:
+def _is_call(body: dict[str, Any], callbacks: Mapping[str, dict[str, Any]]) -> bool:
+    output = body.get("output")
+    # What browsers compute is declared too, without a function.
+    if not isinstance(output, str) or "callback" not in callbacks.get(output, {}):
+        return False
+    declared = callbacks[output]
     inputs = [f"{item['id']}.{item['property']}" for item in declared["inputs"]]
     changed = body.get("changedPropIds")
     return (

@@ -5,12 +5,11 @@ from typing import Any
 
 import dash_bootstrap_components as dbc
 from dash import dcc, html
-from dash.development.base_component import Component
 
 from dashboard.elements import Element, element
 from dashboard.figures.axes import CONFIG, Figure
 from dashboard.figures.methods import method_style
-from dashboard.markup import Static
+from dashboard.markup import Component, Static
 
 Option = tuple[str, str]  # value, label
 

@@ -28,3 +28,8 @@ def test_programs_are_where_mypy_looks() -> None:
     settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["mypy"]
     seen = tuple(f"{name}." for name in settings["packages"] + settings["modules"])
     assert [module for module in modules if not f"{module}.".startswith(seen)] == []
+
+
+def test_rooms_are_where_mypy_looks() -> None:
+    tools = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]
+    assert {*tools["importlinter"]["root_packages"]} <= {*tools["mypy"]["packages"]}

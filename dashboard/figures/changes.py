@@ -23,6 +23,7 @@ from dashboard.figures.axes import (
     time_axis,
 )
 from dashboard.figures.traces import line, points, rounded
+from dashboard.frames import rows_of
 from dashboard.units import interval_text, ratio_text, time_text
 from tuner.units import size_text
 
@@ -91,9 +92,10 @@ def changes(tested: pd.DataFrame) -> Figure:
     data = []
     for method, rows in changed.groupby("method"):
         texts = [
-            f"<b>{row.method}</b><br>{row.where}, {size_text(row.bytes)}<br>"
-            f"{ratio_text(row.ratio)} the time ({interval_text(row.low, row.high, ratio_text)})"
-            for row in rows.itertuples()
+            f"<b>{row['method']}</b><br>{row['where']}, {size_text(row['bytes'])}<br>"
+            f"{ratio_text(row['ratio'])} the time "
+            f"({interval_text(row['low'], row['high'], ratio_text)})"
+            for row in rows_of(rows)
         ]
         interval = interval_bars(rows["ratio"], rows["low"], rows["high"])
         x, y = rows["x"].tolist(), rows["ratio"].tolist()
@@ -127,8 +129,9 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
     for number, (method, rows) in enumerate(methods):
         aside = _APART * ((number + 0.5) / len(methods) - 0.5)
         texts = [
-            f"<b>{row.method}</b><br>{row.campaign}<br>{row.mpi_library}<br>{time_text(row.median_s)}"
-            for row in rows.itertuples()
+            f"<b>{row['method']}</b><br>{row['campaign']}<br>{row['mpi_library']}<br>"
+            f"{time_text(row['median_s'])}"
+            for row in rows_of(rows)
         ]
         interval = interval_bars(rows["median_s"], rows["low_s"], rows["high_s"])
         its = zip(rows["campaign"], rows["mpi_library"], strict=True)

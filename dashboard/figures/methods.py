@@ -132,11 +132,12 @@ def method_style(spec: str) -> MethodStyle:
         return MethodStyle(
             _TEAL, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
         )
-    color = _FAMILY_COLORS.get(family)
+    color = (
+        _FAMILY_COLORS.get(family)
+        or _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
+    )
     if family == "vendor" and parameters:  # the library has many algorithms
         color = _LIBRARY_COLORS[code % len(_LIBRARY_COLORS)]
-    if color is None:
-        color = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
     if not parameters:
         return MethodStyle(color, "solid", _FAMILY_SYMBOLS.get(family, "square"))
     # The first two factors of a process count distinguish its grids: one by marker, one by dash.

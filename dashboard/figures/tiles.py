@@ -13,6 +13,7 @@ from dashboard.figures.axes import (
     plain_axis,
 )
 from dashboard.figures.methods import method_style, short_name, transparent
+from dashboard.frames import rows_of
 from dashboard.units import ratio_text, time_text
 from tuner.units import size_text
 
@@ -33,7 +34,7 @@ def tiles(best: pd.DataFrame) -> Figure:
     methods = sorted(best["method"].unique())
     columns = list(range(len(sizes)))  # by number, as sizes that differ may have one text
     best = best.assign(column=best["size_bytes"].map(dict(zip(sizes, columns, strict=True))))
-    places = {(tile["row"], tile["size_bytes"]): tile for tile in best.to_dict("records")}
+    places = {(tile["row"], tile["size_bytes"]): tile for tile in rows_of(best)}
     grid = [[places.get((row, size)) for size in sizes] for row in rows]
     tile_map = {
         "type": "heatmap",
@@ -119,7 +120,7 @@ def _marks(tiles_of_method: pd.DataFrame) -> dict[str, Any]:
     """Return the method's marker in its tiles and the legend, with its speed-up below."""
     method = tiles_of_method["method"].iloc[0]
     style = method_style(method)
-    shown = tiles_of_method[["method", "default", "speedup"]].to_dict("records")
+    shown = rows_of(tiles_of_method[["method", "default", "speedup"]])
     return {
         "type": "scatter",
         "mode": "markers+text",

@@ -6,14 +6,14 @@ from io import BytesIO
 from typing import Any
 
 from dash import Dash, Input, Output, html
-from dash.development.base_component import Component
 
 from dashboard import ids
 from dashboard.choice import Filters, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
+from dashboard.markup import Component
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
-from dashboard.query import Query, parameter
+from dashboard.query import PageQuery, parameter
 from dashboard.snapshot import cached_table
 from dashboard.web import OpenStore
 from dashboard.widgets import (
@@ -37,7 +37,7 @@ _NONE = "No program was advised on yet: run `switchpoint advise -n 8 -- ./app`, 
 
 
 @dataclass(frozen=True)
-class AdviceQuery(Query):
+class AdviceQuery(PageQuery):
     """Kept advice, and the system whose table is asked about a given profile."""
 
     advice: str = parameter("a", NAME, "Program")

@@ -7,15 +7,16 @@ from typing import Any
 
 import pandas as pd
 from dash import html
-from dash.development.base_component import Component
 
 from dashboard import ids, rules, soaked, starting
 from dashboard.choice import Filters, named, operations_of, options_of, system_options, systems_of
 from dashboard.figures.ribbons import ribbons
+from dashboard.frames import described, rows_of
+from dashboard.markup import Component
 from dashboard.pages import explore, table
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
+from dashboard.query import INTEGER, LAYOUT, WORD, PageQuery, parameter
 from dashboard.snapshot import cached_table
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
 from tuner.domain.cases import Place
@@ -35,7 +36,7 @@ _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 @dataclass(frozen=True)
-class ChooseQuery(Query):
+class ChooseQuery(PageQuery):
     """The operation, layout and messages of an application, on a system."""
 
     system: str = parameter("s", NAME, "System")
@@ -95,15 +96,15 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
     selected = rules.selected_intervals(
         rules.of_table(store, system), pd.Series(case, dtype=object)
     )
-    here = selected[
-        (selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])
-    ].to_dict("records")
+    here = rows_of(
+        selected[(selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])]
+    )
     rule = here[0] if here else None
     stored, soaks = cached_table(store, system), soaked.of_table(store, system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,
-        system=systems.set_index("system").loc[system].to_dict(),
+        system=described(systems, system),
         selected=selected,
         rule=rule,
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, State, html
-from dash.development.base_component import Component
 
 from dashboard import compared, ids, soaked
 from dashboard.choice import (
@@ -28,10 +27,12 @@ from dashboard.compared import MachineCampaign, Side
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.axes import message
 from dashboard.figures.changes import changes, significance
+from dashboard.frames import described
+from dashboard.markup import Component
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import WORD, Query, parameter
+from dashboard.query import WORD, PageQuery, Query, parameter
 from dashboard.soaked import SoakResults
 from dashboard.units import interval_text, ratio_text
 from dashboard.web import OpenStore
@@ -54,7 +55,7 @@ _MACHINE = ["name", "cpu_model", "cores"]
 
 
 @dataclass(frozen=True)
-class CompareQuery(Query):
+class CompareQuery(PageQuery):
     """A and B, each a campaign of a system, and the operation or `all`; B is the page's subject."""
 
     other_system: str = parameter("t", NAME, "A: system")
@@ -92,9 +93,8 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     measured = campaigns_of(store, system)
     campaign = filters.choose("campaign", named(measured))
     operations = operations_of(cases_of(store, system, campaign))
-    described = systems.set_index("system", drop=False).loc
     machines = systems[_MACHINE].apply(tuple, axis=1)
-    here = systems[machines == tuple(described[system][_MACHINE])]
+    here = systems[machines == tuple(described(systems, system)[name] for name in _MACHINE)]
     # A system with one campaign is compared with others.
     others = [name for name in here["system"] if name != system] if len(measured) == 1 else []
     wanted = operations if query.operation in ("", ALL) else [query.operation]
@@ -115,7 +115,7 @@ def _choose(store: Store, query: CompareQuery, *, strict: bool) -> CompareChoice
     a, b = (other_system, other_campaign), (system, campaign)
     of = "" if operation == ALL else operation
     found = None if a == b else compared.compare(store, a, b, of)
-    sides = [described[name].to_dict() for name in (other_system, system)]
+    sides = [described(systems, name) for name in (other_system, system)]
     undecided = compared.undecided(store, a, b)
     return CompareChoice(filters.query, filters.options, sides, found, undecided)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, html
-from dash.development.base_component import Component
 
 from dashboard import decided, ids, rules
 from dashboard.choice import (
@@ -25,6 +24,8 @@ from dashboard.figures.axes import Figure, message
 from dashboard.figures.curves import curves
 from dashboard.figures.ecdf import HEIGHT_PX as ECDF_HEIGHT_PX
 from dashboard.figures.ecdf import Samples, ecdf, ecdf_by_launch
+from dashboard.frames import rows_of
+from dashboard.markup import Component
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, choose, parameter
@@ -96,7 +97,7 @@ def evidence_link(row: Mapping[Any, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class ExploreChoice(CaseChoice):
+class ExploreChoice(CaseChoice[ExploreQuery]):
     """One case.
 
     cells: by size, the fastest first, with their speed-ups over the default.
@@ -104,7 +105,6 @@ class ExploreChoice(CaseChoice):
     steadiness: of the case.
     """
 
-    query: ExploreQuery
     cells: pd.DataFrame
     drawn: set[str]
     sampled: list[Cell]
@@ -121,7 +121,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         cells = products.with_parts(cells, measured).assign(whole_s=lambda rows: rows["median_s"])
     parts = _part_options(cells)
     part = choose([value for value, _ in parts], query.part, "part", strict=strict)
-    if part != WHOLE:
+    if measured is not None and part != WHOLE:
         timed, cells = _take_part(timed, cells, measured, part)
     gained = paired_speedups(timed, DEFAULT_METHODS[choice.query.operation])
     cells = cells.merge(gained, on=["size_bytes", "method"])
@@ -132,7 +132,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         cells.loc[known, decided.SPEEDUPS] = of_decisions.loc[known, decided.SPEEDUPS]
     cells = cells.sort_values(["size_bytes", "median_s"], ignore_index=True)
     sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
-    surest = str(cells.loc[cells["speedup_low"].fillna(0).idxmax(), "size_bytes"])
+    surest = str(cells["size_bytes"].iloc[cells["speedup_low"].fillna(0).argmax()])
     size = choose([surest, *(value for value, _ in sizes)], query.size, "size", strict=strict)
     offered = _method_options(cells)
     methods = choose([value for value, _ in offered], query.methods, "choice", strict=strict)
@@ -271,7 +271,7 @@ def size_title(operation: str) -> str:
 def _cell_table(cell: pd.DataFrame, default: str) -> Component:
     rows = []
     of_products = "whole_s" in cell
-    for row in cell.to_dict("records"):
+    for row in rows_of(cell):
         is_default = row["method"] == default
         # With one launch there is no interval, so no difference is significant.
         even = not is_default and not (row["speedup_low"] > 1 or row["speedup_high"] < 1)

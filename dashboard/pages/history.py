@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dash import html
-from dash.development.base_component import Component
 
 from dashboard import compared
 from dashboard.choice import (
@@ -25,6 +24,8 @@ from dashboard.choice import (
 from dashboard.compared import MachineCampaign, Step
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
+from dashboard.frames import described
+from dashboard.markup import Component
 from dashboard.measuring import with_own_commands
 from dashboard.pages import compare
 from dashboard.pages.page import FilteredPage
@@ -51,10 +52,9 @@ class HistoryQuery(CaseQuery):
 
 
 @dataclass(frozen=True)
-class HistoryChoice(CaseChoice):
+class HistoryChoice(CaseChoice[HistoryQuery]):
     """The case, as the newest campaign with it has it, and all campaigns in order of date."""
 
-    query: HistoryQuery
     measured: list[tuple[MachineCampaign, list[Cell]]]  # of the size; cells have no samples
     steps: list[Step]  # of all operations
 
@@ -78,7 +78,7 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
     return HistoryChoice(
         query=replace(filters.query, campaign=""),
         options=filters.options,
-        system=systems.set_index("system").loc[system].to_dict(),
+        system=described(systems, system),
         case=case,
         measured=_of_case(store, *which, int(size)),
         steps=steps,
@@ -146,7 +146,7 @@ def _at_all_sizes(store: Store, choice: HistoryChoice) -> pd.DataFrame:
 
 def _medians(measured: list[tuple[MachineCampaign, list[Cell]]]) -> pd.DataFrame:
     """Return one row for each campaign, size and method: its median and interval over launches."""
-    rows = []
+    rows: list[tuple[str, str, int, str]] = []
     alike: dict[int, dict[int, Any]] = defaultdict(dict)  # medians of cells by number of launches
     for campaign, cells in measured:
         for cell in cells:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dash import ClientsideFunction, Dash, Input, Output, State, html
-from dash.development.base_component import Component
 
 from dashboard import decided, ids
 from dashboard.choice import (
@@ -23,6 +22,8 @@ from dashboard.choice import (
 from dashboard.elements import anchor, data_cell, row_head, table_row
 from dashboard.figures.methods import short_name
 from dashboard.figures.tiles import tiles
+from dashboard.frames import rows_of
+from dashboard.markup import Component
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Link, Plot
@@ -50,10 +51,9 @@ class MapQuery(PatternQuery):
 
 
 @dataclass(frozen=True)
-class MapChoice(PatternChoice):
+class MapChoice(PatternChoice[MapQuery]):
     """A pattern. best: the method that each layout and size decides for, as `tiles` draws it."""
 
-    query: MapQuery
     best: pd.DataFrame
 
 
@@ -75,7 +75,7 @@ def _choose(store: Store, query: MapQuery, *, strict: bool) -> MapChoice:
     )
 
 
-def _best(store: Store, chosen: PatternChoice) -> pd.DataFrame:
+def _best(store: Store, chosen: PatternChoice[MapQuery]) -> pd.DataFrame:
     """Return one row for each layout and size, the largest layouts first."""
     operation = chosen.query.operation
     cells = store.cells(**chosen.where)
@@ -143,7 +143,7 @@ def _listed(best: pd.DataFrame, link: explore.ExploreQuery) -> Component:
     rows = []
     for row, tiles_of_row in best.groupby("row", sort=False):
         cells = dict.fromkeys(sizes, data_cell())
-        for tile in tiles_of_row.to_dict("records"):
+        for tile in rows_of(tiles_of_row):
             to = replace(link, layout=tile["layout"], size=str(tile["size_bytes"])).search()
             text = short_name(tile["method"])
             if tile["method"] != tile["default"]:

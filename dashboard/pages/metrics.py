@@ -1,6 +1,7 @@
 """Metrics: time against the messages and bytes of plans, for all patterns on a layout."""
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 from dash import html
-from dash.development.base_component import Component
 
 from dashboard.choice import (
     Filters,
@@ -22,9 +22,10 @@ from dashboard.choice import (
     system_options,
 )
 from dashboard.figures.metrics import METRICS, against_time
+from dashboard.markup import Component
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Plot
-from dashboard.query import INTEGER, LAYOUT, WORD, Query, parameter
+from dashboard.query import INTEGER, LAYOUT, WORD, PageQuery, Query, parameter
 from dashboard.widgets import Option, card
 from tuner.domain.records import NAME
 from tuner.store.store import Store
@@ -35,7 +36,7 @@ _COUNTING = ("exchange", "spmv")  # operations whose plans count their messages
 
 
 @dataclass(frozen=True)
-class MetricsQuery(Query):
+class MetricsQuery(PageQuery):
     """The cells of a campaign with one operation, layout and size, for all patterns."""
 
     system: str = parameter("s", NAME, "System")
@@ -102,7 +103,7 @@ def _is_finite(value: Any) -> bool:
 def _counted(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells whose plans count messages, with the counts of plans, not of patterns."""
     counts = [statistics(text) for text in cells["statistics"]]
-    columns = {name: [each.get(name) for each in counts] for name in METRICS}
+    columns = {name: [each.get(name, math.nan) for each in counts] for name in METRICS}
     found = cells.drop(columns="statistics").assign(**columns)
     found = found.astype(dict.fromkeys(METRICS, float))
     return found[(found["mmax"] > 0) & (found["mavg"] > 0) & (found["vavg_bytes"] >= 0)]

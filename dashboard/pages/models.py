@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dash import html
-from dash.development.base_component import Component
 
 from dashboard.choice import CaseChoice, CaseQuery, choose_case, newest_queries
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.residuals import residuals
+from dashboard.markup import Component
 from dashboard.pages.explore import size_title
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
@@ -33,7 +33,7 @@ _NUMBERS = ["method", "size_bytes", "bytes", "median_s", "low_s", "high_s"]
 
 
 @dataclass(frozen=True)
-class ModelsChoice(CaseChoice):
+class ModelsChoice(CaseChoice[CaseQuery]):
     """The case, its system's model and the model's outcome, or the reason why these are missing."""
 
     model: SystemModel | None

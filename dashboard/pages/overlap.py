@@ -1,20 +1,22 @@
 """Overlap of communication and computation: a breakdown of the time by method."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 from dash import html
-from dash.development.base_component import Component
 
 from dashboard.choice import Filters, layout_keys, named, options_of, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.breakdown import PARTS, breakdown
+from dashboard.frames import rows_of
+from dashboard.markup import Component
 from dashboard.measuring import with_own_commands
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
-from dashboard.query import INTEGER, LAYOUT, Query, parameter
+from dashboard.query import INTEGER, LAYOUT, PageQuery, Query, parameter
 from dashboard.units import ratio_text, time_text
 from dashboard.widgets import Option, badge, card, data_table, prose
 from tuner.domain.records import NAME, PATTERN_SPEC
@@ -30,7 +32,7 @@ _MORE = ("Computation slowdown", "Predicted whole", "Launches")
 
 
 @dataclass(frozen=True)
-class OverlapQuery(Query):
+class OverlapQuery(PageQuery):
     """A case of overlap, and the amount of computation during the communication."""
 
     system: str = parameter("s", NAME, "System")
@@ -77,23 +79,23 @@ def _amounts(rows: pd.DataFrame) -> list[Option]:
     """Return the amounts of computation, the largest first, as shares of full rows."""
     unique = rows.drop_duplicates("flops").sort_values("flops", ascending=False)
     return [
-        (str(row.flops), share_text(row.flops / row.full_flops if row.full_flops else 0))
-        for row in unique.itertuples()
+        (str(flops), share_text(flops / full_flops if full_flops else 0))
+        for flops, full_flops in zip(unique["flops"], unique["full_flops"], strict=True)
     ]
 
 
-def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[float | None], str]:
-    """Return the predicted total time of each row, or None, and why there is none."""
+def _predicted(store: Store, system: str, rows: pd.DataFrame) -> tuple[list[float], str]:
+    """Return the predicted total time of each row, NaN for none, and why there is none."""
     try:
         model = fitting.fitted(store, system)
         return [_whole_s(model, row) for row in rows.itertuples()], ""
     except SwitchpointError as error:
-        return [None] * len(rows), with_own_commands(str(error), store, system)
+        return [math.nan] * len(rows), with_own_commands(str(error), store, system)
 
 
-def _whole_s(model: SystemModel, row: Any) -> float | None:
+def _whole_s(model: SystemModel, row: Any) -> float:
     found = breakdowns.predicted(model, row.pattern, row.procs, row.ppn, row.method, row.alone_s)
-    return found.total_s if found else None
+    return found.total_s if found else math.nan
 
 
 def _draw(store: Store, choice: OverlapChoice) -> dict[str, Any]:
@@ -121,14 +123,13 @@ def _methods(rows: pd.DataFrame) -> Component | None:
     if rows.empty:
         return None
     body = []
-    for each in rows.sort_values("total_s").to_dict("records"):
+    for each in rows_of(rows.sort_values("total_s")):
         slowed = each["computation_s"] / each["alone_s"] if each["alone_s"] else float("nan")
-        predicted = each["predicted_s"]
         texts = (
             time_text(each["total_s"]),
             *(time_text(each[part]) for part in PARTS),
             ratio_text(slowed),
-            time_text(float("nan") if predicted is None else predicted),
+            time_text(each["predicted_s"]),
             str(each["launches"]),
         )
         body.append(table_row([row_head(each["method"]), *map(data_cell, texts)]))

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from dash import Dash, html
-from dash.development.base_component import Component
 
 from dashboard import compared
 from dashboard.choice import campaigns_of, cores_text, system_options, systems_of
 from dashboard.compared import Step
 from dashboard.elements import anchor, data_cell, row_head, table_row
+from dashboard.frames import described, rows_of
 from dashboard.heatmap import heat_maps
+from dashboard.markup import Component
 from dashboard.pages import choose, compare, explore, history, table
 from dashboard.query import Query
 from dashboard.review import CARE, GOOD, OperationGain, SystemReview, judge, mean_gain
@@ -66,7 +67,7 @@ class _OverviewPage:
         """Return the whole page: see `Page`."""
         systems = systems_of(store)
         labels = dict(system_options(systems))
-        kinds = groupby(systems.to_dict("records"), _kind)
+        kinds = groupby(rows_of(systems), _kind)
         groups = [
             (kind, [_system(store, row, labels[row["system"]]) for row in rows])
             for kind, rows in kinds
@@ -111,8 +112,7 @@ class _Found(NamedTuple):
 @kept(1024)  # a page asks for all systems in turn, and would miss each of more
 def _found(store: Store, system: str, label: str) -> _Found:
     """Return what the store says; cached, as many visitors look at one store."""
-    systems = systems_of(store)
-    (row,) = systems[systems["system"] == system].to_dict("records")
+    row = described(systems_of(store), system)
     measured = campaigns_of(store, system)
     tuned = cached_table(store, system)
     steadiness = Steadiness.of(store, system, measured[0], {}) if measured else None
@@ -318,7 +318,7 @@ def _campaigns(
     ordered = campaigns.assign(others=others).sort_values(
         ["others", "last_date", "campaign"], ascending=[True, False, False]
     )
-    for row in ordered.to_dict("records"):
+    for row in rows_of(ordered):
         cut_off = row["launches"] - row["complete"]
         query = explore.ExploreQuery(row["system"], row["campaign"])
         name = row["campaign"]

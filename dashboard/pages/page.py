@@ -19,14 +19,14 @@ from dash import (
     no_update,
     set_props,
 )
-from dash.development.base_component import Component
 from dash.exceptions import PreventUpdate
 from flask import Response, request
 
 from dashboard import ids, stamp
+from dashboard.markup import Component
 from dashboard.measuring import with_own_commands
 from dashboard.pages.parts import PagePart, Plot
-from dashboard.query import Query
+from dashboard.query import PageQuery, Query
 from dashboard.web import OpenStore
 from dashboard.widgets import Option, height_of, href, notice, options, prose, select
 from tuner.store.store import Store
@@ -83,7 +83,7 @@ class PageChoice(Protocol):
     """A complete query, and the options of each filter: field of the query → (value, label)."""
 
     @property
-    def query(self) -> Query:
+    def query(self) -> PageQuery:
         """Return the query, with a value for every field."""
 
     @property
@@ -110,7 +110,7 @@ class FilteredPage(Generic[ChoiceT]):
 
     path: str
     title: str
-    query: type[Query]
+    query: type[PageQuery]
     parts: Mapping[str, PagePart]
     choose: Callable[..., ChoiceT]
     draw: Callable[[Store, ChoiceT], dict[str, Any]]

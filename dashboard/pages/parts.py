@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from dash import html
-from dash.development.base_component import Component
 
+from dashboard.markup import Component
 from dashboard.widgets import graph
 
 

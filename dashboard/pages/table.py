@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 from dash import Dash, Input, Output, html
-from dash.development.base_component import Component
 from flask import Response, request
 
 from dashboard import ids, rules, soaked, web
@@ -16,10 +15,11 @@ from dashboard.choice import Filters, named, operations_of, system_options, syst
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.exported import exported
 from dashboard.figures.ribbons import ribbons
+from dashboard.markup import Component
 from dashboard.pages import explore
 from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block
-from dashboard.query import WORD, Query, UnknownError, parameter
+from dashboard.query import WORD, PageQuery, Query, UnknownError, parameter
 from dashboard.snapshot import cached_table
 from dashboard.soaked import SoakResults
 from dashboard.web import OpenStore
@@ -58,7 +58,7 @@ _HEADER = ("Case", "Bytes", "Method", "Status", "Verdict", "Soak", "Evidence")
 
 
 @dataclass(frozen=True)
-class TableQuery(Query):
+class TableQuery(PageQuery):
     """The system, whose rules are listed, and the form in which its table is exported."""
 
     system: str = parameter("s", NAME, "System")
