@@ -7,18 +7,18 @@ from collections.abc import Iterable
 import pandas as pd
 
 from dashboard.snapshot import cached_table, kept
-from tuner.domain.cases import Case, Place
+from tuner.domain.cases import Case, DegreeClass
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.selection import tuning
 from tuner.selection.evidence import sure_verdict
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.store.store import Store
 
 SPEEDUPS = ["speedup", "speedup_low", "speedup_high", "level"]
 
-_Points = dict[tuple[Place, int], Point]
+_Points = dict[tuple[DegreeClass, int], Point]
 
 
 def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
@@ -34,7 +34,7 @@ def points_of(store: Store, cells: pd.DataFrame) -> list[Point | None]:
     names = ("mmax", "mavg", *columns(Case))
     for mmax, mavg, *row in zip(*(cells[name].tolist() for name in names), strict=True):
         case = take(Case, iter(row))
-        point = points.get((place_of(case, mmax, mavg), case.bytes))
+        point = points.get((degree_class_of(case, mmax, mavg), case.bytes))
         # Only one scheme of a layout is decided on.
         found.append(point if point and point.case.sync == case.sync else None)
     return found
@@ -73,19 +73,19 @@ def _in_table(store: Store, system: str, point: Point) -> dict[str, Point]:
     table = cached_table(store, system)
     if table is None or len(table.provenance.campaigns) < 2:
         return {}
-    place = place_of(point.case, point.mmax, point.mavg), point.case.bytes
-    found = _by_place(store, system).get(place)
+    key = degree_class_of(point.case, point.mmax, point.mavg), point.case.bytes
+    found = _by_degree_class(store, system).get(key)
     return {f"The table, by {len(table.provenance.campaigns)} campaigns": found} if found else {}
 
 
 @kept(32)
-def _by_place(store: Store, system: str) -> _Points:
+def _by_degree_class(store: Store, system: str) -> _Points:
     table = cached_table(store, system)
     return _places(table.points if table else [])
 
 
 def _places(points: Iterable[Point]) -> _Points:
-    return {(place_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
+    return {(degree_class_of(its.case, its.mmax, its.mavg), its.case.bytes): its for its in points}
 
 
 def of_campaign(

@@ -17,7 +17,7 @@ from dashboard.widgets import key
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import OPEN, UNSOAKED, WON, Point
 from tuner.selection.evidence import sure_verdict
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.units import multiple_text, size_text
 
 _LEAST, _MOST = 0.2, 0.6
@@ -66,8 +66,8 @@ def _map(operation: str, points: Iterable[Point], of: str) -> Component:
 
 def _row(point: Point) -> _Row:
     layout = point.case.layout
-    place = place_of(point.case, point.mmax, point.mavg)
-    degrees = (0, 0.0) if point.case.operation in COLLECTIVES else (place.mmax, place.mavg)
+    its = degree_class_of(point.case, point.mmax, point.mavg)
+    degrees = (0, 0.0) if point.case.operation in COLLECTIVES else (its.mmax, its.mavg)
     return layout.procs, layout.nodes, layout.ppn, point.case.sync, *degrees
 
 

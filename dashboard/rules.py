@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dashboard.snapshot import cached_table, kept
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
 from tuner.selection import match, off
@@ -71,9 +71,9 @@ def selected_intervals(rules: pd.DataFrame, case: pd.Series) -> pd.DataFrame:
     rules = rules[rules["operation"] == case["operation"]]
     rules = rules[~rules["method"].map(off.is_off_here).astype(bool)]
     fields = (rules[name].tolist() for name in Rule._fields if name != "evidence")
-    place = Place(*(case[name] for name in Place._fields))
+    degree_class = DegreeClass(*(case[name] for name in DegreeClass._fields))
     steps = match.by_size(
-        [Rule._make((*map(_finite, row), None)) for row in zip(*fields, strict=True)], place
+        [Rule._make((*map(_finite, row), None)) for row in zip(*fields, strict=True)], degree_class
     )
     selected = rules.iloc[[step.rule for step in steps]].reset_index(drop=True)
     return selected.assign(

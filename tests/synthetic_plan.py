@@ -14,7 +14,7 @@ from tuner.campaign.durations import LEAST_LAUNCH_S
 from tuner.campaign.measured import Measured
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import Entrants, PlannedBatch, PlannedCase, RacePlan, Task, octaves
-from tuner.domain.cases import COLD, STAGGERED, Place
+from tuner.domain.cases import COLD, STAGGERED, DegreeClass
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
 from tuner.domain.tables import Rule
@@ -193,7 +193,7 @@ def regrets(
     over_best, over_default = [], []
     drawn = np.exp(random.uniform(math.log(8), math.log(131072), count)).astype(int)
     for size in drawn.tolist():
-        rule = match.first(rules, Place(machine.operation, 1, procs, 6, 6.0), size)
+        rule = match.first(rules, DegreeClass(machine.operation, 1, procs, 6, 6.0), size)
         default_s = machine.truth("direct", size, procs)
         time_s = machine.truth(rule.method, size, procs) if rule else default_s
         best_s = min(machine.truth(method, size, procs) for method in machine.methods)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import METHODS, on, point, select
 from tests.synthetic_plan import FAR, SyntheticMachine, measure, regrets
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
 from tuner.selection.comparison import Chosen
@@ -50,7 +50,7 @@ def between(rules: list[Rule]) -> list[tuple[int, int, int, int]]:
 
 
 def chosen(rules: list[Rule], nodes: int, ppn: int, size: int) -> str | None:
-    rule = match.first(rules, Place("exchange", nodes, ppn, 6, 5.5), size)
+    rule = match.first(rules, DegreeClass("exchange", nodes, ppn, 6, 5.5), size)
     return rule.method if rule else None
 
 
@@ -99,7 +99,7 @@ def test_where_neighbours_choose_other_grids_process_counts_between_lose_little(
     over_best, over_default = [], []
     for procs in (5, 6, 8, 12, 20, 24, 32, 48, 60):
         for size in sizes:
-            rule = match.first(rules, Place("exchange", 1, procs, 6, 6.0), size)
+            rule = match.first(rules, DegreeClass("exchange", 1, procs, 6, 6.0), size)
             assert rule is not None
             time_s = forwarded_s(rule.method, size, procs)
             over_best.append(time_s / min(forwarded_s(each, size, procs) for each in methods) - 1)
@@ -240,7 +240,7 @@ def test_where_only_the_default_was_chosen_nothing_is_untried(
 def test_each_regime_has_one_untried_layout_first() -> None:
     """One node shows nothing about several."""
     found = worths(
-        [raced(*place, 8, nap=0.5) for place in ((1, 4), (1, 16), (2, 16), (16, 16))],
+        [raced(*layout, 8, nap=0.5) for layout in ((1, 4), (1, 16), (2, 16), (16, 16))],
         16,
         beyond=True,
     )
@@ -290,7 +290,7 @@ def test_crowded_layouts_say_nothing_of_those_with_enough_cores() -> None:
         rest = {chosen(rules, 1, ppn, 8) for ppn in asked if ppn not in from_nap}
         assert rest == {"neighbor"}
         compared = Chosen(points, cores)  # as the table's rules
-        named = Place(points[0].case.operation, 1, 5, points[0].mmax, points[0].mavg)
+        named = DegreeClass(points[0].case.operation, 1, 5, points[0].mmax, points[0].mavg)
         assert (compared.method(named, 8) == "nap") == bool(from_nap)
 
 
@@ -322,7 +322,7 @@ def test_nodes_that_share_cores_have_as_many_as_processes_were_seen_to_have() ->
     ]
     for cores in (None, 2):
         regime = regimes(found, cores)
-        over = [regime(*place).oversubscribed for place in ((2, 1), (4, 1), (2, 2))]
+        over = [regime(*layout).oversubscribed for layout in ((2, 1), (4, 1), (2, 2))]
         assert over == [False, True, True]
 
 
@@ -400,12 +400,13 @@ def test_no_layout_is_missed_where_nodes_share_cores() -> None:
     rules = compile_rules(found, 6)
     holding = {
         (n, ppn): sum(
-            match.first([rule], Place("exchange", n, ppn, 6, 5.5), 8) is not None for rule in rules
+            match.first([rule], DegreeClass("exchange", n, ppn, 6, 5.5), 8) is not None
+            for rule in rules
         )
         for n in range(2, 9)
         for ppn in range(1, 9)
     }
-    assert [place for place, count in holding.items() if count != 1] == []
+    assert [layout for layout, count in holding.items() if count != 1] == []
 
 
 def test_what_to_measure_next_is_uncertain_and_differs() -> None:
@@ -486,7 +487,7 @@ def test_one_rule_holds_and_no_method_appears_from_nowhere(
     holding = [
         rule
         for rule in rules
-        if match.first([rule], Place("exchange", nodes, ppn, 2, 1.2), size) is not None
+        if match.first([rule], DegreeClass("exchange", nodes, ppn, 2, 1.2), size) is not None
     ]
     assert len(holding) <= 1
     assert len(holding) == 1 or (nodes, ppn) not in decided

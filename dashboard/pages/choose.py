@@ -19,13 +19,13 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, LAYOUT, WORD, PageQuery, parameter
 from dashboard.snapshot import cached_table
 from dashboard.widgets import Option, badge, card, commands, href, key, method_name
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED, NO_DATA, NO_DATA_BYTES
 from tuner.domain.records import NAME
 from tuner.domain.tables import Point
 from tuner.machine.systems import unreal
 from tuner.selection.evidence import certainty, stand_in, verdict
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.store.store import Store
 from tuner.units import counted, size_text
 
@@ -143,13 +143,15 @@ def _nearest(
     """Return the decision for a method that is nearest to a case in degrees, then in size."""
 
     def off(point: Point) -> tuple[float, ...]:
-        its = place_of(point.case, point.mmax, point.mavg)
+        its = degree_class_of(point.case, point.mmax, point.mavg)
         mean = case["mavg"] if its.mavg else 0.0
         pairs = [(its.mmax, case["mmax"]), (its.mavg, mean), (point.case.bytes, size)]
         return tuple(abs(math.log((a + 1) / (b + 1))) for a, b in pairs)
 
-    here = Place(case["operation"], case["nodes"], case["ppn"])
-    chosen = (point for point in points if point.case.place == here and point.method == method)
+    here = DegreeClass(case["operation"], case["nodes"], case["ppn"])
+    chosen = (
+        point for point in points if point.case.of_any_degree == here and point.method == method
+    )
     return min(chosen, key=off, default=None)
 
 

@@ -36,7 +36,7 @@ from tuner.paths import CHECKOUT
 from tuner.rawfile.ingest import ingest
 from tuner.selection import match
 from tuner.selection.decisions import decide
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -59,7 +59,7 @@ def lender_of(system: str, measured: list[MeasuredSize]) -> Bundle:
         *(system, name, environment, BANNERS[environment], "", "", ""),
         *(CORES.get(name, 16), [], 0, 0, "", "", ""),
     )
-    learned = [its for its in measured if name != "local:cpu" or its.place in LEARNED]
+    learned = [its for its in measured if name != "local:cpu" or its.layout in LEARNED]
     points = decide([cell for its in learned for cell in its.cells()])
     return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), None)
 
@@ -85,9 +85,9 @@ def judge(name: str, measured: list[MeasuredSize], tables: dict[str, list[Rule]]
     tally, figures = RegretTally.empty(), []
     for its in measured:
         logs, default = its.logs(slice(None)), DEFAULT_METHODS[its.case.operation]
-        place = place_of(its.case, its.mmax, its.mavg)
+        degree_class = degree_class_of(its.case, its.mmax, its.mavg)
         for chooser, rules in tables.items():
-            rule = match.first(rules, place, its.case.bytes)
+            rule = match.first(rules, degree_class, its.case.bytes)
             tally.add(chooser, rule.method if rule else default, logs)
     means = {chooser: float(np.mean(tally.regrets[chooser])) for chooser in tables}
     for chooser, mean in means.items():

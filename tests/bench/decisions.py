@@ -44,7 +44,7 @@ from tuner.rawfile.reading import read_header
 from tuner.selection.contrasts import contrasts_of
 from tuner.selection.decisions import ERROR_LEVEL, LOOKS, decide
 from tuner.selection.evidence import verdict
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.selection.pairing import Key
 from tuner.selection.trust import Trust
 
@@ -86,7 +86,7 @@ def measured(name: str, cells: list[Cell], before: list[list[Any]]) -> list[Figu
     earlier = {tuple(row[:-2]): row[-2:] for row in before}
     for point in points:
         its = point.case
-        where = (*its.place[:3], point.mmax, point.mavg, its.bytes)
+        where = (*its.of_any_degree[:3], point.mmax, point.mavg, its.bytes)
         method, status = earlier.get(where, ("", ""))
         if (method, EARLIER.get(status, status)) != (point.method, point.status):
             place = f"{its.operation} of {its.bytes} B on {its.layout.nodes} x {its.layout.ppn}"
@@ -116,8 +116,8 @@ def contradicted(cells: list[Cell]) -> Counter[str]:
     for mine, others in (halves, halves[::-1]):
         judges = contrasts_of(others, Trust(others))
         for point in decide(mine):
-            place = place_of(point.case, point.mmax, point.mavg)
-            judge = judges.get(Key(place, point.case.bytes, point.method))
+            degree_class = degree_class_of(point.case, point.mmax, point.mavg)
+            judge = judges.get(Key(degree_class, point.case.bytes, point.method))
             if point.status == FASTER and judge:
                 counts["winners"] += 1
                 counts["contradicted"] += judge.bounds(ERROR_LEVEL)[0] > 0

@@ -35,7 +35,7 @@ from tuner.domain.tables import EQUAL, FASTER, Point, Rule
 from tuner.paths import CHECKOUT
 from tuner.selection import kriging, match, unmeasured
 from tuner.selection.decisions import decide
-from tuner.selection.intervals import NEARLY, place_of
+from tuner.selection.intervals import NEARLY, degree_class_of
 from tuner.selection.kriging import USUAL, NodesPpn, Variances
 from tuner.selection.rules import compile_rules
 from tuner.units import share_text
@@ -69,9 +69,9 @@ class MeasuredSize(NamedTuple):
     first: int
 
     @property
-    def place(self) -> NodesPpn:
+    def layout(self) -> NodesPpn:
         """Return nodes and processes on each."""
-        return _place(self.case)
+        return _layout_of(self.case)
 
     def logs(self, launches: slice) -> dict[str, float]:
         """Return the means of logarithms over the default's."""
@@ -228,16 +228,16 @@ def nearest(
     points: dict[NodesPpn, Point], here: NodesPpn, default: str, regime: kriging.Regimes
 ) -> str:
     """Return the choice of the nearest layout of the same regime, within the risk limit."""
-    near = [place for place in points if regime(*place) == regime(*here)]
+    near = [layout for layout in points if regime(*layout) == regime(*here)]
     spread = kriging.Spread(regime)
-    place = min(near, key=lambda its: (spread.between(its, here), its), default=None)
-    if place is None:
+    layout = min(near, key=lambda its: (spread.between(its, here), its), default=None)
+    if layout is None:
         return default
-    point = points[place]
+    point = points[layout]
     value = kriging.value_of(point, point.method)
     if value is None:
         return default
-    risk = kriging.risk(kriging.estimate(here, {place: value}, spread))
+    risk = kriging.risk(kriging.estimate(here, {layout: value}, spread))
     return point.method if risk <= unmeasured.MOST_RISK else default
 
 
@@ -250,9 +250,9 @@ Split = Callable[[set[MeasuredPlace]], Iterator[set[MeasuredPlace]]]
 
 def each_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
     """Yield all layouts but one, which lies between others, of one node or of several."""
-    for left_out in sorted({place for place, _ in measured}):
-        kept = {(place, pattern) for place, pattern in measured if place != left_out}
-        kind = [place for place, _ in kept if (place[0] > 1) == (left_out[0] > 1)]
+    for left_out in sorted({layout for layout, _ in measured}):
+        kept = {(layout, pattern) for layout, pattern in measured if layout != left_out}
+        kind = [layout for layout, _ in kept if (layout[0] > 1) == (left_out[0] > 1)]
         if kind and all(
             min(axis) <= number <= max(axis)
             for number, axis in zip(left_out, zip(*kind, strict=True), strict=True)
@@ -263,13 +263,13 @@ def each_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
 def patterns_left_out(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
     """Yield all patterns but one of each layout that has several: the least, then the largest."""
     of_layouts: dict[NodesPpn, list[str]] = defaultdict(list)
-    for place, pattern in sorted(measured):
-        of_layouts[place].append(pattern)
+    for layout, pattern in sorted(measured):
+        of_layouts[layout].append(pattern)
     if any(len(patterns) > 1 for patterns in of_layouts.values()):
         for end in (0, -1):
             yield {
-                (place, pattern)
-                for place, patterns in of_layouts.items()
+                (layout, pattern)
+                for layout, patterns in of_layouts.items()
                 for pattern in patterns
                 if len(patterns) == 1 or pattern != patterns[end]
             }
@@ -285,7 +285,9 @@ def only(*ppns: int) -> Split:
 
     def split(measured: set[MeasuredPlace]) -> Iterator[set[MeasuredPlace]]:
         yield {
-            (place, pattern) for place, pattern in measured if place[0] == 1 and place[1] in ppns
+            (layout, pattern)
+            for layout, pattern in measured
+            if layout[0] == 1 and layout[1] in ppns
         }
 
     return split
@@ -305,12 +307,12 @@ def judge(system: list[MeasuredSize], split: Split, usual: Variances, judged: Ju
     for operation, measured in operations.items():
         tallies = [judged["all"], judged["collectives"]][: 1 + (operation in COLLECTIVES)]
         for kept in split({_measured(its.case) for its in measured}):
-            places = {place for place, _ in kept}
+            layouts = {layout for layout, _ in kept}
             known = [  # of other operations the same layouts
                 its
                 for its in system
                 if _measured(its.case) in kept
-                or (its.case.operation != operation and its.place in places)
+                or (its.case.operation != operation and its.layout in layouts)
             ]
             if (key := tuple(map(id, known))) not in learned:
                 points = decide([cell for its in known for cell in its.cells()])
@@ -341,21 +343,21 @@ def _judge_one(
 ) -> None:
     """Add the choices for a size of a layout that was left out."""
     default = DEFAULT_METHODS[its.case.operation]
-    place, size = place_of(its.case, its.mmax, its.mavg), its.case.bytes
+    degree_class, size = degree_class_of(its.case, its.mmax, its.mavg), its.case.bytes
     chosen = {"default": default}
     for name, rules in zip(("table", "settled", "of others"), tables, strict=True):
-        rule = match.first(rules, place, size)
+        rule = match.first(rules, degree_class, size)
         chosen[name] = rule.method if rule else default
-    near = {_place(point.case): point for point in learned if point.case.bytes == size}
+    near = {_layout_of(point.case): point for point in learned if point.case.bytes == size}
     beside = {
-        "line": line(near, its.place, default),
-        "nearest": nearest(near, its.place, default, regime),
+        "line": line(near, its.layout, default),
+        "nearest": nearest(near, its.layout, default, regime),
     }
     exact = its.system.startswith("simulated")
     slices = [slice(None)] * 2 if exact else [slice(0, None, 2), slice(1, None, 2)]
     logs, halves = its.logs(slice(None)), [its.logs(half) for half in slices]
     for tally in tallies:
-        tally.layouts.append((its.system, its.place))
+        tally.layouts.append((its.system, its.layout))
         for chooser, method in (chosen | beside).items():
             tally.add(chooser, method, logs)
         for mine, other in (halves, halves[::-1]):
@@ -366,12 +368,12 @@ def _judge_one(
                 tally.over_oracle[chooser].append(over)
 
 
-def _place(case: Case) -> NodesPpn:
+def _layout_of(case: Case) -> NodesPpn:
     return case.layout.nodes, case.layout.ppn
 
 
 def _measured(case: Case) -> MeasuredPlace:
-    return _place(case), case.pattern
+    return _layout_of(case), case.pattern
 
 
 def usual_of(systems: Iterable[list[MeasuredSize]]) -> Variances:
@@ -429,16 +431,16 @@ def _risks(system: list[MeasuredSize]) -> Iterator[tuple[float, bool]]:
     for point in points:
         for other in system:
             same = other.case.operation == point.case.operation
-            same &= other.case.bytes == point.case.bytes and other.place != _place(point.case)
-            if not same or regime(*other.place) != regime(*_place(point.case)):
+            same &= other.case.bytes == point.case.bytes and other.layout != _layout_of(point.case)
+            if not same or regime(*other.layout) != regime(*_layout_of(point.case)):
                 continue
             logs = other.logs(slice(None))
             for ratio in point.ratios:
                 value = kriging.value_of(point, ratio.method)
                 if value is None or ratio.method not in logs or value.log > -NEARLY:
                     continue
-                known = {_place(point.case): value}
-                risk = kriging.risk(kriging.estimate(other.place, known, spread))
+                known = {_layout_of(point.case): value}
+                risk = kriging.risk(kriging.estimate(other.layout, known, spread))
                 if risk <= unmeasured.MOST_RISK:
                     yield risk, logs[ratio.method] > NEARLY
 
@@ -474,7 +476,7 @@ def main() -> int:
         for name, split in splits_of[kind].items():
             judged = {what: RegretTally.empty() for what in ("all", "collectives")}
             for system in systems:
-                few = [its for its in system if its.place in FIVE]
+                few = [its for its in system if its.layout in FIVE]
                 judge(few if name == OF_FIVE else system, split, usual, judged)
             for what, tally in judged.items():
                 if tally.regrets:

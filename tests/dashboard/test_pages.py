@@ -26,7 +26,7 @@ from tests.dashboard.frames import drawn, said
 from tests.dashboard.test_changes import overview_of
 from tests.synthetic import Campaign, of_bcast, write
 from tuner.advice import document
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.tables import DEFAULT, EQUAL, FASTER, OPEN, Point, Ratio, Table
 from tuner.export.forms import export
 from tuner.models.fitting import fit
@@ -223,8 +223,8 @@ def test_the_map_chooses_what_the_rules_of_the_table_choose(decided: tuple[Path,
     database, table = decided
     for operation in ("exchange", "bcast"):
         for (procs, size), tile in tiles_of(database, operation).items():
-            place = Place(operation, tile.nodes, tile.ppn, tile.mmax, tile.mavg)
-            rule = match.first(table.rules, place, size)
+            degree_class = DegreeClass(operation, tile.nodes, tile.ppn, tile.mmax, tile.mavg)
+            rule = match.first(table.rules, degree_class, size)
             assert rule is not None
             assert (procs, tile.method) == (rule.evidence.case.layout.procs, rule.method)
 

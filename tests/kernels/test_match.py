@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dashboard.rules import selected_intervals, with_speedup
 from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import Kernels
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import flat
 from tuner.domain.tables import Rule, Table
 from tuner.export import forms
@@ -62,7 +62,7 @@ degrees = st.one_of(st.just((-1, -1.0)), st.tuples(small, means))
 cases = st.lists(
     st.tuples(
         st.builds(
-            lambda name, nodes, ppn, degree: Place(
+            lambda name, nodes, ppn, degree: DegreeClass(
                 name, nodes, ppn, *(degree if name != "bcast" else (-1, -1.0))
             ),
             *(st.sampled_from(sorted(METHODS)), small, small, degrees),
@@ -99,10 +99,12 @@ class Library:
         self._process = subprocess.Popen(command, env=os.environ | start.env, **pipes)
         self._path = directory / "rules.table"
 
-    def methods(self, text: str, names: str, of: Sequence[tuple[Place, int]]) -> list[str | None]:
+    def methods(
+        self, text: str, names: str, of: Sequence[tuple[DegreeClass, int]]
+    ) -> list[str | None]:
         self._path.write_text(text)
         lines = [f"off {names}", f"table {self._path}"]
-        lines += [f"case {' '.join(map(str, place))} {size}" for place, size in of]
+        lines += [f"case {' '.join(map(str, its))} {size}" for its, size in of]
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write("".join(f"{line}\n" for line in lines))
         self._process.stdin.flush()
@@ -117,13 +119,15 @@ class Library:
             assert self._process.wait(timeout=60) == 0
 
 
-def by_header(directory: Path, text: str, of: Sequence[tuple[Place, int]]) -> list[str | None]:
+def by_header(
+    directory: Path, text: str, of: Sequence[tuple[DegreeClass, int]]
+) -> list[str | None]:
     """Compile the exported header, and print what it chooses."""
     (directory / "rules.h").write_text(text)
     calls = (
-        f'show(switchpoint_method("{place.operation}", {place.nodes}, {place.ppn}, {place.mmax}, '
-        f"{place.mavg}, INT64_C({size})));"
-        for place, size in of
+        f'show(switchpoint_method("{its.operation}", {its.nodes}, {its.ppn}, {its.mmax}, '
+        f"{its.mavg}, INT64_C({size})));"
+        for its, size in of
     )
     source = directory / "match.c"
     source.write_text(
@@ -136,10 +140,12 @@ def by_header(directory: Path, text: str, of: Sequence[tuple[Place, int]]) -> li
     return [None if method == "none" else method for method in said.stdout.split()]
 
 
-def by_page(table: Table, place: Place, size: int) -> str | None:
+def by_page(table: Table, degree_class: DegreeClass, size: int) -> str | None:
     """Return what a page draws at a size."""
     frame = pd.DataFrame([flat(rule.evidence) | rule._asdict() for rule in table.rules])
-    selected = selected_intervals(with_speedup(frame), pd.Series(place._asdict(), dtype=object))
+    selected = selected_intervals(
+        with_speedup(frame), pd.Series(degree_class._asdict(), dtype=object)
+    )
     held = selected[(selected["bytes_low"] <= size) & (size <= selected["bytes_high"])]
     assert len(held) <= 1
     return str(held["method"].iloc[0]) if len(held) else None
@@ -153,23 +159,23 @@ def test_every_reader_of_rules_chooses_the_same(any_kernels: Kernels, tmp_path: 
     @settings(max_examples=25)
     @example(
         [Rule("discovery", *every_degree, "pex", point("pex", operation="discovery"))],
-        *("", [(Place("discovery", 1, 1, -1, -1.0), 1)], ""),
+        *("", [(DegreeClass("discovery", 1, 1, -1, -1.0), 1)], ""),
     )
     @example(  # 0.7 is not the sum of its digits
         [Rule("exchange", 1, 1, 1, 1, None, None, 0.7, 2.0, None, None, "direct", point("direct"))],
-        *("", [(Place("exchange", 1, 1, 1, 0.7), 8)], ""),
+        *("", [(DegreeClass("exchange", 1, 1, 1, 0.7), 8)], ""),
     )
     @given(tables, listed, cases, st.sampled_from(["", "this machine (MPICH 4.0.2, 2 cores)"]))
     def agree(
-        found: list[Rule], names: str, of: list[tuple[Place, int]], borrowed_for: str
+        found: list[Rule], names: str, of: list[tuple[DegreeClass, int]], borrowed_for: str
     ) -> None:
         table = Table(replace(PROVENANCE, borrowed_for=borrowed_for), found, [])
         used = [rule for rule in found if not off.is_off(rule.method, names)]
-        chosen = [match.first(used, place, size) for place, size in of]
+        chosen = [match.first(used, degree_class, size) for degree_class, size in of]
         expected = [rule.method if rule else None for rule in chosen]
         assert library.methods(forms.export(table, "table"), names, of) == expected
         with switched_off(names):
-            assert [by_page(table, place, size) for place, size in of] == expected
+            assert [by_page(table, degree_class, size) for degree_class, size in of] == expected
             if used:
                 assert by_header(tmp_path, forms.export(table, "header"), of) == expected
             else:
@@ -199,7 +205,7 @@ def test_files_of_mpi_libraries_choose_the_same(
     table = Table(PROVENANCE, used, [])
 
     def expected(size: int) -> str | None:
-        rule = match.first(used, Place("bcast", 1, 4), size)
+        rule = match.first(used, DegreeClass("bcast", 1, 4), size)
         named = rule is not None and rule.method.startswith("vendor:algorithm=")
         return rule.method.partition("=")[2] if rule and named else None
 

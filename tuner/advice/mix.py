@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 
 from tuner.advice.profile import Calls, Profile, Shape
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, EXCHANGED
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.machine.systems import LOCAL
@@ -96,37 +96,38 @@ def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: s
     run = measuring_more(table) if table else measuring_lines(name, environment)
 
     @cache
-    def of_place(place: Place) -> Table | None:
-        return table and _of_place(table, place)
+    def of_class(degree_class: DegreeClass) -> Table | None:
+        return table and _of_class(table, degree_class)
 
     shapes = [calls.shape for calls in profile.calls]
-    places = [Place(its.promised or its.operation, its.nodes, its.ppn) for its in shapes]
-    assessments = map(_assess, profile.calls, map(of_place, places))
+    classes = [DegreeClass(its.promised or its.operation, its.nodes, its.ppn) for its in shapes]
+    assessments = map(_assess, profile.calls, map(of_class, classes))
     return Mix(profile, tuple(assessments), run[-1])
 
 
-def _of_place(table: Table, place: Place) -> Table:
+def _of_class(table: Table, degree_class: DegreeClass) -> Table:
     """Return the rules and points of a table that are about an operation on a layout."""
     return replace(
         table,
         rules=[
             rule
             for rule in table.rules
-            if rule.operation == place.operation
-            and rule.nodes_low <= place.nodes <= rule.nodes_high
-            and rule.ppn_low <= place.ppn <= rule.ppn_high
+            if rule.operation == degree_class.operation
+            and rule.nodes_low <= degree_class.nodes <= rule.nodes_high
+            and rule.ppn_low <= degree_class.ppn <= rule.ppn_high
         ],
         points=[
             point
             for point in table.points
-            if point.case.operation == place.operation
-            and (point.case.layout.nodes, point.case.layout.ppn) == (place.nodes, place.ppn)
+            if point.case.operation == degree_class.operation
+            and (point.case.layout.nodes, point.case.layout.ppn)
+            == (degree_class.nodes, degree_class.ppn)
         ],
     )
 
 
 def _assess(calls: Calls, table: Table | None) -> Assessment:
-    """Judge calls by the table of their place."""
+    """Judge calls by the table of their operation and layout."""
     shape = calls.shape
     if not shape.procs and shape.call.lower() in (*COLLECTIVES, *EXCHANGED):
         return Assessment(calls, State.UNMEASURED, words="not judged: communicator or size unknown")
@@ -140,7 +141,9 @@ def _assess(calls: Calls, table: Table | None) -> Assessment:
     if table is None or point is None:
         return Assessment(calls, State.UNMEASURED, more_s=calls.seconds)
     default = DEFAULT_METHODS[shape.operation]
-    rule = match.first(table.rules, Place(shape.operation, shape.nodes, shape.ppn), shape.bytes)
+    rule = match.first(
+        table.rules, DegreeClass(shape.operation, shape.nodes, shape.ppn), shape.bytes
+    )
     method = rule.method if rule else default
     ends = _ends(point, method) if method != default else (1.0, 1.0, 1.0)
     gain_s, low_s, high_s = (calls.own_s * (1 - ratio) for ratio in ends)
@@ -170,7 +173,7 @@ def _promised_method(shape: Shape, table: Table | None) -> str:
     default = DEFAULT_METHODS[operation]
     here = table.rules if table else []
     if operation in COLLECTIVES:
-        rule = match.first(here, Place(operation, shape.nodes, shape.ppn), shape.bytes)
+        rule = match.first(here, DegreeClass(operation, shape.nodes, shape.ppn), shape.bytes)
         here = [rule] if rule else []
     return next((rule.method for rule in here if rule.method != default), "")
 
@@ -194,7 +197,7 @@ def _why_not(shape: Shape) -> str:
 
 
 def _nearest(points: Iterable[Point], shape: Shape) -> Point | None:
-    """Return the decision of a place at the nearest size; None where none is near."""
+    """Return the decision of a degree class at the nearest size; None where none is near."""
     nearest = min(points, key=lambda point: _distance(point, shape), default=None)
     return nearest if nearest and _distance(nearest, shape) <= math.log(NEAR) else None
 

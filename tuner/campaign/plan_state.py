@@ -159,8 +159,8 @@ def _baseline(systems: Collection[str]) -> Baseline:
             return {}
 
     def predicted_s(case: PlannedCase, method: str, size: int) -> float | None:
-        place = predicting.PatternCase(case.operation, case.pattern, case.procs, case.ppn)
-        time_s = times_s(place, size).get(method)
+        predicted = predicting.PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+        time_s = times_s(predicted, size).get(method)
         return time_s if isinstance(time_s, float) and time_s > 0 else None
 
     return predicted_s

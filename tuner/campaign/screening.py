@@ -110,9 +110,9 @@ def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[
 
     The size at which a method comes nearest counts. Methods without a formula come last.
     """
-    place = PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+    predicted = PatternCase(case.operation, case.pattern, case.procs, case.ppn)
     default = DEFAULT_METHODS[case.operation]
-    predictor = predicting.predictor(model, place, predicting.predictable(place, specs))
+    predictor = predicting.predictor(model, predicted, predicting.predictable(predicted, specs))
     nearest = dict.fromkeys(specs, math.inf) | {default: 0.0}
     for size in case.sizes:
         times = predictor.times(size)

@@ -162,7 +162,7 @@ def _expected(cells: Iterable[Cell]) -> Expected:
     """Return an estimate by the medians of the cells."""
     medians_s: dict[tuple[str, int, int, str, int], float] = {}
     for cell in cells:
-        operation, nodes, ppn, *_ = cell.key.case.place
+        operation, nodes, ppn, *_ = cell.key.case.of_any_degree
         where = operation, nodes, ppn, cell.key.method, cell.key.case.bytes
         if not cell.key.case.staggered:
             medians_s[where] = float(cell.parts["median_s"][-1])

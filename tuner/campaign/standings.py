@@ -14,7 +14,7 @@ from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER_HERE
 from tuner.selection import off
 from tuner.selection.decisions import MIN_LAUNCHES, SizeMeasurements, measurements
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.selection.trust import Trust
 
 
@@ -95,8 +95,8 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
             standings[number] = CaseStanding(default, times, raced, absent, newcomers)
     for cell, numbers in of_cases:
         its = cell.key.case
-        place = place_of(its, cell.features.mmax, cell.features.mavg)
-        at_size = tried[cell.key.system].get((place, its.bytes))
+        degree_class = degree_class_of(its, cell.features.mmax, cell.features.mavg)
+        at_size = tried[cell.key.system].get((degree_class, its.bytes))
         for number in numbers & standings.keys():
             if at_size is not None:
                 standings[number].measured[its.size_bytes] = at_size

@@ -32,7 +32,7 @@ from tuner.errors import SwitchpointError
 from tuner.export import document
 from tuner.files import one_line, open_file, printable
 from tuner.models.system import SystemModel
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.selection.rules import compile_rules
 from tuner.selection.trust import CAUSES
 from tuner.selection.unmeasured import MeasuredLayouts, asked
@@ -232,7 +232,7 @@ def _bundle(content: _Content) -> Bundle:
     if len(layouts) > _MOST_LAYOUTS:
         raise BundleError(f"has more than {_MOST_LAYOUTS} layouts")
     where = Counter(
-        (place_of(point.case, point.mmax, point.mavg), point.case.bytes) for point in points
+        (degree_class_of(point.case, point.mmax, point.mavg), point.case.bytes) for point in points
     )
     if max(where.values(), default=0) > 1:
         raise BundleError("not a table: it decides twice on a size")

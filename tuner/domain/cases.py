@@ -16,7 +16,7 @@ class Layout(NamedTuple):
     oversubscribed: bool  # more processes on a node than cores
 
 
-class Place(NamedTuple):
+class DegreeClass(NamedTuple):
     """A case as rules match it, without its size. `mmax` and `mavg` are negative where unknown."""
 
     operation: str
@@ -54,9 +54,9 @@ class Case(NamedTuple):
         return self.sync.removesuffix(STAGGERED).endswith(COLD)
 
     @property
-    def place(self) -> Place:
-        """Return the place whose degrees are unknown."""
-        return Place(self.operation, self.layout.nodes, self.layout.ppn)
+    def of_any_degree(self) -> DegreeClass:
+        """Return the degree class whose degrees are unknown."""
+        return DegreeClass(self.operation, self.layout.nodes, self.layout.ppn)
 
 
 class CellKey(NamedTuple):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, COLLECTIVES, FOREIGN
 from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
@@ -214,7 +214,7 @@ def _counts(
                     f"and gets the choices for {first[0]} x {first[1]}",
                 )
     intervals = {
-        spans: _intervals(rules, Place(operation, spans[1], spans[3]), prefixes)
+        spans: _intervals(rules, DegreeClass(operation, spans[1], spans[3]), prefixes)
         for spans, rules in by_spans.items()
     }
     runs: list[Counts] = []
@@ -292,11 +292,13 @@ def _add(
         choices.counts.setdefault(operation, []).append(counts)
 
 
-def _intervals(rules: list[Rule], place: Place, prefixes: tuple[str, ...]) -> list[SizeRange]:
+def _intervals(
+    rules: list[Rule], degree_class: DegreeClass, prefixes: tuple[str, ...]
+) -> list[SizeRange]:
     """Return the choices of the first rule that matches, from each size at which they change."""
     changes: list[tuple[int, str | None]] = []
     following = 0.0
-    for step in match.by_size(rules, place):
+    for step in match.by_size(rules, degree_class):
         if step.low > following:
             changes.append((int(following), None))
         changes.append((int(step.low), _algorithm(rules[step.rule], prefixes)))

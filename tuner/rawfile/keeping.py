@@ -97,7 +97,7 @@ def end_record(path: Path) -> EndLine:
     return end
 
 
-def place_of(header: Header) -> Path:
+def campaign_directory(header: Header) -> Path:
     """Return the directory of a campaign's raw files."""
     return results_directory() / System.of(header).id / header.campaign
 
@@ -109,7 +109,7 @@ def _copy(path: Path) -> Path:
             "no end record: the launch did not finish" if header else "no header in its first line"
         )
         raise RawFileError(f"{shown(path)}: {what}")
-    target = place_of(header) / path.name
+    target = campaign_directory(header) / path.name
     if not target.exists():
         with replacing(target) as aside:
             shutil.copyfile(path, aside)

@@ -22,7 +22,7 @@ from tuner.domain.operations import ALGORITHM, FOREIGN
 from tuner.domain.records import Problem
 from tuner.files import one_line, read_bytes, shown
 from tuner.rawfile import reading
-from tuner.rawfile.keeping import place_of
+from tuner.rawfile.keeping import campaign_directory
 from tuner.rawfile.kinds.kind import UnusableError
 
 METADATA = "_metadata.csv"
@@ -198,7 +198,7 @@ def _raw_file(test: _Test, problems: list[Problem]) -> Path:
     lines = [first_line, *(msgspec.json.encode(_case(result)) for result in ordered)]
     content = b"\n".join([*lines, msgspec.json.encode(end), b""])
     name = f"pico-{test.operation}-{test.nodes}-x-{test.ppn}-{test.number}.jsonl"
-    target = place_of(header) / name
+    target = campaign_directory(header) / name
     before = read_bytes(target) if target.exists() else b""
     if before and not before.startswith(first_line + b"\n"):
         raise UnusableError(

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import flat
 from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell, Features
@@ -30,7 +30,7 @@ from tuner.selection.changes import (
     medians_of,
     shifts,
 )
-from tuner.selection.intervals import place_of, whole_intervals
+from tuner.selection.intervals import degree_class_of, whole_intervals
 from tuner.selection.ratios import Log, mean, paired
 from tuner.selection.rules import compile_rules
 from tuner.selection.soaks import SoakedMethod
@@ -117,33 +117,33 @@ class Chosen:
     def __init__(self, points: list[Point], cores: int | None = None) -> None:
         """Keep the decisions of a system whose nodes have so many cores: see `compile_rules`."""
         self._points, self._cores = points, cores
-        self._rules: dict[Place, list[Rule]] = {}
-        self._methods: dict[tuple[Place, int], str | None] = {}
+        self._rules: dict[DegreeClass, list[Rule]] = {}
+        self._methods: dict[tuple[DegreeClass, int], str | None] = {}
 
     @cached_property
-    def classes(self) -> Mapping[Place, Mapping[int, Point]]:
+    def classes(self) -> Mapping[DegreeClass, Mapping[int, Point]]:
         """Return the decisions of each degree class by size."""
-        found: dict[Place, dict[int, Point]] = defaultdict(dict)
+        found: dict[DegreeClass, dict[int, Point]] = defaultdict(dict)
         for point in self._points:
-            found[place_of(point.case, point.mmax, point.mavg)][point.case.bytes] = point
+            found[degree_class_of(point.case, point.mmax, point.mavg)][point.case.bytes] = point
         return found
 
-    def method(self, place: Place, bytes_: int) -> str | None:
+    def method(self, degree_class: DegreeClass, bytes_: int) -> str | None:
         """Return the method for a case, None without a rule for it."""
-        key = place, bytes_
+        key = degree_class, bytes_
         if key not in self._methods:
-            rule = match.first(self._rules_of(Place(*place[:3])), *key)
+            rule = match.first(self._rules_of(DegreeClass(*degree_class[:3])), *key)
             self._methods[key] = rule.method if rule else None
         return self._methods[key]
 
     @cached_property
-    def _measured(self) -> Mapping[Place, list[Point]]:
-        found: dict[Place, list[Point]] = defaultdict(list)
+    def _measured(self) -> Mapping[DegreeClass, list[Point]]:
+        found: dict[DegreeClass, list[Point]] = defaultdict(list)
         for point in self._points:
-            found[point.case.place].append(point)
+            found[point.case.of_any_degree].append(point)
         return {**found}
 
-    def _rules_of(self, layout: Place) -> list[Rule]:
+    def _rules_of(self, layout: DegreeClass) -> list[Rule]:
         """Return the rules of a layout; those between measured ones take longest."""
         if layout not in self._rules:
             here = self._measured.get(layout)
@@ -327,13 +327,13 @@ def _replaced(a: ComparedTimes, own: Chosen, others: Chosen) -> Replaced:
 
 def _moved(a: Chosen, b: Chosen) -> Iterator[Moved]:
     of_a, of_b = a.classes, b.classes
-    for place in sorted(of_a.keys() & of_b.keys()):
-        sizes = sorted(of_a[place].keys() & of_b[place].keys())
-        pairs = [(of_a[place][size], of_b[place][size]) for size in sizes]
+    for degree_class in sorted(of_a.keys() & of_b.keys()):
+        sizes = sorted(of_a[degree_class].keys() & of_b[degree_class].keys())
+        pairs = [(of_a[degree_class][size], of_b[degree_class][size]) for size in sizes]
         differing = [pair for pair in pairs if pair[0].method != pair[1].method]
         if differing:
             yield Moved(
-                *place,
+                *degree_class,
                 a=_choices(sizes, [one.method for one, _ in pairs]),
                 b=_choices(sizes, [other.method for _, other in pairs]),
                 sizes=len(differing),
@@ -353,8 +353,10 @@ def _loss(a: ComparedTimes, own_chosen: Chosen, others: Chosen) -> Loss:
     logs: list[tuple[float, Where]] = []
     without_rule = not_measured = 0
     for where, features in a.features.items():
-        place = where.case.place._replace(mmax=features.mmax, mavg=features.mavg)
-        own, other = (chosen.method(place, where.case.bytes) for chosen in (own_chosen, others))
+        degree_class = where.case.of_any_degree._replace(mmax=features.mmax, mavg=features.mavg)
+        own, other = (
+            chosen.method(degree_class, where.case.bytes) for chosen in (own_chosen, others)
+        )
         without_rule += other is None
         with_own, with_other = (where._replace(method=its or where.method) for its in (own, other))
         ratios = a.ratios(with_other, with_own)

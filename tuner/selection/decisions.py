@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from tuner.domain.cases import COLD, STAGGERED, Case, Place
+from tuner.domain.cases import COLD, STAGGERED, Case, DegreeClass
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.operations import AUTO, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import Cell
@@ -26,7 +26,7 @@ from tuner.domain.tables import (
     Ratio,
 )
 from tuner.selection.contrasts import Contrast, contrasts_of
-from tuner.selection.intervals import MAVG_DIGITS, NEARLY, place_of
+from tuner.selection.intervals import MAVG_DIGITS, NEARLY, degree_class_of
 from tuner.selection.trust import Trust
 from tuner.selection.unmeasured import open_choices
 
@@ -58,7 +58,7 @@ RIVALS = 4
 FORESEEN_LAUNCHES = 100
 """Most further launches that are estimated."""
 
-_Size = tuple[Place, int]  # degree class and bytes
+_Size = tuple[DegreeClass, int]  # and bytes
 _Scheme = tuple[bool, bool, int, str]  # in the order of preference
 
 
@@ -231,9 +231,9 @@ def decide_each_layout(
     cells: Iterable[Cell], trust: Trust | None = None
 ) -> dict[Point, SizeMeasurements]:
     """Return the decisions on each layout by itself, and of what each is made."""
-    classes: dict[Place, dict[int, SizeMeasurements]] = defaultdict(dict)
-    for (place, size), at_size in measurements(list(cells), trust).items():
-        classes[place][size] = at_size
+    classes: dict[DegreeClass, dict[int, SizeMeasurements]] = defaultdict(dict)
+    for (degree_class, size), at_size in measurements(list(cells), trust).items():
+        classes[degree_class][size] = at_size
     return {
         point: of_class[point.case.bytes]
         for _, of_class in sorted(classes.items())
@@ -270,14 +270,14 @@ def _by_size(cells: Sequence[Cell], trust: Trust) -> dict[_Size, dict[str, Contr
     """Return the contrasts of methods, by degree class and bytes."""
     found: dict[_Size, dict[str, Contrast]] = defaultdict(dict)
     for key, contrast in sorted(contrasts_of(cells, trust).items()):
-        found[key.place, key.bytes][key.method] = contrast
+        found[key.degree_class, key.bytes][key.method] = contrast
     return found
 
 
 def _size_of(cell: Cell) -> _Size:
     """Return the degree class and the bytes of a cell."""
     case = cell.key.case
-    return place_of(case, cell.features.mmax, cell.features.mavg), case.bytes
+    return degree_class_of(case, cell.features.mmax, cell.features.mavg), case.bytes
 
 
 def _one_scheme(cells: Iterable[Cell], trust: Trust) -> list[Cell]:
@@ -342,7 +342,7 @@ def _as_good(at_size: SizeMeasurements, status: SizeStatus) -> dict[str, float]:
 
 
 def _fewest_switches(options: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return one of the options of each place, with the fewest changes, then the least loss."""
+    """Return an option of each degree class, with the fewest changes, then the least loss."""
     paths: list[tuple[int, float, list[str]]] = [(0, 0.0, [])]
     for losses in options:
         paths = [

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.effort import START_S
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import (
@@ -24,7 +24,7 @@ from tuner.domain.tables import (
     Table,
 )
 from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE_LOG
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.units import multiple_text, share_text, significant, size_text
 
 _LIMITED = {
@@ -193,14 +193,14 @@ class Settlement:
 def settlement(points: Iterable[Point]) -> Settlement:
     """Return what is settled of a table's points, whose launches have several sizes each."""
     points = list(points)
-    places: dict[Place, list[Point]] = defaultdict(list)
+    classes: dict[DegreeClass, list[Point]] = defaultdict(list)
     unsettled = [point for point in points if not point.settled]
     for point in unsettled:
-        places[place_of(point.case, point.mmax, point.mavg)].append(point)
+        classes[degree_class_of(point.case, point.mmax, point.mavg)].append(point)
     more_s = 0.0
-    for of_place in places.values():
-        more_s += sum(point.more_s - point.more_launches * START_S for point in of_place)
-        more_s += max(point.more_launches for point in of_place) * START_S
+    for of_class in classes.values():
+        more_s += sum(point.more_s - point.more_launches * START_S for point in of_class)
+        more_s += max(point.more_launches for point in of_class) * START_S
     waiting = [point for point in unsettled if not point.filled]
     worst = max(waiting, key=lambda point: point.worst_loss, default=None)
     return Settlement(

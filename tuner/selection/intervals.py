@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tuner.domain.cases import Case, Place
+from tuner.domain.cases import Case, DegreeClass
 from tuner.domain.tables import (
     DEFAULT,
     EQUAL,
@@ -69,18 +69,18 @@ def real_intervals(values: Sequence[float]) -> list[Interval[float]]:
     return [Interval(low, high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)]
 
 
-def place_of(case: Case, mmax: int, mavg: float) -> Place:
+def degree_class_of(case: Case, mmax: int, mavg: float) -> DegreeClass:
     """Return the key of one decision; callers of a discovery know one degree only."""
     mean = 0.0 if case.operation == "discovery" else round(mavg, MAVG_DIGITS)
-    return case.place._replace(mmax=mmax, mavg=mean)
+    return case.of_any_degree._replace(mmax=mmax, mavg=mean)
 
 
 def classes_of(points: Iterable[Point]) -> Classes:
     """Return the points of one operation and layout by their degrees."""
     classes: dict[int, dict[float, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for point in sorted(points, key=lambda point: point.case.bytes):
-        place = place_of(point.case, point.mmax, point.mavg)
-        classes[place.mmax][place.mavg].append(point)
+        degree_class = degree_class_of(point.case, point.mmax, point.mavg)
+        classes[degree_class.mmax][degree_class.mavg].append(point)
     maxima = sorted(classes)
     return [
         (interval, _mean_classes(classes[mmax]))

@@ -139,7 +139,7 @@ def compared(points: Iterable[Point]) -> Iterator[tuple[NodesPpn, NodesPpn, floa
     layouts: dict[tuple[str, bool], dict[NodesPpn, list[Point]]]
     layouts = defaultdict(lambda: defaultdict(list))
     for point in points:
-        operation, nodes, ppn, *_ = point.case.place
+        operation, nodes, ppn, *_ = point.case.of_any_degree
         layouts[operation, nodes > 1][nodes, ppn].append(point)
     for of_kind in layouts.values():
         for a, b in pairwise(sorted(of_kind)):
@@ -232,13 +232,13 @@ def estimate(here: Middle, known: Mapping[NodesPpn, Value], spread: Spread) -> I
 
 
 @lru_cache(1024)
-def _equations(here: Middle, places: Sequence[NodesPpn], spread: Spread) -> tuple[Floats, Floats]:
+def _equations(here: Middle, layouts: Sequence[NodesPpn], spread: Spread) -> tuple[Floats, Floats]:
     """Return both sides of the equations of the weights for exact values; methods share them."""
-    count = len(places)
+    count = len(layouts)
     matrix = np.ones((count + 1, count + 1))
     matrix[count, count] = 0.0  # the weights add up to 1
-    matrix[:count, :count] = [[-spread.between(a, b) / 2 for b in places] for a in places]
-    return matrix, np.array([*(-spread.between(here, place) / 2 for place in places), 1.0])
+    matrix[:count, :count] = [[-spread.between(a, b) / 2 for b in layouts] for a in layouts]
+    return matrix, np.array([*(-spread.between(here, layout) / 2 for layout in layouts), 1.0])
 
 
 def risk(its: Inference) -> float:

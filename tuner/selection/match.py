@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.tables import Rule
 
 
@@ -19,14 +19,14 @@ class SizeStep(NamedTuple):
     rule: int
 
 
-def first(rules: Iterable[Rule], place: Place, bytes_: int) -> Rule | None:
+def first(rules: Iterable[Rule], degree_class: DegreeClass, bytes_: int) -> Rule | None:
     """Return the first rule that holds for a case; None without any."""
-    return next((rule for _, rule in _for(rules, place) if _holds_at(rule, bytes_)), None)
+    return next((rule for _, rule in _for(rules, degree_class) if _holds_at(rule, bytes_)), None)
 
 
-def by_size(rules: Sequence[Rule], place: Place) -> list[SizeStep]:
+def by_size(rules: Sequence[Rule], degree_class: DegreeClass) -> list[SizeStep]:
     """Return the index of the first rule at every size that has one, by increasing size."""
-    here = list(_for(rules, place))
+    here = list(_for(rules, degree_class))
     begins = {0.0} | {float(rule.bytes_low or 0) for _, rule in here}
     begins |= {float(rule.bytes_high + 1) for _, rule in here if rule.bytes_high is not None}
     ordered = sorted(begins)
@@ -41,15 +41,15 @@ def by_size(rules: Sequence[Rule], place: Place) -> list[SizeStep]:
     return steps
 
 
-def _for(rules: Iterable[Rule], place: Place) -> Iterator[tuple[int, Rule]]:
-    """Yield the rules that hold for a place at some size, with their indices."""
+def _for(rules: Iterable[Rule], degree_class: DegreeClass) -> Iterator[tuple[int, Rule]]:
+    """Yield the rules that hold for a degree class at some size, with their indices."""
     for index, rule in enumerate(rules):
         if (
-            rule.operation == place.operation
-            and rule.nodes_low <= place.nodes <= rule.nodes_high
-            and rule.ppn_low <= place.ppn <= rule.ppn_high
-            and within(rule.mmax_low, place.mmax, rule.mmax_high)
-            and within(rule.mavg_low, place.mavg, rule.mavg_high)
+            rule.operation == degree_class.operation
+            and rule.nodes_low <= degree_class.nodes <= rule.nodes_high
+            and rule.ppn_low <= degree_class.ppn <= rule.ppn_high
+            and within(rule.mmax_low, degree_class.mmax, rule.mmax_high)
+            and within(rule.mavg_low, degree_class.mavg, rule.mavg_high)
         ):
             yield index, rule
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tuner import stats
-from tuner.domain.cases import Case, Place
+from tuner.domain.cases import Case, DegreeClass
 from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.machine.simulation import machines
-from tuner.selection.intervals import place_of
+from tuner.selection.intervals import degree_class_of
 from tuner.selection.trust import Trust
 from tuner.stats import Floats, Integers
 
@@ -32,7 +32,7 @@ _NORMAL_IQR = 1.349  # of the standard normal distribution
 class Key(NamedTuple):
     """The method of a contrast, and the size of the degree class."""
 
-    place: Place
+    degree_class: DegreeClass
     bytes: int
     method: str
 
@@ -67,7 +67,9 @@ def pairs_of(cells: Iterable[Cell], trust: Trust) -> Iterator[MethodPair]:
         for method, cell in methods.items():
             if cell is default:
                 continue
-            key = Key(place_of(case, cell.features.mmax, cell.features.mavg), case.bytes, method)
+            key = Key(
+                degree_class_of(case, cell.features.mmax, cell.features.mavg), case.bytes, method
+            )
             pair = _by_launch if method.startswith(BY_ENVIRONMENT) else _by_round
             found = pair(cell, default)
             if not machines.is_simulated(cell.key.system):

@@ -168,7 +168,7 @@ def _won(points: Iterable[Point]) -> dict[tuple[str, int, int, str], list[Point]
     """
     found: dict[tuple[str, int, int, str], list[Point]] = defaultdict(list)
     for point in sorted(points, key=lambda point: point.case.bytes):
-        operation, nodes, ppn, *_ = point.case.place
+        operation, nodes, ppn, *_ = point.case.of_any_degree
         if (method := _winner(point)) != DEFAULT_METHODS[operation]:
             found[operation, nodes, ppn, method].append(point)
     return found

@@ -68,12 +68,12 @@ class MeasuredLayouts(NamedTuple):
         cls, points: Iterable[Point], cores: int | None, usual: Variances = USUAL
     ) -> MeasuredLayouts:
         """Return the layouts of a system's points; `cores` as for `regimes`."""
-        ordered = sorted(points, key=lambda point: point.case.place)
+        ordered = sorted(points, key=lambda point: point.case.of_any_degree)
         regime = regimes(ordered, cores)
         of_operations: dict[str, Layouts] = defaultdict(dict)
-        for place, of_layout in groupby(ordered, lambda point: point.case.place):
-            alone = _alone((place.nodes, place.ppn))
-            of_operations[place.operation][alone] = classes_of(of_layout)
+        for key, of_layout in groupby(ordered, lambda point: point.case.of_any_degree):
+            alone = _alone((key.nodes, key.ppn))
+            of_operations[key.operation][alone] = classes_of(of_layout)
         return cls(of_operations, spread_of(ordered, regime, usual))
 
 
@@ -97,15 +97,15 @@ def asked(
     Those of its regime are first, the nearest before the others.
     """
     regime = spread.regime
-    places = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
+    layouts = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
     for several in (False, True):
-        kind = [place for place in places if (place[0] > 1) == several]
-        nodes, ppns = (_bands({place[axis] for place in kind}) for axis in (0, 1))
+        kind = [layout for layout in layouts if (layout[0] > 1) == several]
+        nodes, ppns = (_bands({layout[axis] for layout in kind}) for axis in (0, 1))
         bands = (_of_one_regime(*band, regime) for band in product(nodes, ppns))
         for spans in chain.from_iterable(bands):
             (node_span, ppn_span) = spans
             here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
-            own = {place for place in kind if regime(*place) == regime(*here)}
+            own = {layout for layout in kind if regime(*layout) == regime(*here)}
             if not own or spans in measured:
                 continue
             yield spans, here, _near(here, kind, measured, spread)
@@ -118,9 +118,9 @@ def _near(
     regime = spread.regime(*here)
     near = sorted(
         kind,
-        key=lambda place: (spread.regime(*place) != regime, spread.between(here, place), place),
+        key=lambda layout: (spread.regime(*layout) != regime, spread.between(here, layout), layout),
     )
-    return {place: measured[_alone(place)] for place in near}
+    return {layout: measured[_alone(layout)] for layout in near}
 
 
 def open_choices(points: Iterable[Point]) -> Iterator[tuple[Point, str]]:
@@ -139,8 +139,8 @@ def open_choices(points: Iterable[Point]) -> Iterator[tuple[Point, str]]:
                         yield point, method
 
 
-def _alone(place: NodesPpn) -> Spans:
-    return (place[0], place[0]), (place[1], place[1])
+def _alone(layout: NodesPpn) -> Spans:
+    return (layout[0], layout[0]), (layout[1], layout[1])
 
 
 def _of_one_regime(nodes: Span, ppns: Span, regime: Regimes) -> Iterator[Spans]:
@@ -190,7 +190,9 @@ def alike(near: Mapping[NodesPpn, Classes], points: Sequence[Point]) -> dict[Nod
     """Return the points of the degree class on all layouts of which the first has these points."""
     first, *others = near
     mmax, mavg = points[0].mmax, points[0].mavg
-    return {first: list(points)} | {place: _class_of(near[place], mmax, mavg) for place in others}
+    return {first: list(points)} | {
+        layout: _class_of(near[layout], mmax, mavg) for layout in others
+    }
 
 
 def _class_of(classes: Classes, mmax: int, mavg: float) -> list[Point]:
@@ -232,7 +234,7 @@ def choice(point: Point, estimates: Mapping[str, Inference]) -> str:
 def sizes_of(here: Middle, near: Mapping[NodesPpn, list[Point]], spread: Spread) -> list[int]:
     """Return the sizes that some layout of the regime measured, or any where none is of it."""
     regime = spread.regime(*here)
-    own = [points for place, points in near.items() if spread.regime(*place) == regime]
+    own = [points for layout, points in near.items() if spread.regime(*layout) == regime]
     return sorted({point.case.bytes for points in own or near.values() for point in points})
 
 
@@ -246,29 +248,29 @@ def estimated(
     nothing.
     """
     regime = spread.regime(*here)
-    of_regime = [place for place in near if spread.regime(*place) == regime]
+    of_regime = [layout for layout in near if spread.regime(*layout) == regime]
     waiting = {
         point.challenger
-        for place in of_regime
-        for point in near[place]
+        for layout in of_regime
+        for point in near[layout]
         if point.status == UNSOAKED and not point.filled
     }
     unfit = {DEFAULT_METHODS[next(iter(near.values()))[0].case.operation], *waiting}
     chosen = {point.method for its in near.values() for point in its} - unfit
     curves = {
-        method: {place: curve for place in near if (curve := _curve(near[place], method))}
+        method: {layout: curve for layout in near if (curve := _curve(near[layout], method))}
         for method in sorted(chosen)
         if not fits_one_count(method)
     }
     for size in sizes:
-        reaching = {place: _nearest(its, size) for place, its in _reaching(near, size).items()}
-        own = [place for place in of_regime if place in reaching]
+        reaching = {layout: _nearest(its, size) for layout, its in _reaching(near, size).items()}
+        own = [layout for layout in of_regime if layout in reaching]
         beside = _beside(here, own) if own else set()
         chosen_here = {point.method for point in reaching.values()}
         estimates = {}
         for method in sorted(chosen_here & curves.keys()):
-            values = {place: _at(curve, size) for place, curve in curves[method].items()}
-            known = {place: value for place, value in values.items() if value is not None}
+            values = {layout: _at(curve, size) for layout, curve in curves[method].items()}
+            known = {layout: value for layout, value in values.items() if value is not None}
             if known and beside <= known.keys():
                 estimates[method] = estimate(here, known, spread)
         yield size, next(iter(reaching.values())), estimates
@@ -277,8 +279,8 @@ def estimated(
 def _reaching(near: Mapping[NodesPpn, list[Point]], size: int) -> dict[NodesPpn, list[Point]]:
     """Return the layouts that have a size between their least and their largest."""
     return {
-        place: points
-        for place, points in near.items()
+        layout: points
+        for layout, points in near.items()
         if points[0].case.bytes <= size <= points[-1].case.bytes
     }
 
@@ -298,8 +300,8 @@ def _beside(here: Middle, near: Sequence[NodesPpn]) -> set[NodesPpn]:
     `near` are those of the regime. A method that one of them lacks, such as one for powers of two,
     may not exist here either.
     """
-    fewer = [place for place in near if math.prod(place) < math.prod(here)]
-    more = [place for place in near if math.prod(place) > math.prod(here)]
+    fewer = [layout for layout in near if math.prod(layout) < math.prod(here)]
+    more = [layout for layout in near if math.prod(layout) > math.prod(here)]
     ends = max(fewer, key=math.prod, default=near[0]), min(more, key=math.prod, default=near[0])
     return {near[0], *ends}
 

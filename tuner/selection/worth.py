@@ -70,7 +70,7 @@ def worths(
         default = DEFAULT_METHODS[operation]
         inside = ((middle, near, False) for _, middle, near in asked(measured, spread))
         larger = _larger(measured, spread, cores) if beyond else ()
-        outside = ((place, near, True) for place, near in larger)
+        outside = ((layout, near, True) for layout, near in larger)
         for middle, near, is_beyond in chain(inside, outside):
             nodes, ppn = (round(number) for number in middle)
             if nodes * ppn > most_procs or nodes > most_nodes:
@@ -108,8 +108,8 @@ def _ranked(found: Iterable[Worth], regime: Regimes) -> list[Worth]:
 def _only_powers_of_two(here: Middle, near: Iterable[NodesPpn], spread: Spread) -> bool:
     """Return whether only powers of two were measured in the regime of a layout without one."""
     regime = spread.regime(*here)
-    own = (place for place in near if spread.regime(*place) == regime)
-    return not has_power_of_two(*here) and all(has_power_of_two(*place) for place in own)
+    own = (layout for layout in near if spread.regime(*layout) == regime)
+    return not has_power_of_two(*here) and all(has_power_of_two(*layout) for layout in own)
 
 
 def _larger(
@@ -120,22 +120,22 @@ def _larger(
     They fill the node, or have two and four times the nodes. What is measured is the only guide to
     another kind of layouts, such as several nodes after one.
     """
-    places = {
+    layouts = {
         (nodes, ppn): classes
         for ((nodes, _), (ppn, _)), classes in measured.items()
         if not spread.regime(nodes, ppn).oversubscribed
     }
-    if not places:
+    if not layouts:
         return
     most = max(nodes for (nodes, _), _ in measured)
-    nodes, ppn = max(places)
+    nodes, ppn = max(layouts)
     larger = [(2 * most, ppn), (4 * most, ppn)]
     if cores and all(ppn < cores for _, (ppn, _) in measured):
         larger.append((nodes, cores))
-    for place in (its for its in larger if not spread.regime(*its).oversubscribed):
-        kind = {its for its in places if (its[0] > 1) == (place[0] > 1)} or places
-        near = sorted(kind, key=lambda its: (spread.between(place, its), its))
-        yield place, {its: places[its] for its in near}
+    for layout in (its for its in larger if not spread.regime(*its).oversubscribed):
+        kind = {its for its in layouts if (its[0] > 1) == (layout[0] > 1)} or layouts
+        near = sorted(kind, key=lambda its: (spread.between(layout, its), its))
+        yield layout, {its: layouts[its] for its in near}
 
 
 def _loss(chosen: str, default: str, estimates: dict[str, Inference]) -> float:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.domain.cases import Place
+from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, method_word
 from tuner.domain.tables import Table
 from tuner.machine.simulation import machines
@@ -234,11 +234,11 @@ def rivals(rival: Table, problem: RegretProblem, size_bytes: int) -> dict[str, s
 
     These are at the nearest size that it measured on this layout; nothing where it has none.
     """
-    place = Place(problem.operation, problem.nodes, problem.ppn)
+    degree_class = DegreeClass(problem.operation, problem.nodes, problem.ppn)
     default = DEFAULT_METHODS[problem.operation]
-    rule = match.first(rival.rules, place, size_bytes)
+    rule = match.first(rival.rules, degree_class, size_bytes)
     found = {"rival": rule.method if rule else default}
-    here = [point for point in rival.points if point.case.place == place]
+    here = [point for point in rival.points if point.case.of_any_degree == degree_class]
     if here:
         nearest = min(here, key=lambda point: abs(math.log(max(point.case.bytes, 1) / size_bytes)))
         least = min(nearest.ratios, key=lambda its: its.ratio, default=None)
