@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tuner.campaign.plans import CaseGroup, PlannedCase, RacePlan
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, is_named
 from tuner.domain.records import Cell, Header
 from tuner.selection import off
 
@@ -91,7 +91,7 @@ def _may_race(case: PlannedCase, method: str) -> bool:
         return False
     if case.offered:
         return method in case.offered
-    return not case.methods or off.is_off(method, " ".join(case.methods))  # words of a user
+    return not case.methods or is_named(method, case.methods)
 
 
 def log_times(

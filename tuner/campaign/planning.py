@@ -38,7 +38,7 @@ from tuner.campaign.standings import (
     standings_of,
 )
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, SOAKS_SHARE, START_S, wall_of_sample_s
-from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS
+from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS, is_named
 from tuner.domain.tables import FASTER_HERE, WON
 from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, decide_class
 from tuner.selection.intervals import NEARLY
@@ -156,9 +156,8 @@ def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | No
     default = DEFAULT_METHODS[case.operation]
     if known is None:
         return case.methods and sorted({default, *case.methods})
-    families = {method.partition(":")[0] for method in known}
     wanted = case.methods or case.offered
-    if missing := [name for name in wanted if name not in known and name not in families]:
+    if missing := [name for name in wanted if not any(is_named(spec, {name}) for spec in known)]:
         return sorted({default, *missing})
     return None
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.catalogue import borrowing, shelf
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, is_named
 from tuner.domain.tables import Point
 from tuner.models import fitting, predicting
 from tuner.models.predicting import PatternCase
@@ -101,8 +101,8 @@ def _asked(case: PlannedCase, known: Sequence[str]) -> list[str]:
     """Return the default and the methods that a user named, singly or by their families."""
     families = {spec.partition(":")[0] for spec in known}
     single = {word for word in case.methods if word not in families}
-    of_families = {spec for spec in known if spec.partition(":")[0] in case.methods}
-    return sorted({DEFAULT_METHODS[case.operation]} | single | of_families)
+    named = {spec for spec in known if is_named(spec, case.methods)}
+    return sorted({DEFAULT_METHODS[case.operation]} | single | named)
 
 
 def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[str]:

@@ -1,5 +1,7 @@
 """The names of the operations that communicate, and the default method of each."""
 
+from collections.abc import Collection
+
 COLLECTIVES = (
     "bcast",
     "gather",
@@ -79,6 +81,11 @@ def by_memory(exchange: str) -> bool:
 def fits_one_count(method: str) -> bool:
     """Return whether a method is for one number of processes alone."""
     return "grid=" in method or method == ALGORITHM + OF_TWO
+
+
+def is_named(method: str, words: Collection[str]) -> bool:
+    """Return whether a user's words name a method's spec, by itself or by its family."""
+    return method in words or method.partition(":")[0] in words
 
 
 def method_word(method: str) -> str:

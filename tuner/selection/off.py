@@ -3,7 +3,7 @@
 import os
 import re
 
-from tuner.domain.operations import DEFAULT_METHODS
+from tuner.domain.operations import DEFAULT_METHODS, is_named
 from tuner.errors import SwitchpointError
 
 VARIABLE = "SWITCHPOINT_OFF"
@@ -28,8 +28,7 @@ def takes_node_memory(method: str) -> bool:
 def is_off(method: str, listed: str) -> bool:
     """Return whether the text of the variable switches a method's spec off."""
     words = _words(listed)
-    meant = method in words or method.partition(":")[0] in words
-    return meant or (NODE_MEMORY in words and takes_node_memory(method))
+    return is_named(method, words) or (NODE_MEMORY in words and takes_node_memory(method))
 
 
 def is_off_here(method: str) -> bool:
