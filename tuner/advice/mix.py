@@ -109,13 +109,7 @@ def _of_class(table: Table, degree_class: DegreeClass) -> Table:
     """Return the rules and points of a table that are about an operation on a layout."""
     return replace(
         table,
-        rules=[
-            rule
-            for rule in table.rules
-            if rule.operation == degree_class.operation
-            and rule.nodes_low <= degree_class.nodes <= rule.nodes_high
-            and rule.ppn_low <= degree_class.ppn <= rule.ppn_high
-        ],
+        rules=[rule for _, rule in match.on_layout(table.rules, *degree_class[:3])],
         points=[
             point
             for point in table.points

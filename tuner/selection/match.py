@@ -41,15 +41,25 @@ def by_size(rules: Sequence[Rule], degree_class: DegreeClass) -> list[SizeStep]:
     return steps
 
 
-def _for(rules: Iterable[Rule], degree_class: DegreeClass) -> Iterator[tuple[int, Rule]]:
-    """Yield the rules that hold for a degree class at some size, with their indices."""
+def on_layout(
+    rules: Iterable[Rule], operation: str, nodes: int, ppn: int
+) -> Iterator[tuple[int, Rule]]:
+    """Yield the rules of an operation that hold on a layout for some degrees and size."""
     for index, rule in enumerate(rules):
         if (
-            rule.operation == degree_class.operation
-            and rule.nodes_low <= degree_class.nodes <= rule.nodes_high
-            and rule.ppn_low <= degree_class.ppn <= rule.ppn_high
-            and within(rule.mmax_low, degree_class.mmax, rule.mmax_high)
-            and within(rule.mavg_low, degree_class.mavg, rule.mavg_high)
+            rule.operation == operation
+            and rule.nodes_low <= nodes <= rule.nodes_high
+            and rule.ppn_low <= ppn <= rule.ppn_high
+        ):
+            yield index, rule
+
+
+def _for(rules: Iterable[Rule], degree_class: DegreeClass) -> Iterator[tuple[int, Rule]]:
+    """Yield the rules that hold for a degree class at some size, with their indices."""
+    operation, nodes, ppn, mmax, mavg = degree_class
+    for index, rule in on_layout(rules, operation, nodes, ppn):
+        if within(rule.mmax_low, mmax, rule.mmax_high) and within(
+            rule.mavg_low, mavg, rule.mavg_high
         ):
             yield index, rule
 
