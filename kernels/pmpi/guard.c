@@ -61,16 +61,9 @@ void guard_start(struct place *place, struct trial *trial) {
   trial->start_s = PMPI_Wtime();
 }
 
-static double median(const double *values) {
-  double sorted[PAIRS];
-  memcpy(sorted, values, sizeof sorted);
-  qsort(sorted, PAIRS, sizeof *sorted, swp_by_double);
-  return (sorted[PAIRS / 2 - 1] + sorted[PAIRS / 2]) / 2;
-}
-
 /* Decides on the times of the slowest rank each, which all ranks have. */
 static void decide(struct place *place, struct trial *trial) {
-  double mine[2 * PAIRS], most[2 * PAIRS];
+  double mine[2 * PAIRS], most[2 * PAIRS], sorted[PAIRS];
   const double *by_method = most, *by_vendor = most + PAIRS;
   int lost = 0;
   memcpy(mine, trial->by_method_s, sizeof trial->by_method_s);
@@ -79,7 +72,7 @@ static void decide(struct place *place, struct trial *trial) {
     startup_abort("the guard's reduction failed");
   for (int i = 0; i < PAIRS; i++)
     lost += by_method[i] > by_vendor[i];
-  double ratio = median(by_method) / median(by_vendor);
+  double ratio = swp_median(by_method, sorted, PAIRS) / swp_median(by_vendor, sorted, PAIRS);
   trial->dropped = lost >= LOST_PAIRS && ratio > LOST_RATIO;
   trial->settled = true;
   if (trial->dropped && place->rank == 0)

@@ -1,8 +1,10 @@
-/* Comparisons of items by their first member, for qsort and bsearch, and of two numbers. */
+/* Comparisons of items by their first member, for qsort and bsearch, and of numbers. */
 #ifndef SWP_ORDER_H
 #define SWP_ORDER_H
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 static inline int swp_by_int(const void *a, const void *b) {
   int x = *(const int *)a, y = *(const int *)b;
@@ -17,6 +19,13 @@ static inline int swp_by_int64(const void *a, const void *b) {
 static inline int swp_by_double(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
+}
+
+/* The median of n > 0 values, which are also written to sorted, by size. */
+static inline double swp_median(const double *values, double *sorted, int n) {
+  memcpy(sorted, values, (size_t)n * sizeof *sorted);
+  qsort(sorted, (size_t)n, sizeof *sorted, swp_by_double);
+  return n % 2 != 0 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
 static inline double swp_greater(double a, double b) {

@@ -235,13 +235,6 @@ done:
 
 /* ---- The outcome ---- */
 
-static double median(const double *values, int n) {
-  double sorted[ROUNDS_MOST];
-  memcpy(sorted, values, (size_t)n * sizeof *sorted);
-  qsort(sorted, (size_t)n, sizeof *sorted, swp_by_double);
-  return n % 2 != 0 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 /* A fair coin's lead, squared, is so many times the number of rounds in at most one of
    1 / ERROR_LEVEL races of as many challengers: 2 ln (challengers / ERROR_LEVEL), by Hoeffding's inequality,
    rounded up to the next power of two. */
@@ -320,8 +313,11 @@ static void describe(struct race *race, struct outcome *outcome) {
 static void decide(struct race *race, struct outcome *outcome) {
   const struct runner *now = &race->runners[0];
   int64_t from = 0;
-  for (int i = 0; i < race->count; i++)
-    race->runners[i].median_s = race->runners[i].out ? 0 : median(race->runners[i].seconds, race->rounds);
+  double sorted[ROUNDS_MOST];
+  for (int i = 0; i < race->count; i++) {
+    struct runner *runner = &race->runners[i];
+    runner->median_s = runner->out ? 0 : swp_median(runner->seconds, sorted, race->rounds);
+  }
   const int challengers = count_challengers(race);
   /* A method that wins all rounds has won enough. */
   outcome->decided = race->rounds >= ROUNDS_LEAST && race->rounds >= square_lead(challengers);
