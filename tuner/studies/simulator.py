@@ -1,6 +1,5 @@
 """Launches of swpbench on a simulated machine, which are kept as one campaign."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -10,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
@@ -34,12 +32,11 @@ class StudyError(SwitchpointError):
 
 @dataclass(frozen=True)
 class Simulated:
-    """A method's time at one size, which has no noise, and the statistics of its plan."""
+    """A method's time at one size, which has no noise."""
 
     method: str
     size_bytes: int
     time_s: float
-    statistics: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,7 @@ class Simulator:
             file = run(start, swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
             keeping.keep([out])
         cases = zip(file.cases, file.samples_s.tolist(), strict=True)
-        return [
-            Simulated(case.method, case.size_bytes, time_s, json.loads(case.features.statistics))
-            for case, time_s in cases
-        ]
+        return [Simulated(case.method, case.size_bytes, time_s) for case, time_s in cases]
 
 
 def simulator(machine: Machine, ppn: int, study: str, log: LogFunction) -> Simulator:
