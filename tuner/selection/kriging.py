@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tuner.domain.cases import Layout
 from tuner.domain.tables import Point, Ratio, Table
 from tuner.selection.intervals import NEARLY
 from tuner.stats import Floats
@@ -97,6 +98,11 @@ class Spread(NamedTuple):
         )
 
 
+def share_cores(layouts: Iterable[Layout], cores: int) -> bool:
+    """Return whether nodes share their cores, as virtual ones do: few ranks on one are too many."""
+    return any(its.oversubscribed and its.ppn <= cores for its in layouts)
+
+
 def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
     """Return a function that returns the regime of a layout, measured or not.
 
@@ -106,7 +112,7 @@ def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
     layouts = {point.case.layout for point in points}
     enough = [its for its in layouts if not its.oversubscribed]
     most = cores or max((its.ppn for its in enough), default=0)
-    shared = any(its.oversubscribed and its.ppn <= most for its in layouts)
+    shared = share_cores(layouts, most)
     if shared and not cores:
         most = max(its.procs for its in enough)
 
