@@ -11,10 +11,11 @@ from tests import synthetic
 from tests.cli import call
 from tests.profiles import content, parse, tally
 from tuner.advice import document, mix
-from tuner.commands.printing import results
+from tuner.commands.printing import console as consoles
 from tuner.commands.printing.advice import show_calls
+from tuner.commands.printing.console import console
 from tuner.commands.printing.grids import Columns
-from tuner.commands.printing.results import console, show_table
+from tuner.commands.printing.results import show_table
 from tuner.commands.study_simulated import show_rows
 from tuner.machine import doctor
 from tuner.rawfile.ingest import ingest
@@ -79,7 +80,7 @@ def test_columns_of_numbers_are_aligned_to_the_right() -> None:
 def test_commands_keep_names_whole_on_a_narrow_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(results, "console", lambda stderr=False: Console(width=60, markup=False))
+    monkeypatch.setattr(consoles, "console", lambda stderr=False: Console(width=60, markup=False))
     path = f"/opt/{'software/' * 3}bin/mpicc,"
     found = [doctor.Prerequisite("openmpi", "measuring", f"4.1.4 ({path} {path})", True, "")]
     monkeypatch.setattr(doctor, "examine", lambda say: found)

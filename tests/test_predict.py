@@ -25,8 +25,8 @@ from tests.round_machine import (
     pair_with,
 )
 from tests.test_structure_nap import example
+from tuner.commands.printing.console import console
 from tuner.commands.printing.models import show_prediction
-from tuner.commands.printing.results import console
 from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern

@@ -77,8 +77,8 @@ def main() -> None:
 def doctor(config: Path | None, as_json: bool) -> None:
     """Check prerequisites."""
     from tuner.campaign.examine import examine
+    from tuner.commands.printing.console import activity, console
     from tuner.commands.printing.grids import Columns
-    from tuner.commands.printing.results import activity, console
     from tuner.machine import doctor as examination
 
     with activity() as show:

@@ -85,7 +85,7 @@ def advise(
     from tuner.advice import recorded
     from tuner.advice.mix import mix
     from tuner.advice.site import Site, system_at
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.machine.sites.jobs import nodes_of_job
     from tuner.machine.systems import LOCAL, is_here
 

@@ -72,8 +72,8 @@ def add(sources: tuple[Path, ...], database: Path) -> None:
 def list_bundles(database: Path, as_json: bool) -> None:
     """Print the systems whose bundles are kept."""
     from tuner.catalogue import shelf
+    from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.commands.printing.results import console
 
     tables = [its.table for its in shelf.bundles(database)]
     if as_json:

@@ -96,7 +96,7 @@ def regret(
     are passed to ReFrame. Exits with 1 when a target is missed.
     """
     from tuner import atomic
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.paths import results_directory
     from tuner.studies.regret import judging
     from tuner.studies.regret.measuring import RegretRequest

@@ -17,8 +17,8 @@ from tuner.errors import SwitchpointError
 @json_option
 def guidelines(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
     """Find collectives slower than their emulation, and smaller messages that take longer."""
+    from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.commands.printing.results import console
     from tuner.selection.guidelines import comparable, violations
     from tuner.store.store import Store
     from tuner.units import multiple_text, size_text, us_text

@@ -27,7 +27,7 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
     several systems have a campaign of that name. SYSTEM is an ID or a unique substring of one.
     """
     from tuner.commands.printing.comparison import show_comparison
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.selection import tuning
     from tuner.selection.comparison import Subject, document
     from tuner.selection.comparison import compare as compared

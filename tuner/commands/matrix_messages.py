@@ -45,7 +45,7 @@ def messages(
 
     The library reports the same numbers when it runs with that many processes.
     """
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.inputs.structure import report as reporting
 
     request = reporting.ReportRequest(matrix, parts, by, methods.split(), ppn, item_bytes)

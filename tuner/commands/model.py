@@ -29,8 +29,8 @@ from tuner.units import share_text
 @json_option
 def fit(system: str | None, campaign: str | None, database: Path, as_json: bool) -> None:
     """Fit the parameters of models, LogGP and max-rate, to measured probes, and store them."""
+    from tuner.commands.printing.console import console
     from tuner.commands.printing.models import show_model
-    from tuner.commands.printing.results import console
     from tuner.models import fitting
     from tuner.models.system import encode
     from tuner.store.store import Store
@@ -117,7 +117,7 @@ def predict(
 ) -> None:
     """Predict the methods of an operation from fitted parameters, without running them."""
     from tuner.commands.printing import models as showing
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.models import fitting, predicting
     from tuner.store.store import Store
 
@@ -154,7 +154,7 @@ def predict(
 def validate(campaign: str | None, system: str | None, database: Path, as_json: bool) -> None:
     """Compare predictions with the times of a campaign: errors, order, switch points."""
     from tuner.commands.printing import models as showing
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.models import fitting
     from tuner.store.store import Store
 
@@ -176,7 +176,7 @@ def validate(campaign: str | None, system: str | None, database: Path, as_json: 
 def models(system: str | None, database: Path, as_json: bool) -> None:
     """Show fitted parameters with their intervals, and how many cases they predict within 15 %."""
     from tuner.commands.printing import models as showing
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.models import fitting
     from tuner.models.predicting import share_close_of
     from tuner.models.system import encode

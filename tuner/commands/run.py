@@ -99,7 +99,7 @@ def run(
     from tuner.campaign.plans import Budget
     from tuner.commands.finish import carry_out
     from tuner.commands.printing.campaign import show_campaign
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.machine.nodes import namespaces
     from tuner.selection import tuning
 

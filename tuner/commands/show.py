@@ -71,6 +71,7 @@ def _show_tables(system: str | None, operation: str | None, database: Path, as_j
     """Print the systems with their campaigns, tables and sparse products."""
     from tuner.campaign.order import partial_campaigns
     from tuner.commands.printing import results as showing
+    from tuner.commands.printing.console import console
     from tuner.selection.products import last_measured
     from tuner.selection.tuning import omission
 
@@ -90,7 +91,7 @@ def _show_tables(system: str | None, operation: str | None, database: Path, as_j
     if as_json:
         say_json(showing.results_document(systems, campaigns, tables, products.values()))
         return
-    out = showing.console()
+    out = console()
     if not operation:
         showing.show_systems(systems, campaigns, out)
         for state in partial_campaigns().values():

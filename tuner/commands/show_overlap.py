@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def overlap(system: str | None, database: Path, as_json: bool) -> None:
     """Show the time breakdown of overlapped communication, measured and predicted."""
     from tuner.commands.printing import overlap as showing
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.models import breakdowns, fitting
     from tuner.store.store import Store
 
@@ -65,7 +65,7 @@ def predict_overlap(
 ) -> None:
     """Print the output of `switchpoint predict --op overlap`."""
     from tuner.commands.printing import overlap as showing
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.models import breakdowns
     from tuner.models.parameter import ModelError
 

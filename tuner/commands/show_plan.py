@@ -97,7 +97,7 @@ def _show_plan(file: Path | None, as_json: bool) -> None:
     """Print a plan, by default the newest."""
     from tuner.campaign import plan_state, planned
     from tuner.commands.printing import campaign as showing
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
 
     campaign = planned.PlannedCampaign.load(file or planned.newest())
     done = plan_state.done(campaign.order)
@@ -114,8 +114,8 @@ def _show_next(
 ) -> None:
     """Print unmeasured layouts within these limits, by expected gain per node."""
     from tuner.campaign.planning import screening_budget_s
+    from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.commands.printing.results import console
     from tuner.machine.systems import LOCAL
     from tuner.selection.worth import worths
 

@@ -32,7 +32,7 @@ def soak(
     from tuner.campaign import examine, soaking
     from tuner.commands.finish import tune_systems
     from tuner.commands.options import chosen_systems, for_jobs
-    from tuner.commands.printing.results import console
+    from tuner.commands.printing.console import console
     from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
     from tuner.paths import database_path

@@ -50,8 +50,8 @@ def simulator_of(machine: str, ppn: int, study: str) -> Simulator:
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table of texts, with the first column aligned to the left."""
+    from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.commands.printing.results import console
 
     table = Columns(*columns, right=columns[1:])
     for row in rows:

@@ -90,7 +90,8 @@ def tune(
     as_json: bool,
 ) -> None:
     """Choose methods for every system and store its table."""
-    from tuner.commands.printing.results import console, show_table
+    from tuner.commands.printing.console import console
+    from tuner.commands.printing.results import show_table
     from tuner.export.document import table_document
     from tuner.selection.tuning import tune as make_table
     from tuner.store.store import Store

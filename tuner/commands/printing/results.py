@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.text import Text
 
 from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
-from tuner.files import printable
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
@@ -32,41 +27,6 @@ _SCHEMES = [
     ("c", "cold", "with cold caches"),
 ]
 """Ways to measure other than by one clock and with warm caches: mark, word of `sync`, words."""
-
-
-class _Console(Console):
-    """A console on which the control characters of texts and paths are visible."""
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        texts = (str(each) if isinstance(each, Path) else each for each in objects)
-        super().print(*texts, **options)
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(printable(text), **options)
-
-
-def console(stderr: bool = False) -> Console:
-    """Return the console of standard output or error; when piped, without colour or wrapping.
-
-    Text is printed as it is: `[x]` in the words of an MPI library is not markup.
-    """
-    make = partial(_Console, stderr=stderr, markup=False, emoji=False, highlight=False)
-    terminal = make()
-    return terminal if terminal.is_terminal else make(width=10_000, no_color=True)
-
-
-@contextmanager
-def activity() -> Iterator[Callable[[str], None]]:
-    """Yield a function that prints on standard error what is being done.
-
-    On a terminal one line shows it until the end.
-    """
-    out = console(stderr=True)
-    if out.is_terminal:
-        with out.status("") as status:
-            yield status.update
-    else:
-        yield out.print
 
 
 def show_systems(systems: pd.DataFrame, campaigns: pd.DataFrame, out: Console) -> None:
