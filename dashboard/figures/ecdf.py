@@ -9,6 +9,7 @@ import numpy.typing as npt
 from dashboard.figures import traces
 from dashboard.figures.axes import Figure, base_layout, legend_below, message, plain_axis, time_axis
 from dashboard.figures.methods import short_name
+from tuner.units import counted
 
 HEIGHT_PX = 500
 _MOST_POINTS = 400
@@ -38,7 +39,7 @@ def ecdf(samples_s: Samples) -> Figure:
     if not samples_s:
         return message(_NONE, HEIGHT_PX)
     low, shown, beyond = _reach([samples_s])
-    note = f"{beyond} sample{'s' if beyond > 1 else ''} beyond the axis" if beyond else ""
+    note = f"{counted(beyond, 'sample')} beyond the axis" if beyond else ""
     return {
         "data": [_steps(method, samples_s[method]) for method in sorted(samples_s)],
         "layout": base_layout(

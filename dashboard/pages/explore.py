@@ -42,7 +42,7 @@ from tuner.machine.systems import unreal
 from tuner.selection import products
 from tuner.selection.evidence import level_text
 from tuner.store.store import Store
-from tuner.units import share_text, size_text
+from tuner.units import counted, share_text, size_text
 
 PATH = "/explore"
 
@@ -196,8 +196,7 @@ def _size_label(rows: pd.DataFrame) -> str:
     """Return the mean message size, with the `--sizes` value if that is the size of an item."""
     size, mean = int(rows["size_bytes"].iloc[0]), int(rows["bytes"].iloc[0])
     if rows["operation"].iloc[0] == "spmv":
-        vectors = size // 8
-        return f"{size_text(mean)} ({vectors} vector{'s' if vectors > 1 else ''})"
+        return f"{size_text(mean)} ({counted(size // 8, 'vector')})"
     return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} per item)"
 
 

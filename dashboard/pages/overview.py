@@ -28,6 +28,7 @@ from tuner.domain.tables import Point
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.selection.changes import Shift
 from tuner.store.store import Store
+from tuner.units import counted
 
 PATH = "/"
 _KINDS = {"": "Real machines", VIRTUAL: "Virtual nodes", SIMULATED: "Simulated machines"}
@@ -49,7 +50,7 @@ def age_text(date: str, now: datetime) -> str:
     for unit, length_s in (("day", 86400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length_s)
         if count >= 1:
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+            return f"{counted(count, unit)} ago"
     return "just now"
 
 

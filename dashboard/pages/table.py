@@ -41,7 +41,7 @@ from tuner.export.forms import FORMS
 from tuner.selection.evidence import certainty
 from tuner.selection.next_step import summary
 from tuner.store.store import Store
-from tuner.units import bytes_text
+from tuner.units import bytes_text, counted
 
 PATH = "/table"
 DOWNLOAD_PATH = f"{PATH}/download"
@@ -162,7 +162,7 @@ def _settled(store: Store, query: TableQuery) -> str:
 def _samples_text(launches: int) -> str:
     if not launches:
         return "samples"
-    return f"samples of {launches} launch{'es' if launches > 1 else ''}"
+    return f"samples of {counted(launches, 'launch', 'launches')}"
 
 
 def _export(store: Store, query: TableQuery) -> list[Component]:

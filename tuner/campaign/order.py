@@ -22,6 +22,7 @@ from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
 from tuner.paths import results_directory
 from tuner.rawfile import keeping
+from tuner.units import counted
 
 PLAN, SOAKS, STUDY = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS", "SWITCHPOINT_STUDY"
 """Environment variables that name the order for the checks `planned`, `winners` and `studied`."""
@@ -193,11 +194,12 @@ def partial_campaigns() -> dict[str, str]:
 
 def state(campaign: str, done: int, launches: int | None, resumed_by: str = "") -> str:
     """Return how much of a campaign is finished, and the command that measures the rest."""
-    counted = f"{done} launches" if launches is None else f"{done} of {launches} launches"
+    finished = f"{done} of " * (launches is not None)
+    finished += counted(done if launches is None else launches, "launch", "launches")
     if launches is not None and done >= launches:
-        return f"campaign {campaign} has all {counted}"
+        return f"campaign {campaign} has all {finished}"
     command = resumed_by or f"switchpoint run --resume {campaign}"
-    return f"campaign {campaign} is partial: {counted}; `{command}` measures the rest"
+    return f"campaign {campaign} is partial: {finished}; `{command}` measures the rest"
 
 
 def keep_finished(campaign: str, stage: str) -> None:

@@ -37,7 +37,7 @@ from tuner.campaign.standings import known_methods, settled_before
 from tuner.domain.effort import START_S
 from tuner.domain.operations import sizes_for
 from tuner.rawfile import keeping
-from tuner.units import parse_sizes, share_text
+from tuner.units import counted, parse_sizes, share_text
 
 
 @dataclass
@@ -217,8 +217,8 @@ class PlannedCampaign:
             return
         earlier = sorted({cell.key.campaign for cell, _ in measured.of_cases(self.order)})
         console.print(
-            f"{len(cases)} of {len(self.order.cases)} cases are known by {len(earlier)} earlier "
-            f"{'campaign' if len(earlier) == 1 else 'campaigns'} (the last: {earlier[-1]}), whose "
+            f"{len(cases)} of {len(self.order.cases)} cases are known by "
+            f"{counted(len(earlier), 'earlier campaign')} (the last: {earlier[-1]}), whose "
             f"launches count: {settled_before(self.order, measured).progress}; open ones come "
             "first, then settled ones are checked",
             soft_wrap=True,

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tuner.campaign.durations import BAR_S, LINE_S
+from tuner.units import counted
 
 
 @contextmanager
@@ -45,8 +46,9 @@ def progress(
         next_s = elapsed_s + period_s
         what, whole, done = f"{stage}: building the kernels or in the first launch", "", count()
         if done or built:
-            counted = f"{done} of {launches}" if launches else str(done)
-            what, whole = f"{stage}: {counted} launches{settled()}", f" of about {expected_s:.0f} s"
+            finished = f"{done} of " * bool(launches)
+            finished += counted(launches or done, "launch", "launches")
+            what, whole = f"{stage}: {finished}{settled()}", f" of about {expected_s:.0f} s"
         if elapsed_s >= next_asked_s:
             waits, next_asked_s = pending(), elapsed_s + LINE_S
         what += f"; {waits}" if waits else ""
