@@ -115,6 +115,7 @@ BROKEN = {
     "parts are unknown or out of range": changed(
         lambda it: it.replace('"noisy": 0.0', '"noisy": 1.5')
     ),
+    "Number out of range": changed(lambda it: it.replace('"noisy": 0.0', f'"noisy": {10**400}')),
     "point 1: a value is out of its range": changed(lambda it: it.replace("binomial", "x y")),
     "point 1: a value is out": changed(lambda it: it.replace('"level": 0.95', '"level": 1e-300')),
     "point 1: a value is": changed(lambda it: it.replace('"error": 0.05', '"error": -0.05')),

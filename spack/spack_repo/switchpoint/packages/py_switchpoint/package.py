@@ -21,7 +21,7 @@ class PySwitchpoint(PythonPackage):
     with default_args(type=("build", "run")):
         depends_on("py-click@8.1:")
         depends_on("py-jinja2@3.1:")
-        depends_on("py-msgspec@0.19:")
+        depends_on("py-msgspec@0.22:")
         depends_on("py-numpy@1.26:")
         depends_on("py-pandas@2.2:")
         depends_on("py-pyamg@5.1:")
