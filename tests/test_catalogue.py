@@ -99,7 +99,11 @@ BROKEN = {
     "a bundle of version 2; this reads version 1": gzip.compress(
         b'{"format":"switchpoint-bundle","version":2,"sha256":""}\n'
     ),
-    "larger than 32 MiB": gzip.compress(bytes(1 << 26)),
+    "larger than 8 MiB": bytes((1 << 23) + 1),
+    "larger than 32 MiB once unpacked": gzip.compress(bytes(1 << 26)),
+    "more than 2097152 values": changed(
+        lambda it: it.replace('"points": [', '"points": [' + (1 << 20) * "{},")
+    ),
     "the first line is not a bundle header": gzip.compress(b"{}\n"),
     "`switchpoint bundle` writes them": b"switchpoint-table 1\n",
     r"control characters: \x1b[2Jgcc": changed(lambda it: it.replace("gcc", r"\u001b[2Jgcc")),

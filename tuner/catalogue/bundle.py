@@ -43,6 +43,7 @@ SUFFIX = ".bundle"
 
 _MOST_FILE_BYTES = 1 << 23
 _MOST_BYTES = 1 << 25  # of what is packed
+_MOST_VALUES = 1 << 21  # as JSON takes up to a hundred times its bytes once decoded
 _MOST_LAYOUTS = 64
 """Measured layouts. What infers a size takes a time that grows with their square."""
 
@@ -175,6 +176,8 @@ def unpack(packed: bytes) -> Bundle:
         raise BundleError(f"a bundle of version {header.version}; this reads version {VERSION}")
     if hashlib.sha256(content).hexdigest() != header.sha256:
         raise BundleError("was changed or damaged: its content does not have its digest")
+    if sum(map(content.count, (b"{", b"[", b","))) > _MOST_VALUES:
+        raise BundleError(f"has more than {_MOST_VALUES} values")
     try:
         found = msgspec.json.decode(content)
         if odd := next((text for text in _texts(found) if printable(text) != text), None):
@@ -186,13 +189,15 @@ def unpack(packed: bytes) -> Bundle:
 
 def _unzipped(packed: bytes) -> bytes:
     """Return the content of gzip's form. Raise BundleError, also for too much of it."""
+    if len(packed) > _MOST_FILE_BYTES:
+        raise BundleError(f"larger than {_MOST_FILE_BYTES >> 20} MiB")
     unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
-        text = unzip.decompress(packed[:_MOST_FILE_BYTES], _MOST_BYTES)
+        text = unzip.decompress(packed, _MOST_BYTES)
     except zlib.error as error:
         raise BundleError("not a bundle; `switchpoint bundle` writes them") from error
-    if len(packed) > _MOST_FILE_BYTES or unzip.unconsumed_tail:
-        raise BundleError(f"larger than {_MOST_BYTES >> 20} MiB")
+    if unzip.unconsumed_tail:
+        raise BundleError(f"larger than {_MOST_BYTES >> 20} MiB once unpacked")
     if not unzip.eof:
         raise BundleError("truncated: copy it again")
     if unzip.unused_data:
