@@ -129,6 +129,21 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     assert re.search(r"rule op=exchange nodes=1 ppn=5:7 .* evidence=\"inferred from 1 x ", text)
 
 
+@pytest.mark.parametrize(
+    ("system", "nodes"), [("local:cpu", {1}), ("mybox", {1}), ("hpc:cpu", {1, 2, 4})]
+)
+def test_several_nodes_are_not_proposed_for_one_machine(
+    system: str, nodes: set[int], tmp_path: Path
+) -> None:
+    synthetic.write(tmp_path, synthetic.Campaign(system=system, procs=(4,), cores=64, samples=20))
+    database = tmp_path / "s.db"
+    succeed("ingest", tmp_path, "--database", database)
+    succeed("tune", "--database", database)
+    found = json.loads(succeed("show", "plan", "--next", "--json", "--database", database))
+    assert {its["nodes"] for its in found} <= nodes
+    assert bool(nodes - {1}) == any(its["nodes"] > 1 for its in found)
+
+
 def test_that_no_layout_is_left_to_measure_is_no_error(tmp_path: Path) -> None:
     synthetic.write(tmp_path, synthetic.Campaign(procs=(4,), cores=4, samples=20))
     database = tmp_path / "s.db"

@@ -116,7 +116,7 @@ def _show_next(
     from tuner.campaign.planning import screening_budget_s
     from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.machine.systems import LOCAL
+    from tuner.machine.systems import is_one_machine
     from tuner.selection.worth import worths
 
     with tuned(database) as store:
@@ -125,7 +125,7 @@ def _show_next(
         raise SwitchpointError("there is no table to begin from; run `switchpoint tune`")
     node_hours = screening_budget_s(len({point.case[:2] for point in table.points})) / 3600
     most_nodes = most_node_hours / node_hours
-    if table.provenance.name == LOCAL:
+    if is_one_machine(table.provenance.name, [point.case.layout.nodes for point in table.points]):
         most_nodes = min(most_nodes, 1)
     cores = table.provenance.known_cores
     found = worths(table.points, cores, most_procs, most_nodes, beyond=True)[:_SHOWN]

@@ -1,6 +1,7 @@
 """The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -37,6 +38,14 @@ def is_here(system: str) -> bool:
     """
     name, of_reframe, _ = system.partition(":")
     return not of_reframe or name in {*THIS_MACHINE, machines.SYSTEM}
+
+
+def is_one_machine(system: str, nodes: Iterable[int]) -> bool:
+    """Return whether a system, by ReFrame's name, has one node; `nodes` are those of its layouts.
+
+    A name of its own may also stand for a partition of a site, whose layouts then show it.
+    """
+    return system == LOCAL or (":" not in system and all(number == 1 for number in nodes))
 
 
 class KernelsError(SwitchpointError):
