@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -70,6 +71,16 @@ def test_a_regret_that_launches_would_find_is_found_four_times_in_five() -> None
     drawn = random.normal(math.log1p(resolution.finds), 0.02, (20000, 4))
     found = stats.ttest_1samp(drawn, 0.0, axis=1, alternative="greater").pvalue < 0.05
     assert found.mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_launches_of_equal_problems_add_to_each_other() -> None:
+    """Problems of a barrier have neither sizes nor patterns in which they could differ."""
+    found = [on(point(operation="barrier"), 1, 4)]
+    first, second = problems(Table(PROVENANCE, [], found), 2, seed=1)
+    assert replace(second, number=first.number) == first
+    one, two = (replace(outcome(1.1, sd=0.02), problem=its) for its in (first, second))
+    alone, both = (judge(its).operations for its in ([one], [one, two]))
+    assert both["barrier"].finds < alone["barrier"].finds
 
 
 def test_the_largest_causes_come_first() -> None:

@@ -21,7 +21,10 @@ class RegretError(SwitchpointError):
 
 @dataclass(frozen=True, slots=True)
 class RegretProblem:
-    """A problem to measure anew. `seen` says whether such processes were tuned."""
+    """A problem to measure anew. `seen` says whether such processes were tuned.
+
+    `number` distinguishes it from others that were drawn alike, as those of barriers are.
+    """
 
     operation: str
     pattern: str
@@ -29,6 +32,7 @@ class RegretProblem:
     ppn: int
     sizes: tuple[int, ...]
     seen: bool
+    number: int = 0
 
     @property
     def procs(self) -> int:
@@ -84,7 +88,7 @@ def problems(
         if patterns and operation not in COLLECTIVES:
             pattern = patterns[turn % len(patterns)]
         seen = (nodes, ppn) in layouts[operation]
-        yield RegretProblem(operation, pattern, nodes, ppn, tuple(sizes), seen)
+        yield RegretProblem(operation, pattern, nodes, ppn, tuple(sizes), seen, number)
 
 
 def _asked(
