@@ -32,7 +32,7 @@ if STUDY := os.environ.get(order.STUDY):
             self.operation, self.pattern = self.wanted.operation, self.wanted.pattern
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
             self.budget_s = wanted.budget_s
-            self.env_vars |= {name: shlex.quote(value) for name, value in wanted.env.items()}
+            self.env_vars |= {name: shlex.quote(value) for name, value in self.wanted.env.items()}
 
         def measured_options(self, number: int, pattern: str) -> dict[str, str]:
             """Return the options of the order for one launch."""

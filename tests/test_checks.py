@@ -236,8 +236,8 @@ def test_reframe_finds_results_that_are_named_relatively(tmp_path, monkeypatch):
     launch = SoakLaunch(5.0, [Entrants([8], ["direct"], 10)], "exchange")
     site = soaking.SoakSite(CONFIG, 10, 60)
     soaking._run([SoakJob(*place, 1, 2, [launch])], site, Console())
-    job = StudyJob("exchange", "random:degree=1", 1, 2, [{}])
-    wanted = StudyOrder(*place, str(tmp_path), 1.0, {}, [job])
+    job = StudyJob("exchange", "random:degree=1", 1, 2, {"SWITCHPOINT_OFF": "nap lent"}, [{}])
+    wanted = StudyOrder(*place, str(tmp_path), 1.0, [job])
     studied.run(wanted, CONFIG, [], "", Console())
     assert [len(found.wanted) for found in planned] == [1, 1]
 

@@ -10,19 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 
 from tests import synthetic
 from tests.cli import call, fail, succeed
 from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import build_kernels
+from tuner.campaign.launches import LaunchError
 from tuner.domain.records import Features
-from tuner.domain.tables import STATUSES, Table
+from tuner.domain.tables import STATUSES, Soaked, Table
 from tuner.export import forms
-from tuner.machine.mpi import find_mpis
+from tuner.machine.mpi import LaunchCommand, find_mpis
+from tuner.machine.systems import BuiltKernels
 from tuner.rawfile.reading import BenchFile, RawCase, Selected
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
+from tuner.studies.regret import launching
 from tuner.studies.regret.judging import RegretOutcome, judge, lines
 from tuner.studies.regret.measuring import (
     RegretRequest,
@@ -246,6 +250,33 @@ def test_a_job_that_fails_leaves_the_others(tmp_path: Path, turn: int) -> None:
         each.problem: each.launches for each in outcomes([lost, other], request, measure, True)
     }
     assert found == ({lost: 4, other: 7} if turn == 2 else {other: 7})
+
+
+def test_a_launch_that_fails_leaves_the_others_and_failed_methods_are_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_OFF", "lent")
+    soaks = [Soaked(operation, "nap", 0, "hung") for operation in ("exchange", "bcast")]
+    table = Table(replace(PROVENANCE, soaks=[*soaks, Soaked("bcast", "star", 0, "hung")]), [], [])
+    request = RegretRequest(table, tmp_path / "a.table", "local:cpu", "mpich", 4, 1.0)
+    lost, other = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("lost", "other"))
+    offs: list[str] = []
+
+    def launch(start: LaunchCommand, _: Path, words: Sequence[str]) -> BenchFile:
+        offs.append(start.env["SWITCHPOINT_OFF"])
+        if "lost" in words:
+            raise LaunchError("rank 1 hangs")
+        return BenchFile("")
+
+    monkeypatch.setattr(launching.launches, "measure", launch)
+    built = BuiltKernels(find_mpis()[0], tmp_path, tmp_path / "swpbench")
+    monkeypatch.setattr(launching, "kernels", lambda _: built)
+    console = Console(record=True)
+    wanted = [[WantedLaunch(its, ("all",), 0)] for its in (lost, other)]
+    assert list(map(len, launching.here(request, console)(wanted))) == [0, 1]
+    assert console.export_text() == "failed: rank 1 hangs\n"
+    assert offs == ["lent nap", "lent nap"]
+    assert launching._job(wanted[0], request).env["SWITCHPOINT_OFF"] == "lent nap"
 
 
 def test_a_method_that_is_off_leaves_the_others_to_be_judged(tmp_path: Path) -> None:

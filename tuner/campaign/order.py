@@ -112,6 +112,7 @@ class StudyJob:
     pattern: str
     nodes: int
     ppn: int
+    env: dict[str, str]  # of the ranks
     launches: list[dict[str, str]]
 
 
@@ -123,7 +124,6 @@ class StudyOrder:
     environment: str
     directory: str
     budget_s: float  # of a launch
-    env: dict[str, str]  # of the ranks
     jobs: list[StudyJob]
 
     def raw_file(self, job: int, launch: int) -> Path:

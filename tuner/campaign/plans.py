@@ -4,7 +4,6 @@ tuner/campaign/order.py reads and writes it, tuner/campaign/planning.py makes it
 """
 
 import math
-import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -94,8 +93,7 @@ class PlannedCase:
     @property
     def switched_off(self) -> dict[str, str]:
         """Return the environment variable that switches the failed methods off too."""
-        listed = [os.environ.get(off.VARIABLE, ""), *self.failed]
-        return {off.VARIABLE: " ".join(listed).strip()} if self.failed else {}
+        return off.switched_off(self.failed)
 
 
 @dataclass(frozen=True, slots=True)

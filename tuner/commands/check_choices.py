@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tuner.studies.regret.problems import RegretProblem
 
 
-_WHY_NONE = "its job failed, or too few launches measured it whole: give a larger --budget"
+_WHY_NONE = "a launch failed, or too few measured it whole: give a larger --budget"
 
 
 @click.command()
@@ -204,7 +204,7 @@ def _measured(
     if config is not None:
         measure, turns = launching.in_jobs(request, config.absolute(), options, out), [problems]
     elif is_here(request.system):
-        measure, turns = launching.here(request), [[problem] for problem in problems]
+        measure, turns = launching.here(request, out), [[problem] for problem in problems]
     else:
         raise SwitchpointError(
             f"{request.table.provenance.system} is not a system of this machine; give its "
@@ -217,7 +217,7 @@ def _measured(
         _show_outcomes(turn, found, out)
     if not outcomes:
         raise SwitchpointError(
-            "no problem was measured: jobs failed, or too few launches measured one whole; give a "
+            "no problem was measured: launches failed, or too few measured one whole; give a "
             "larger --budget"
         )
     return outcomes

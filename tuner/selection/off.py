@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 
 from tuner.domain.operations import DEFAULT_METHODS, is_named
 from tuner.errors import SwitchpointError
@@ -34,6 +35,11 @@ def is_off(method: str, listed: str) -> bool:
 def is_off_here(method: str) -> bool:
     """Return whether the environment switches a method's spec off."""
     return is_off(method, _listed_here())
+
+
+def switched_off(methods: Sequence[str]) -> dict[str, str]:
+    """Return the environment in which methods are off too; nothing without any."""
+    return {VARIABLE: " ".join([_listed_here(), *methods]).strip()} if methods else {}
 
 
 def check() -> None:

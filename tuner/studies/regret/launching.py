@@ -8,15 +8,20 @@ from pathlib import Path
 from rich.console import Console
 
 from tuner.campaign import launches, studied
+from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import StudyJob, StudyOrder
 from tuner.machine.systems import kernels, launch_on
 from tuner.rawfile.reading import BenchFile
+from tuner.selection import off, soaks
 from tuner.studies.regret.measuring import Measure, RegretRequest, WantedLaunch
 from tuner.units import counted
 
 
-def here(request: RegretRequest) -> Measure:
-    """Return what starts launches on a system of this machine. Raise KernelsError."""
+def here(request: RegretRequest, console: Console) -> Measure:
+    """Return what starts launches on a system of this machine. Raise KernelsError.
+
+    Why a launch failed is printed; its problem has no files.
+    """
     built = kernels((request.system, request.environment))
 
     def measure(wanted: WantedLaunch) -> BenchFile:
@@ -31,10 +36,17 @@ def here(request: RegretRequest) -> Measure:
             "--environment": request.environment,
         }
         words = ["--quiet", *chain.from_iterable(options.items())]
-        start = replace(start, env=start.env | _tables(request))
+        start = replace(start, env=start.env | _env(problem.operation, request))
         return launches.measure(start, built.swpbench, words)
 
-    return lambda wanted: [[measure(each) for each in its] for its in wanted]
+    def of_problem(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
+        try:
+            return [measure(each) for each in wanted]
+        except LaunchError as error:
+            console.print(f"failed: {error}", soft_wrap=True)
+            return []
+
+    return lambda wanted: [of_problem(its) for its in wanted]
 
 
 def in_jobs(
@@ -49,8 +61,7 @@ def in_jobs(
     def measure(wanted: Sequence[Sequence[WantedLaunch]]) -> list[list[BenchFile]]:
         jobs = [_job(its, request) for its in wanted]
         order = StudyOrder(
-            *(request.system, request.environment, str(request.path.parent), request.budget_s),
-            *(_tables(request), jobs),
+            *(request.system, request.environment, str(request.path.parent), request.budget_s, jobs)
         )
         stage = f"judging {counted(len(jobs), 'problem')}"
         return studied.run(order, config, options, stage, console)
@@ -61,7 +72,8 @@ def in_jobs(
 def _job(wanted: Sequence[WantedLaunch], request: RegretRequest) -> StudyJob:
     its = wanted[0].problem
     options = [_options(each, request) for each in wanted]
-    return StudyJob(its.operation, its.pattern, its.nodes, its.ppn, options)
+    env = _env(its.operation, request)
+    return StudyJob(its.operation, its.pattern, its.nodes, its.ppn, env, options)
 
 
 def _options(wanted: WantedLaunch, request: RegretRequest) -> dict[str, str]:
@@ -75,6 +87,14 @@ def _options(wanted: WantedLaunch, request: RegretRequest) -> dict[str, str]:
     }
 
 
-def _tables(request: RegretRequest) -> dict[str, str]:
-    """Return the environment in which the library reads the table of the request, and no other."""
-    return {"SWITCHPOINT_TABLE": str(request.path), "SWITCHPOINT_USER_TABLE": ""}
+def _env(operation: str, request: RegretRequest) -> dict[str, str]:
+    """Return the environment in which the library reads the table of the request, and no other.
+
+    Methods that failed a soak are off, as in races: they may hang, and no table has them.
+    """
+    failed = soaks.failed(request.table.provenance.soaks)
+    return {
+        "SWITCHPOINT_TABLE": str(request.path),
+        "SWITCHPOINT_USER_TABLE": "",
+        **off.switched_off(sorted(method for of, method in failed if of == operation)),
+    }

@@ -68,8 +68,8 @@ class WantedLaunch(NamedTuple):
 Measure = Callable[[Sequence[Sequence[WantedLaunch]]], list[list[BenchFile]]]
 """Function that measures launches, given by problem.
 
-It returns their files by problem, none for a problem whose job failed.
-It raises LaunchError, NodesError, KernelsError, DispatchError.
+It returns their files by problem, none for a problem of which a launch or the job failed.
+It raises NodesError, NetworkError, DispatchError.
 """
 
 
