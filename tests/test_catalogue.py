@@ -297,6 +297,43 @@ def test_what_differs_is_not_borrowed() -> None:
         borrowed(Bundle(replace(lender().table, points=opened), None), small)
 
 
+def test_clusters_and_virtual_nodes_borrow_layouts_alone_that_both_have_cores_for() -> None:
+    """Of 8 cores: on each of the cluster's nodes, and of all virtual nodes together."""
+    places = (1, 4), (2, 4), (4, 4), (1, 16), (2, 16)
+
+    def of(is_over: Callable[[int, int], bool]) -> Bundle:
+        points = [
+            on(bcast("star" if ppn == 16 else "binomial", 8, 4), nodes, ppn, is_over(nodes, ppn))
+            for nodes, ppn in places
+        ]
+        return lender()._replace(table=replace(lender().table, points=points))
+
+    cluster, virtual = of(lambda _, ppn: ppn > 8), of(lambda nodes, ppn: nodes * ppn > 8)
+    nodes = SAME._replace(shares_cores=True)
+    common = {(1, 4), (2, 4), (1, 16), (2, 16)}
+    for its, here, lent in (
+        *((cluster, SAME, {*places}), (virtual, nodes, {*places})),
+        *((cluster, nodes, common), (virtual, SAME, common)),
+    ):
+        layouts = {point.case.layout for point in like(its, here)}
+        assert {(layout.nodes, layout.ppn) for layout in layouts} == lent
+    rules = [rule for rule in borrowed(cluster, nodes).rules if rule.nodes_low == 2]
+    assert [(rule.ppn_low, rule.ppn_high, rule.method) for rule in rules] == [
+        *((4, 4, "binomial"), (5, 15, "star"), (16, 16, "star"))  # from 5 on too few cores
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"), [("virtual-nodes:tcp-1gbit", True), ("local:cpu", False)]
+)
+def test_virtual_nodes_of_the_store_share_cores(name: str, shares: bool, tmp_path: Path) -> None:
+    measured = synthetic.Campaign(system=name, samples=20, procs=(2,))
+    ingest(tmp_path / "s.db", synthetic.write(tmp_path, measured))
+    with Store.open(tmp_path / "s.db") as store:
+        (system,) = store.systems()["system"]
+        assert borrowing.of_store(store, system).shares_cores == shares
+
+
 def test_the_same_system_library_and_version_count_before_cores_and_network() -> None:
     here = Borrower("b", "openmpi", "4.1.4", 8, as_model(machine("torus-4x4x2")))
     same = lender(name="same")
@@ -332,7 +369,7 @@ def test_cores_that_pico_did_not_record_make_a_lender_no_farther() -> None:
     table = replace(its.table, provenance=replace(its.table.provenance, name="pico:machine"))
     theirs = its._replace(table=table)
     assert by_distance(SAME, [lender(cores=15, name="fewer cores"), theirs])[0] == theirs
-    assert like(theirs, 4) == theirs.table.points
+    assert like(theirs, SAME._replace(cores=4)) == theirs.table.points
 
 
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:

@@ -52,7 +52,7 @@ def known_by(probe: Path) -> Known:
             model = fitting.fit(store, systems[0] if systems else probe.stem)
             here = borrowing.of_store(store, model.system)
     lenders = borrowing.by_distance(here, shelf.bundles(database_path()))
-    alike = (borrowing.like(lender, here.cores) for lender in lenders)
+    alike = (borrowing.like(lender, here) for lender in lenders)
     return Known(model, next(filter(None, alike), []))
 
 

@@ -12,6 +12,7 @@ from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, mpis_named
+from tuner.machine.systems import VIRTUAL, unreal
 from tuner.models import fitting
 from tuner.models.system import SystemModel
 from tuner.selection import tuning
@@ -30,7 +31,7 @@ class BorrowingError(SwitchpointError):
 class Borrower(NamedTuple):
     """A system without a table of its own: its MPI library, a node's cores, and its network.
 
-    `failed` are the methods that failed a soak on it.
+    `failed` are the methods that failed a soak on it. Virtual nodes share the cores.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Borrower(NamedTuple):
     cores: int | None  # where they were recorded
     model: SystemModel | None = None
     failed: frozenset[SoakedMethod] = frozenset()
+    shares_cores: bool = False
 
     def __str__(self) -> str:
         library = f"{LABELS.get(self.family, 'an unknown MPI')} {self.version}".strip()
@@ -60,6 +62,7 @@ def of_store(store: Store, system: str) -> Borrower:
         known_cores(its["name"], int(its["cores"])),
         fitting.last_fitted(store, system),
         frozenset(failed(tuning.outcomes(store, system))),
+        unreal(its["name"], its["cpu_model"]) == VIRTUAL,
     )
 
 
@@ -154,10 +157,11 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
     """
     theirs = _of_bundle(lender)
     away = distance(theirs, borrower)
-    points = [_unfilled(point) for point in like(lender, borrower.cores)]
+    points = [_unfilled(point) for point in like(lender, borrower)]
+    shared = borrower.shares_cores
     rules = [
         rule
-        for rule in compile_rules(points, borrower.cores, key=_method_and_settled)
+        for rule in compile_rules(points, borrower.cores, key=_method_and_settled, shared=shared)
         if rule.evidence.settled
         and (rule.operation, rule.method) not in borrower.failed
         and not (away.other_library and rule.method.startswith((ALGORITHM, BY_ENVIRONMENT)))
@@ -186,20 +190,18 @@ def _unfilled(point: Point) -> Point:
     return point._replace(method=default, status=OPEN, filled=False)
 
 
-def like(lender: Bundle, cores: int | None) -> list[Point]:
-    """Return the points of layouts that so many cores on a node oversubscribe as the lender's do.
+def like(lender: Bundle, borrower: Borrower) -> list[Point]:
+    """Return the points of layouts that oversubscribe the borrower's cores as they do the lender's.
 
-    Where the cores are not known, all layouts compare.
-    Where nodes share their cores, as virtual ones do, all processes count.
+    Where the cores of one are not known, all layouts compare.
     """
-    points, own_cores = lender.table.points, lender.table.provenance.known_cores
-    layouts = {point.case.layout for point in points}
-    if cores is None or own_cores is None:
+    points, cores = lender.table.points, borrower.cores
+    if cores is None or lender.table.provenance.known_cores is None:
         return list(points)
-    shared = any(its.oversubscribed and its.ppn <= own_cores for its in layouts)
 
     def compares(its: Layout) -> bool:
-        return its.oversubscribed == ((its.procs if shared else its.ppn) > cores)
+        sharing = its.procs if borrower.shares_cores else its.ppn
+        return its.oversubscribed == (sharing > cores)
 
     return [point for point in points if compares(point.case.layout)]
 

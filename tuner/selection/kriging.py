@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuner.domain.cases import Layout
 from tuner.domain.tables import Point, Ratio, Table
 from tuner.selection.intervals import NEARLY
 from tuner.stats import Floats
@@ -98,21 +97,16 @@ class Spread(NamedTuple):
         )
 
 
-def share_cores(layouts: Iterable[Layout], cores: int) -> bool:
-    """Return whether nodes share their cores, as virtual ones do: few ranks on one are too many."""
-    return any(its.oversubscribed and its.ppn <= cores for its in layouts)
-
-
-def regimes(points: Iterable[Point], cores: int | None) -> Regimes:
+def regimes(points: Iterable[Point], cores: int | None, shared: bool = False) -> Regimes:
     """Return a function that returns the regime of a layout, measured or not.
 
     `cores` are those of a node, by default as many as were measured to suffice. Where nodes share
-    them, as virtual ones do, all processes count.
+    them, as virtual ones do, all processes count; the layouts may show it too.
     """
     layouts = {point.case.layout for point in points}
     enough = [its for its in layouts if not its.oversubscribed]
     most = cores or max((its.ppn for its in enough), default=0)
-    shared = share_cores(layouts, most)
+    shared = shared or any(its.oversubscribed and its.ppn <= most for its in layouts)
     if shared and not cores:
         most = max(its.procs for its in enough)
 

@@ -20,14 +20,15 @@ def compile_rules(
     cores: int | None = None,
     usual: Variances = USUAL,
     key: MergeKey = its_method,
+    shared: bool = False,
 ) -> list[Rule]:
     """Return the rules of one system's points, by operation, layout, degree and size.
 
-    `cores` are those of a node; without them they are taken from the points. `usual` is how layouts
-    of systems differ. No rule holds points whose `key` differs.
+    `cores` and `shared` are as for `regimes`. `usual` is how layouts of systems differ. No rule
+    holds points whose `key` differs.
     """
     rules = []
-    of_operations, spread = MeasuredLayouts.of(points, cores, usual)
+    of_operations, spread = MeasuredLayouts.of(points, cores, usual, shared)
     for operation, measured in of_operations.items():
         chosen = {layout: degrees_of(classes, key=key) for layout, classes in measured.items()}
         between = dict(unmeasured(measured, spread, key))

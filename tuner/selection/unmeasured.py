@@ -65,11 +65,15 @@ class MeasuredLayouts(NamedTuple):
 
     @classmethod
     def of(
-        cls, points: Iterable[Point], cores: int | None, usual: Variances = USUAL
+        cls,
+        points: Iterable[Point],
+        cores: int | None,
+        usual: Variances = USUAL,
+        shared: bool = False,
     ) -> MeasuredLayouts:
-        """Return the layouts of a system's points; `cores` as for `regimes`."""
+        """Return the layouts of a system's points; `cores` and `shared` as for `regimes`."""
         ordered = sorted(points, key=lambda point: point.case.of_any_degree)
-        regime = regimes(ordered, cores)
+        regime = regimes(ordered, cores, shared)
         of_operations: dict[str, Layouts] = defaultdict(dict)
         for key, of_layout in groupby(ordered, lambda point: point.case.of_any_degree):
             alone = _alone((key.nodes, key.ppn))
