@@ -24,7 +24,7 @@ from tuner.catalogue.borrowing import (
     of_nearest,
     order,
 )
-from tuner.catalogue.bundle import Bundle, BundleError, of_store, pack, read, unpack, write
+from tuner.catalogue.bundle import Bundle, BundleError, pack, read, unpack, without_hosts, write
 from tuner.cli import main
 from tuner.domain.tables import Point, Ratio, Soaked, SoakedAt, Table
 from tuner.export.forms import export
@@ -53,18 +53,22 @@ SOAKED = Soaked("bcast", "binomial", 11000, "", [SoakedAt(1, 4, 8, 11000)])
 
 def lender(library: str = "Open MPI v4.1.4, package", cores: int = 8, name: str = "a") -> Bundle:
     provenance = replace(PROVENANCE, system=name, mpi_library=library, cores=cores, soaks=[SOAKED])
-    return Bundle(Table(provenance, compile_rules(POINTS, cores), POINTS), None)
+    return Bundle(provenance, POINTS, None)
+
+
+def packed(bundle: Bundle) -> bytes:
+    return pack(Table(bundle.provenance, [], bundle.points), bundle.model)
 
 
 def test_a_bundle_comes_back_as_it_was() -> None:
-    its = Bundle(lender().table, as_model(machine("torus-4x4x2")))
-    assert unpack(pack(its)) == its
-    assert pack(its) == pack(its)
+    its = lender()._replace(model=as_model(machine("torus-4x4x2")))
+    assert unpack(packed(its)) == its
+    assert packed(its) == packed(its)
 
 
 def changed(edit: Callable[[str], str], digest: bool = True) -> bytes:
     """Return a bundle whose content was edited, with the digest made anew or not."""
-    head, _, content = gzip.decompress(pack(lender())).partition(b"\n")
+    head, _, content = gzip.decompress(packed(lender())).partition(b"\n")
     header, edited = json.loads(head), edit(content.decode()).encode()
     assert edited != content
     if digest:
@@ -75,17 +79,17 @@ def changed(edit: Callable[[str], str], digest: bool = True) -> bytes:
 def crossed(*places: tuple[int, int]) -> bytes:
     """Return a bundle of layouts, all crowded."""
     points = [on(bcast("star", 8, 2), nodes, ppn, over=True) for nodes, ppn in places]
-    return pack(Bundle(replace(lender().table, rules=[], points=points), None))
+    return packed(lender()._replace(points=points))
 
 
 def test_a_bundle_from_before_arrivals_were_distinguished_is_read() -> None:
-    assert '"staggered": false' in gzip.decompress(pack(lender())).decode()
+    assert '"staggered": false' in gzip.decompress(packed(lender())).decode()
     older = changed(lambda it: it.replace('"staggered": false, ', ""))
-    assert unpack(older).table.points == unpack(pack(lender())).table.points
+    assert unpack(older).points == unpack(packed(lender())).points
 
 
 def test_a_bundle_without_errors_of_ratios_is_read() -> None:
-    older = unpack(changed(lambda it: it.replace(', "error": 0.05', ""))).table.points
+    older = unpack(changed(lambda it: it.replace(', "error": 0.05', ""))).points
     assert older == [
         its._replace(ratios=tuple(ratio._replace(error=None) for ratio in its.ratios))
         for its in POINTS
@@ -94,8 +98,8 @@ def test_a_bundle_without_errors_of_ratios_is_read() -> None:
 
 BROKEN = {
     "its content does not have its digest": changed(lambda it: it.replace("star", "ring"), False),
-    "truncated": pack(lender())[:-9],
-    "something follows its end": pack(lender()) + b"more",
+    "truncated": packed(lender())[:-9],
+    "something follows its end": packed(lender()) + b"more",
     "a bundle of version 2; this reads version 1": gzip.compress(
         b'{"format":"switchpoint-bundle","version":2,"sha256":""}\n'
     ),
@@ -135,24 +139,17 @@ BROKEN = {
             '"method": "vendor"', '"method": "ring"'
         )
     ),
-    "it decides twice on a size": pack(
-        Bundle(replace(lender().table, rules=[], points=[*POINTS, POINTS[0]]), None)
-    ),
+    "it decides twice on a size": packed(lender()._replace(points=[*POINTS, POINTS[0]])),
     "a number of launches or executions": changed(
         lambda it: it.replace('"executions": 11000', f'"executions": {10**20}')
     ),
-    "sizes of other layouts to infer": pack(
-        Bundle(
-            replace(
-                lender().table,
-                rules=[],
-                points=[
-                    on(bcast("star", size, 2), nodes, ppn, over=True)
-                    for nodes, ppn in product((2, 1 << 20), (2, 1 << 10))
-                    for size in range(8, 1008)
-                ],
-            ),
-            None,
+    "sizes of other layouts to infer": packed(
+        lender()._replace(
+            points=[
+                on(bcast("star", size, 2), nodes, ppn, over=True)
+                for nodes, ppn in product((2, 1 << 20), (2, 1 << 10))
+                for size in range(8, 1008)
+            ]
         )
     ),
     "point 1: a value is out of": crossed((2, 1 << 20)),
@@ -184,7 +181,7 @@ NO_POINTS = {
 
 @pytest.mark.parametrize("what", NO_POINTS)
 def test_what_no_method_table_can_hold_is_refused(what: str) -> None:
-    its = pack(Bundle(replace(lender().table, rules=[], points=[NO_POINTS[what]]), None))
+    its = packed(lender()._replace(points=[NO_POINTS[what]]))
     with pytest.raises(BundleError, match="point 1: a value is out of its range"):
         unpack(its)
 
@@ -192,23 +189,23 @@ def test_what_no_method_table_can_hold_is_refused(what: str) -> None:
 def test_a_small_bundle_of_large_layouts_is_read_at_once() -> None:
     """Nodes that share their cores would have rules for each of thousands of numbers of nodes."""
     its = unpack(crossed((2, 2), (4095, 2), (1 << 18, 4095)))
-    assert len(its.table.rules) < 200
+    assert len(compile_rules(its.points, its.provenance.cores)) < 200
 
 
 def test_a_bundle_of_layouts_that_share_no_numbers_is_read() -> None:
     """A campaign measures full nodes and, one at a time, what promises most between them."""
     full = [(1, 64), *((1 << power, 128) for power in range(6))]
     between = [(3, 128), (1, 91), (2, 76), (6, 128), (12, 100), (24, 45), (5, 19)]
-    assert len(unpack(crossed(*full, *between)).table.points) == len(full) + len(between)
+    assert len(unpack(crossed(*full, *between)).points) == len(full) + len(between)
 
 
 def test_what_nothing_could_read_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "a.bundle"
     points = [bcast("star", 8, 2 + n) for n in range(65)]
     with pytest.raises(BundleError, match=f"{path} was not written, .* more than 64 layouts"):
-        write(path, Bundle(replace(lender().table, rules=[], points=points), None))
+        write(path, Table(lender().provenance, [], points), None)
     assert list(tmp_path.iterdir()) == []
-    assert write(path, lender()) == path.stat().st_size
+    assert write(path, Table(lender().provenance, [], POINTS), None) == path.stat().st_size
     assert read(path) == lender()
 
 
@@ -233,7 +230,7 @@ def test_settled_rules_are_borrowed_and_marked() -> None:
 
 def test_what_is_filled_is_not_borrowed() -> None:
     filled = bcast("binomial", 65536, 4, status="open")._replace(filled=True)
-    lent = lender()._replace(table=replace(lender().table, points=[POINTS[0], filled]))
+    lent = lender()._replace(points=[POINTS[0], filled])
     table = borrowed(lent, SAME)
     (rule,) = table.rules
     assert (rule.method, rule.covers(filled)) == ("binomial", False)
@@ -243,7 +240,7 @@ def test_what_is_filled_is_not_borrowed() -> None:
 def test_settled_choices_of_the_default_are_borrowed_beside_open_ones() -> None:
     settled = [bcast("vendor", size, 4, status="default") for size in (64, 512, 4096)]
     points = [bcast("vendor", 8, 4, status="open"), *settled, bcast("binomial", 65536, 4)]
-    lent = lender()._replace(table=replace(lender().table, points=points))
+    lent = lender()._replace(points=points)
     assert [
         (rule.bytes_low, rule.bytes_high, rule.method) for rule in borrowed(lent, SAME).rules
     ] == [(23, 16384, "vendor"), (16385, None, "binomial")]
@@ -254,7 +251,7 @@ def test_settled_degrees_are_borrowed_beside_open_ones() -> None:
         point("direct", 8, (mmax, mavg), "default" if (mmax, mavg) == (9, 8.0) else "open")
         for mmax, mavg in ((2, 2.0), (9, 2.0), (9, 8.0))
     ]
-    lent = lender()._replace(table=replace(lender().table, points=points))
+    lent = lender()._replace(points=points)
     (rule,) = borrowed(lent, SAME).rules
     assert (rule.mmax_low, rule.mmax_high, rule.mavg_low, rule.mavg_high) == (5, None, 4.0, None)
 
@@ -265,7 +262,7 @@ def test_settled_choices_are_inferred_beside_open_ones() -> None:
         on(point("vendor", 8, (0, 0.0), status, operation="bcast"), nodes, 1)
         for nodes, status in ((2, "open"), (3, "default"), (16, "open"))
     ]
-    lent = lender()._replace(table=replace(lender().table, points=points))
+    lent = lender()._replace(points=points)
     rules = borrowed(lent, SAME).rules
     assert [(rule.nodes_low, rule.nodes_high) for rule in rules] == [(3, 3), (5, 7)]
 
@@ -294,7 +291,7 @@ def test_what_differs_is_not_borrowed() -> None:
     assert [rule.method for rule in borrowed(lender(), small).rules] == ["star"]
     opened = [its._replace(status="open") for its in POINTS]
     with pytest.raises(BorrowingError, match="no settled rule"):
-        borrowed(Bundle(replace(lender().table, points=opened), None), small)
+        borrowed(lender()._replace(points=opened), small)
 
 
 def test_clusters_and_virtual_nodes_borrow_layouts_alone_that_both_have_cores_for() -> None:
@@ -306,7 +303,7 @@ def test_clusters_and_virtual_nodes_borrow_layouts_alone_that_both_have_cores_fo
             on(bcast("star" if ppn == 16 else "binomial", 8, 4), nodes, ppn, is_over(nodes, ppn))
             for nodes, ppn in places
         ]
-        return lender()._replace(table=replace(lender().table, points=points))
+        return lender()._replace(points=points)
 
     cluster, virtual = of(lambda _, ppn: ppn > 8), of(lambda nodes, ppn: nodes * ppn > 8)
     nodes = SAME._replace(shares_cores=True)
@@ -340,9 +337,9 @@ def test_the_same_system_library_and_version_count_before_cores_and_network() ->
     shelf = [
         *(lender(name="b"), lender("MPICH Version: 4.0.2", name="other library")),
         *(lender("Open MPI v5.0.1", name="other version"), lender(cores=64, name="large"), same),
-        same._replace(model=here.model, table=lender(name="same network").table),
+        lender(name="same network")._replace(model=here.model),
     ]
-    assert [its.table.provenance.system for its in by_distance(here, shelf)] == [
+    assert [its.provenance.system for its in by_distance(here, shelf)] == [
         *("b", "same network", "same", "large", "other version", "other library")
     ]
     with pytest.raises(BorrowingError, match="the catalogue has no table for b"):
@@ -351,12 +348,12 @@ def test_the_same_system_library_and_version_count_before_cores_and_network() ->
 
 def test_a_system_with_nothing_to_lend_does_not_hide_a_farther_one() -> None:
     opened = [its._replace(status="open") for its in POINTS]
-    near = lender()._replace(table=replace(lender().table, points=opened))
+    near = lender()._replace(points=opened)
     far = lender("Open MPI v5.0.1", name="far")
     assert of_nearest(SAME, [far, near]).provenance.system == "far"
     assert of_nearest(SAME, [far, lender()]).provenance.system == "a"
     with pytest.raises(BorrowingError, match="no settled rule of a "):
-        of_nearest(SAME, [near, far._replace(table=replace(far.table, points=opened))])
+        of_nearest(SAME, [near, far._replace(points=opened)])
 
 
 def test_a_lender_is_no_farther_for_a_network_that_the_borrower_does_not_know() -> None:
@@ -366,10 +363,9 @@ def test_a_lender_is_no_farther_for_a_network_that_the_borrower_does_not_know() 
 
 def test_cores_that_pico_did_not_record_make_a_lender_no_farther() -> None:
     its = lender(cores=1, name="pico")
-    table = replace(its.table, provenance=replace(its.table.provenance, name="pico:machine"))
-    theirs = its._replace(table=table)
+    theirs = its._replace(provenance=replace(its.provenance, name="pico:machine"))
     assert by_distance(SAME, [lender(cores=15, name="fewer cores"), theirs])[0] == theirs
-    assert like(theirs, SAME._replace(cores=4)) == theirs.table.points
+    assert like(theirs, SAME._replace(cores=4)) == theirs.points
 
 
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:
@@ -406,10 +402,11 @@ def test_a_bundle_has_no_host_name(host: str, name: str, tmp_path: Path) -> None
         (system,) = store.systems()["system"]
         fitted = as_model(machine("torus-4x4x2"))
         model = replace(fitted, system=system, campaign=measured.name)
-        its = of_store(store, tune(store, system, required_executions=0), model)
-    assert its.table.rules
-    assert {rule.evidence.campaign for rule in its.table.rules} == {"night_host-2"}
-    assert b"server" not in gzip.decompress(pack(its)).lower()
+        tuned = tune(store, system, required_executions=0)
+        table, model = without_hosts(store, tuned, model)
+    assert table.rules
+    assert {rule.evidence.campaign for rule in table.rules} == {"night_host-2"}
+    assert b"server" not in gzip.decompress(pack(table, model)).lower()
 
 
 def test_methods_are_ordered_by_what_they_add() -> None:
@@ -481,7 +478,7 @@ def test_one_machine_measures_and_another_borrows(
     call("catalogue", "add", "lent.bundle")
     (shelf / "damaged.bundle").unlink()
     assert json.loads(call("catalogue", "list", "--json")) == [kept]
-    older = replace(unpack(Path("lent.bundle").read_bytes()).table.provenance, date="2020-01-01")
-    Path("lent.bundle").write_bytes(pack(Bundle(replace(lender().table, provenance=older), None)))
+    older = replace(unpack(Path("lent.bundle").read_bytes()).provenance, date="2020-01-01")
+    Path("lent.bundle").write_bytes(packed(lender()._replace(provenance=older)))
     again = runner.invoke(main, ["catalogue", "add", "lent.bundle", *store])
     assert (again.exit_code, "older than what is kept" in again.stderr) == (1, True)

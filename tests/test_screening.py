@@ -9,11 +9,10 @@ from tests import probes
 from tests.decisions import on, point
 from tests.round_machine import machine
 from tests.synthetic_plan import SyntheticMachine
-from tests.test_catalogue import lender
+from tests.test_catalogue import lender, packed
 from tuner.campaign import screening
 from tuner.campaign.plans import RacePlan
 from tuner.catalogue import shelf
-from tuner.catalogue.bundle import pack
 from tuner.domain.tables import Ratio
 from tuner.models import collectives, predict
 
@@ -80,12 +79,11 @@ def test_a_probe_gives_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not known.points
     shelf.directory(tmp_path / "s.db").mkdir()
     same = lender(name=known.model.system)  # a machine of the same make
-    eight = [its for its in same.table.points if its.case.layout.ppn == 8]
-    same = same._replace(table=replace(same.table, points=eight))
-    crowded = [its for its in lender().table.points if its.case.layout.oversubscribed]
-    empty = same._replace(table=replace(same.table, points=crowded))
+    same = same._replace(points=[its for its in same.points if its.case.layout.ppn == 8])
+    crowded = [its for its in lender().points if its.case.layout.oversubscribed]
+    empty = same._replace(points=crowded)
     # On 16 it is crowded there, and not here.
     for bundle, layouts in ((lender(), {4, 8}), (empty, {4, 8}), (same, {8})):
-        kept = shelf.directory(tmp_path / "s.db") / f"{bundle.table.provenance.system}.bundle"
-        kept.write_bytes(pack(bundle))
+        kept = shelf.directory(tmp_path / "s.db") / f"{bundle.provenance.system}.bundle"
+        kept.write_bytes(packed(bundle))
         assert {its.case.layout.ppn for its in screening.known_by(raw).points} == layouts

@@ -28,7 +28,7 @@ from tuner.catalogue.borrowing import Borrower, borrowed, order
 from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Case
 from tuner.domain.operations import DEFAULT_METHODS
-from tuner.domain.tables import Provenance, Rule, Table
+from tuner.domain.tables import Provenance, Rule
 from tuner.machine.simulation.machines import SYSTEM
 from tuner.machine.simulation.machines import machine as simulated
 from tuner.models.networks import as_model
@@ -61,7 +61,7 @@ def lender_of(system: str, measured: list[MeasuredSize]) -> Bundle:
     )
     learned = [its for its in measured if name != "local:cpu" or its.layout in LEARNED]
     points = decide([cell for its in learned for cell in its.cells()])
-    return Bundle(Table(provenance, compile_rules(points, provenance.cores), points), None)
+    return Bundle(provenance, points, None)
 
 
 def sample() -> Bundle:
@@ -70,12 +70,13 @@ def sample() -> Bundle:
         path = Path(place) / "switchpoint.db"
         ingest(path, [CHECKOUT / "results" / "sample"])
         with Store.open(path) as store:
-            return Bundle(tune(store, str(store.systems()["system"][0])), None)
+            table = tune(store, str(store.systems()["system"][0]))
+            return Bundle(table.provenance, table.points, None)
 
 
 def borrower_of(bundle: Bundle) -> Borrower:
     """Return the system of a bundle as one that has no table."""
-    its = bundle.table.provenance
+    its = bundle.provenance
     version = its.mpi_library.split()[-1].strip("v") if its.mpi_library else ""
     return Borrower(its.system, its.environment.replace("simgrid", ""), version, its.cores)
 
@@ -148,7 +149,7 @@ def cost(measured: list[MeasuredSize], order_of: Order) -> float:
 def screened(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Figure]:
     """Return and print the cost of a screening in the lender's order and in random ones."""
     random = np.random.default_rng(1)
-    like = cost(measured, lambda case, its: order(its, case.operation, lender.table.points))
+    like = cost(measured, lambda case, its: order(its, case.operation, lender.points))
     shuffled = [
         cost(measured, lambda _, its: [str(method) for method in random.permutation(its)])
         for _ in range(RANDOM_ORDERS)
@@ -188,8 +189,9 @@ def main() -> int:
             lenders.append(sample())
         for lender in lenders:
             table = borrowed(lender, borrower_of(own[name]))
-            title = f"{name} from {lender.table.provenance.system}"
-            tables = {"default": [], "borrowed": table.rules, "own": own[name].table.rules}
+            title = f"{name} from {lender.provenance.system}"
+            rules = compile_rules(own[name].points, own[name].provenance.cores)
+            tables = {"default": [], "borrowed": table.rules, "own": rules}
             figures += judge(title, measured, tables)
             figures += screened(title, measured, lender)
     return conclude("borrowing", figures, options)

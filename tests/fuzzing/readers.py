@@ -24,6 +24,7 @@ from tuner.advice import profile, recorded, saved
 from tuner.campaign.order import FIXED, PLANS, SOAKINGS, STUDIES, OrderError
 from tuner.catalogue import bundle
 from tuner.domain.records import SPEC, Launch
+from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.matrices.partition import read_parts
@@ -76,7 +77,8 @@ def _bundle(content: bytes, place: Path) -> bool:
         header = {"format": bundle.FORMAT, "version": bundle.VERSION, "sha256": digest}
         content = gzip.compress(json.dumps(header).encode() + b"\n" + content, compresslevel=1)
     found = bundle.unpack(content)
-    assert bundle.unpack(bundle.pack(found)) == found
+    packed = bundle.pack(Table(found.provenance, [], found.points), found.model)
+    assert bundle.unpack(packed) == found
     return True
 
 

@@ -67,7 +67,7 @@ def of_store(store: Store, system: str) -> Borrower:
 
 
 def _of_bundle(bundle: Bundle) -> Borrower:
-    its = bundle.table.provenance
+    its = bundle.provenance
     return Borrower(its.system, *_library(its.mpi_library), its.known_cores, bundle.model)
 
 
@@ -170,9 +170,9 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
         raise BorrowingError(f"no settled rule of {theirs} holds for {borrower}")
     soaked = not (away.other_library or away.other_version)
     provenance = replace(
-        lender.table.provenance,
+        lender.provenance,
         borrowed_for=str(borrower),
-        soaks=lender.table.provenance.soaks if soaked else [],
+        soaks=lender.provenance.soaks if soaked else [],
     )
     return Table(provenance, rules, points)
 
@@ -195,8 +195,8 @@ def like(lender: Bundle, borrower: Borrower) -> list[Point]:
 
     Where the cores of one are not known, all layouts compare.
     """
-    points, cores = lender.table.points, borrower.cores
-    if cores is None or lender.table.provenance.known_cores is None:
+    points, cores = lender.points, borrower.cores
+    if cores is None or lender.provenance.known_cores is None:
         return list(points)
 
     def compares(its: Layout) -> bool:

@@ -33,7 +33,6 @@ from tuner.export import document
 from tuner.files import one_line, open_file, printable
 from tuner.models.system import SystemModel
 from tuner.selection.intervals import degree_class_of
-from tuner.selection.rules import compile_rules
 from tuner.selection.trust import CAUSES
 from tuner.selection.unmeasured import MeasuredLayouts, asked
 from tuner.store.store import Store
@@ -64,9 +63,13 @@ class BundleError(SwitchpointError):
 
 
 class Bundle(NamedTuple):
-    """The table of a system, and its fitted parameters, if any."""
+    """What is read of a system's table, and its fitted parameters, if any.
 
-    table: Table
+    Its rules are not, as those for a borrower are made anew from the points.
+    """
+
+    provenance: Provenance
+    points: list[Point]
     model: SystemModel | None
 
 
@@ -82,8 +85,10 @@ class _Content(msgspec.Struct):
     model: SystemModel | None = None
 
 
-def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
-    """Return the bundle of a system's table, without the names of the hosts it was measured on."""
+def without_hosts(
+    store: Store, table: Table, model: SystemModel | None
+) -> tuple[Table, SystemModel | None]:
+    """Return a system's table and parameters without the names of the hosts of its launches."""
     its = table.provenance
     hosts = _hosts(store, its.system)
     called, without = _called(hosts), _without(hosts)
@@ -105,7 +110,7 @@ def of_store(store: Store, table: Table, model: SystemModel | None) -> Bundle:
     found = Table(provenance, rules, [hidden(point) for point in table.points])
     if model:
         model = replace(model, system=provenance.system, campaign=called(model.campaign))
-    return Bundle(found, model)
+    return found, model
 
 
 def _hosts(store: Store, system: str) -> set[str]:
@@ -135,16 +140,16 @@ def _replaced(pattern: str, flags: int) -> Callable[[str], str]:
     return cache(partial(re.compile(pattern, flags).sub, "host"))
 
 
-def pack(bundle: Bundle) -> bytes:
-    """Return the content of a bundle's file; the same bundle always gives the same."""
-    content = document.portable(bundle.table, bundle.model).encode()
+def pack(table: Table, model: SystemModel | None) -> bytes:
+    """Return the content of a bundle's file; the same table always gives the same."""
+    content = document.portable(table, model).encode()
     header = _Header(FORMAT, VERSION, hashlib.sha256(content).hexdigest())
     return gzip.compress(msgspec.json.encode(header) + b"\n" + content, mtime=0)
 
 
-def write(path: Path, bundle: Bundle) -> int:
+def write(path: Path, table: Table, model: SystemModel | None) -> int:
     """Write a bundle's file, and return its bytes. Raise OSError, BundleError if `read` would."""
-    packed = pack(bundle)
+    packed = pack(table, model)
     try:
         unpack(packed)
     except BundleError as error:
@@ -155,10 +160,15 @@ def write(path: Path, bundle: Bundle) -> int:
 
 def read(path: Path) -> Bundle:
     """Return the bundle in a file. Raise BundleError, OSError when it cannot be read."""
+    return read_packed(path)[1]
+
+
+def read_packed(path: Path) -> tuple[bytes, Bundle]:
+    """Return the content of a bundle's file as well; the rest as for `read`."""
     with open_file(path) as file:
         packed = file.read(_MOST_FILE_BYTES + 1)
     try:
-        return unpack(packed)
+        return packed, unpack(packed)
     except BundleError as error:
         raise BundleError(f"{path}: {error}") from error
 
@@ -243,9 +253,7 @@ def _bundle(content: _Content) -> Bundle:
         raise BundleError("not a table: it decides twice on a size")
     if _inferred(points, provenance.known_cores) > _MOST_INFERRED:
         raise BundleError(f"leaves more than {_MOST_INFERRED} sizes of other layouts to infer")
-    return Bundle(
-        Table(provenance, compile_rules(points, provenance.known_cores), points), content.model
-    )
+    return Bundle(provenance, points, content.model)
 
 
 def _inferred(points: Sequence[Point], cores: int | None) -> int:

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, read, write
+from tuner import atomic
+from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, read, read_packed
 from tuner.files import printable
 
 
@@ -27,19 +28,19 @@ def add(database: Path, path: Path) -> Bundle:
 
     Raise BundleError if it is none, or older than what is kept, OSError when it cannot be written.
     """
-    its = read(path)
-    provenance = its.table.provenance
+    packed, its = read_packed(path)
+    provenance = its.provenance
     kept = directory(database) / f"{provenance.system}{SUFFIX}"
     if _date_of(kept) > provenance.date:
         raise BundleError(f"{path}: older than what is kept in {kept}")
-    write(kept, its)
+    atomic.write(kept, packed)
     return its
 
 
 def _date_of(kept: Path) -> str:
     """Return the date of a bundle, or "" for a file that cannot be read as one."""
     try:
-        return read(kept).table.provenance.date
+        return read(kept).provenance.date
     except (BundleError, OSError):
         return ""
 

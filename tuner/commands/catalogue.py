@@ -30,10 +30,11 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
 
     with tuned(database) as store:
         table = required_table(store, one_system(store, system))
-        its = bundles.of_store(store, table, last_fitted(store, table.provenance.system))
-    system = its.table.provenance.system
+        model = last_fitted(store, table.provenance.system)
+        table, model = bundles.without_hosts(store, table, model)
+    system = table.provenance.system
     path = output or Path(f"{system}{bundles.SUFFIX}")
-    kib = -(-bundles.write(path, its) // 1024)
+    kib = -(-bundles.write(path, table, model) // 1024)
     say(f"{path}: {system}, {len(table.points)} decisions, {kib} KiB")
 
 
@@ -61,7 +62,7 @@ def add(sources: tuple[Path, ...], database: Path) -> None:
         except (SwitchpointError, OSError) as error:
             problems.append(str(error))
         else:
-            say(f"{shelf.directory(database)}: {its.table.provenance.system}")
+            say(f"{shelf.directory(database)}: {its.provenance.system}")
     if problems:
         raise SwitchpointError("\n".join(problems))
 
@@ -75,12 +76,12 @@ def list_bundles(database: Path, as_json: bool) -> None:
     from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
 
-    tables = [its.table for its in shelf.bundles(database)]
+    bundles = shelf.bundles(database)
     if as_json:
-        say_json([asdict(table.provenance) for table in tables])
+        say_json([asdict(its.provenance) for its in bundles])
         return
     grid = Columns("system", "MPI", "cores", "decisions", "measured")
-    for its, points in ((table.provenance, table.points) for table in tables):
+    for its, points, _ in bundles:
         library = its.mpi_library.partition(",")[0]
         grid.add_row(its.system, library, str(its.cores), str(len(points)), its.date)
     console().print(grid)
