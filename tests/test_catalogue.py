@@ -143,14 +143,17 @@ BROKEN = {
     "a number of launches or executions": changed(
         lambda it: it.replace('"executions": 11000', f'"executions": {10**20}')
     ),
-    "sizes of other layouts to infer": packed(
+    "infers rules of other layouts from more than 134217728 values": packed(
         lender()._replace(
             points=[
-                on(bcast("star", size, 2), nodes, ppn, over=True)
-                for nodes, ppn in product((2, 1 << 20), (2, 1 << 10))
-                for size in range(8, 1008)
+                on(bcast(f"star{nodes}", size, 2), nodes, ppn, over=True)
+                for nodes, ppn in [*product(range(2, 65), [9]), (65, 4095)]
+                for size in range(8, 32)
             ]
         )
+    ),
+    "has more than 2048 decisions of an operation on a layout": packed(
+        lender()._replace(points=[bcast("star", size, 4) for size in range(2049)])
     ),
     "point 1: a value is out of": crossed((2, 1 << 20)),
     "has more than 64 layouts": crossed(*((2, 2 + n) for n in range(65))),

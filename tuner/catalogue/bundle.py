@@ -11,19 +11,19 @@ import hashlib
 import math
 import re
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tuner import atomic
-from tuner.domain.cases import MOST_NODES, MOST_PPN, Layout
+from tuner.domain.cases import MOST_NODES, MOST_PPN
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SPEC, SYNC
@@ -34,7 +34,7 @@ from tuner.files import one_line, open_file, printable
 from tuner.models.system import SystemModel
 from tuner.selection.intervals import degree_class_of
 from tuner.selection.trust import CAUSES
-from tuner.selection.unmeasured import MeasuredLayouts, asked
+from tuner.selection.unmeasured import work
 from tuner.store.store import Store
 
 FORMAT, VERSION = "switchpoint-bundle", 1
@@ -46,8 +46,11 @@ _MOST_VALUES = 1 << 21  # as JSON takes up to a hundred times its bytes once dec
 _MOST_LAYOUTS = 64
 """Measured layouts. What infers a size takes a time that grows with their square."""
 
-_MOST_INFERRED = 1 << 17
-"""Sizes at which other layouts have no point of their own. From 14 layouts each takes 1 ms."""
+_MOST_WORK = 1 << 27
+"""Values from which the rules of other layouts follow. A million take up to five seconds."""
+
+_MOST_DECISIONS = 1 << 11
+"""Points of an operation on a layout. Each of their rules may be compared with each of them."""
 
 _MOST_PROCS = 2**31 - 1
 _MOST_CORES = 1 << 12
@@ -251,25 +254,11 @@ def _bundle(content: _Content) -> Bundle:
     )
     if max(where.values(), default=0) > 1:
         raise BundleError("not a table: it decides twice on a size")
-    if _inferred(points, provenance.known_cores) > _MOST_INFERRED:
-        raise BundleError(f"leaves more than {_MOST_INFERRED} sizes of other layouts to infer")
+    if max(Counter(point.case.place for point in points).values(), default=0) > _MOST_DECISIONS:
+        raise BundleError(f"has more than {_MOST_DECISIONS} decisions of an operation on a layout")
+    if any(done > _MOST_WORK for done in accumulate(work(points, provenance.known_cores))):
+        raise BundleError(f"infers rules of other layouts from more than {_MOST_WORK} values")
     return Bundle(provenance, points, content.model)
-
-
-def _inferred(points: Sequence[Point], cores: int | None) -> int:
-    """Return a bound on the sizes of layouts that nobody measured at which rules are inferred."""
-    of_operations, spread = MeasuredLayouts.of(points, cores)
-    sizes: dict[str, set[int]] = defaultdict(set)
-    classes: dict[str, dict[Layout, set[tuple[int, float]]]] = defaultdict(lambda: defaultdict(set))
-    for point in points:
-        sizes[point.case.operation].add(point.case.bytes)
-        classes[point.case.operation][point.case.layout].add((point.mmax, point.mavg))
-    # Each degree class of the nearest layout is asked at the sizes of all.
-    return sum(
-        max(map(len, classes[operation].values())) * len(sizes[operation])
-        for operation, measured in of_operations.items()
-        for _ in asked(measured, spread)
-    )
 
 
 def _is_dated(date: str) -> bool:

@@ -107,8 +107,15 @@ def stand_in(measured: str) -> str:
 
 def have_filled(table: Table) -> list[bool]:
     """Return for each rule whether some of its sizes are open, and filled from others."""
-    filled = [point for point in table.points if point.filled and point.status != UNSOAKED]
-    return [any(map(rule.covers, filled)) for rule in table.rules]
+    filled: dict[Place, list[Point]] = defaultdict(list)
+    for point in table.points:
+        if point.filled and point.status != UNSOAKED:
+            filled[point.case.place].append(point)
+    # Rules for several layouts are of those that were not measured.
+    return [
+        any(map(rule.covers, filled.get(Place(rule.operation, rule.nodes_low, rule.ppn_low), ())))
+        for rule in table.rules
+    ]
 
 
 def speedup(point: Point, times: str = "x") -> str:

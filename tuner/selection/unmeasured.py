@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby, pairwise, product
 from typing import NamedTuple
@@ -43,6 +43,7 @@ from tuner.selection.kriging import (
     value_of,
 )
 from tuner.selection.match import within
+from tuner.stats import Floats
 
 Span = tuple[int, int]
 """An interval that includes both ends."""
@@ -52,6 +53,9 @@ Spans = tuple[Span, Span]
 
 Layouts = dict[Spans, Classes]
 """Decisions by nodes and processes per node."""
+
+_BESIDE = 16
+"""Values that take as long as an estimate itself does."""
 
 MOST_RISK = 0.2
 """The highest probability that a choice is slower than the default by over NEARLY."""
@@ -100,8 +104,16 @@ def asked(
 
     Those of its regime are first, the nearest before the others.
     """
-    regime = spread.regime
     layouts = [(nodes, ppn) for (nodes, _), (ppn, _) in measured]
+    for spans, here, kind in _between(layouts, spread.regime):
+        yield spans, here, _near(here, kind, measured, spread)
+
+
+def _between(
+    layouts: Collection[NodesPpn], regime: Regimes
+) -> Iterator[tuple[Spans, Middle, list[NodesPpn]]]:
+    """Yield unmeasured layouts, their middle, and the measured ones as in `asked`, unordered."""
+    alone = set(map(_alone, layouts))
     for several in (False, True):
         kind = [layout for layout in layouts if (layout[0] > 1) == several]
         nodes, ppns = (_bands({layout[axis] for layout in kind}) for axis in (0, 1))
@@ -110,9 +122,29 @@ def asked(
             (node_span, ppn_span) = spans
             here = math.sqrt(math.prod(node_span)), math.sqrt(math.prod(ppn_span))
             own = {layout for layout in kind if regime(*layout) == regime(*here)}
-            if not own or spans in measured:
-                continue
-            yield spans, here, _near(here, kind, measured, spread)
+            if own and spans not in alone:
+                yield spans, here, kind
+
+
+def work(points: Iterable[Point], cores: int | None) -> Iterator[int]:
+    """Yield for each unmeasured layout a bound on the values from which its choices follow.
+
+    These are the ratios of the measured layouts; for each size of a degree class and each method
+    those on all layouts; and what it takes to find the class and the layouts nearby.
+    """
+    points = sorted(points, key=lambda point: point.case.of_any_degree)
+    regime = regimes(points, cores)
+    for _, of_operation in groupby(points, lambda point: point.case.operation):
+        layouts: dict[NodesPpn, list[Point]] = defaultdict(list)
+        for point in of_operation:
+            layouts[point.case.layout.nodes, point.case.layout.ppn].append(point)
+        its = list(chain.from_iterable(layouts.values()))
+        ratios = {layout: sum(len(point.ratios) for point in layouts[layout]) for layout in layouts}
+        classes = max(len({(its.mmax, its.mavg) for its in here}) for here in layouts.values())
+        estimates = len({point.case.bytes for point in its}) * len({point.method for point in its})
+        for _, _, kind in _between(layouts, regime):
+            of_layouts = (len(kind) + _BESIDE) * (1 + classes * (classes + estimates))
+            yield of_layouts + sum(ratios[layout] for layout in kind)
 
 
 def _near(
@@ -310,23 +342,30 @@ def _beside(here: Middle, near: Sequence[NodesPpn]) -> set[NodesPpn]:
     return {near[0], *ends}
 
 
-Curve = dict[float, Value]
-"""Values by the logarithm of the bytes."""
+class Curve(NamedTuple):
+    """Logarithms of bytes in increasing order, and the values there."""
+
+    sizes: Floats
+    logs: Floats
+    errors: Floats
 
 
-def _curve(points: Iterable[Point], method: str) -> Curve:
-    """Return the values of a method on one layout by increasing size."""
+def _curve(points: Iterable[Point], method: str) -> Curve | None:
+    """Return the values of a method on one layout by increasing size; None without any."""
     values = ((point.case.bytes, value_of(point, method)) for point in points)
-    return {math.log(max(size, 1)): value for size, value in values if value is not None}
+    known = {math.log(max(size, 1)): value for size, value in values if value is not None}
+    if not known:
+        return None
+    columns = zip(*known.values(), strict=True)
+    return Curve(np.array([*known]), *(np.array(column) for column in columns))
 
 
 def _at(curve: Curve, size: int) -> Value | None:
     """Return the value at a size or between two; None beyond those that were measured."""
-    at, sizes = math.log(max(size, 1)), list(curve)
-    if not sizes[0] <= at <= sizes[-1]:
+    at = math.log(max(size, 1))
+    if not curve.sizes[0] <= at <= curve.sizes[-1]:
         return None
-    columns = zip(*curve.values(), strict=True)
-    return Value(*(float(np.interp(at, sizes, column)) for column in columns))
+    return Value(*(float(np.interp(at, curve.sizes, column)) for column in curve[1:]))
 
 
 def _evidence(near: Mapping[NodesPpn, list[Point]], method: str, point: Point, size: int) -> Point:
