@@ -42,7 +42,7 @@ SUFFIX = ".bundle"
 
 _MOST_FILE_BYTES = 1 << 23
 _MOST_BYTES = 1 << 25  # of what is packed
-_MOST_VALUES = 1 << 21  # as JSON takes up to a hundred times its bytes once decoded
+_MOST_VALUES = 1 << 21  # as decoded JSON takes tens of times its bytes
 _MOST_LAYOUTS = 64
 """Measured layouts. What infers a size takes a time that grows with their square."""
 
