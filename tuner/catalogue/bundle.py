@@ -254,7 +254,10 @@ def _bundle(content: _Content) -> Bundle:
     )
     if max(where.values(), default=0) > 1:
         raise BundleError("not a table: it decides twice on a size")
-    if max(Counter(point.case.place for point in points).values(), default=0) > _MOST_DECISIONS:
+    if (
+        max(Counter(point.case.of_any_degree for point in points).values(), default=0)
+        > _MOST_DECISIONS
+    ):
         raise BundleError(f"has more than {_MOST_DECISIONS} decisions of an operation on a layout")
     if any(done > _MOST_WORK for done in accumulate(work(points, provenance.known_cores))):
         raise BundleError(f"infers rules of other layouts from more than {_MOST_WORK} values")

@@ -107,13 +107,18 @@ def stand_in(measured: str) -> str:
 
 def have_filled(table: Table) -> list[bool]:
     """Return for each rule whether some of its sizes are open, and filled from others."""
-    filled: dict[Place, list[Point]] = defaultdict(list)
+    filled: dict[DegreeClass, list[Point]] = defaultdict(list)
     for point in table.points:
         if point.filled and point.status != UNSOAKED:
-            filled[point.case.place].append(point)
+            filled[point.case.of_any_degree].append(point)
     # Rules for several layouts are of those that were not measured.
     return [
-        any(map(rule.covers, filled.get(Place(rule.operation, rule.nodes_low, rule.ppn_low), ())))
+        any(
+            map(
+                rule.covers,
+                filled.get(DegreeClass(rule.operation, rule.nodes_low, rule.ppn_low), ()),
+            )
+        )
         for rule in table.rules
     ]
 
