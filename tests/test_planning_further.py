@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import select
-from tests.synthetic_plan import FAR, cells_of, measure, measured, next_of_all
+from tests.synthetic_plan import FAR, SyntheticMachine, cells_of, measure, measured, next_of_all
 from tuner.campaign import plan_state
 from tuner.campaign.plans import SCREENING, RacePlan
 from tuner.campaign.standings import settled_before
 from tuner.selection import tuning
+from tuner.selection.decisions import measurements
 from tuner.store.store import Store
 
 FEW_SIZES = (8, 512, 8192, 131072)
@@ -50,6 +52,31 @@ def test_a_further_campaign_goes_first_to_what_is_open_and_then_checks_what_is_s
     )
     assert {launched[its] for its in settled} == {2}  # each is checked, and holds
     assert next_of_all(then, cells) is None
+
+
+def test_an_open_size_has_a_rival_though_none_may_gain_much() -> None:
+    """Too few rounds settle nothing, and only more of them can."""
+    cells = make_cells(CONSTANT | {"neighbor": scaled(1.5)}, launches=2, samples=5)
+    cells += make_cells(CONSTANT | {"neighbor": scaled(1.5)}, sizes=(16, 32, 128), seed=2)
+    open_ones = {
+        at_size.cells[0].key.case.size_bytes: at_size
+        for at_size in measurements(cells).values()
+        if not at_size.status().settled
+    }
+    assert {*open_ones} == {8, 64, 512, 4096}
+    for at_size in open_ones.values():
+        assert at_size.least_log > 0
+        assert at_size.rivals() == [at_size.status().challenger] == ["neighbor"]
+
+
+def test_two_launches_of_the_least_rounds_settle_a_size(tmp_path: Path) -> None:
+    """Where samples scatter little; the first batch screens a few sizes."""
+    times_s = {"direct": 1e-5, "neighbor": 2e-5}
+    machine = SyntheticMachine(
+        (*times_s,), lambda method, size, procs: times_s[method], sample_noise=0.01
+    )
+    points = select(measure(machine, machine.plan(), tmp_path, batches=3))[1]
+    assert {(point.method, point.status) for point in points} == {("direct", "default")}
 
 
 def test_a_store_without_a_launch_knows_nothing(

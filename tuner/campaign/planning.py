@@ -40,7 +40,7 @@ from tuner.campaign.standings import (
 from tuner.domain.effort import OVERHEAD, SAMPLE_S, SOAKS_SHARE, START_S, wall_of_sample_s
 from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS, is_named
 from tuner.domain.tables import FASTER_HERE, WON
-from tuner.selection.decisions import MIN_LAUNCHES, RIVALS, ROUNDS, decide_class
+from tuner.selection.decisions import MIN_LAUNCHES, MIN_ROUNDS, RIVALS, ROUNDS, decide_class
 from tuner.selection.intervals import NEARLY
 
 SCREENING_SIZES, SCREENING_ROUNDS = 4, 8
@@ -61,8 +61,11 @@ PROOF_S = 0.05
 REACH = math.log(1.5)
 """The logarithm of how much slower than the best a rival may seem."""
 
-LEAST_ROUNDS, MOST_ROUNDS, MOST_OVERSUBSCRIBED = 5, 30, 40
-"""Rounds of a launch; more are of use where ranks have no cores of their own."""
+LEAST_ROUNDS = math.ceil(MIN_ROUNDS / MIN_LAUNCHES)
+"""The least rounds of a launch: as few launches as may settle a size then have rounds enough."""
+
+MOST_ROUNDS, MOST_OVERSUBSCRIBED = 30, 40
+"""The most rounds of a launch; more are of use where ranks have no cores of their own."""
 
 SHORT_ROUNDS = 60
 """Rounds of executions that are shorter than what a sample takes beside them."""

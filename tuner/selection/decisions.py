@@ -160,10 +160,13 @@ class SizeMeasurements:
         return contrast is None or contrast.bounds(ERROR_LEVEL)[0] > 0
 
     def rivals(self) -> list[str]:
-        """Return the methods that may gain more than matters, the most promising first."""
+        """Return the methods that may gain more than matters, the most promising first.
+
+        Where that is none, the first one stays, as an open size has too few rounds to dismiss it.
+        """
         lows = self.lows
-        may_gain = [name for name in lows if lows[name] <= -NEGLIGIBLE_LOG]
-        return sorted(may_gain, key=lambda name: (lows[name], self.contrasts[name].mean))
+        ordered = sorted(lows, key=lambda name: (lows[name], self.contrasts[name].mean))
+        return [name for name in ordered if lows[name] <= -NEGLIGIBLE_LOG] or ordered[:1]
 
     def more_launches(self) -> int:
         """Return about how many more launches would settle the size."""
