@@ -1,5 +1,6 @@
 """A campaign on a system that earlier ones have measured: what it takes as known."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import select
 from tests.synthetic_plan import FAR, SyntheticMachine, cells_of, measure, measured, next_of_all
 from tuner.campaign import plan_state
-from tuner.campaign.plans import SCREENING, RacePlan
-from tuner.campaign.standings import settled_before
+from tuner.campaign.planning import exhaustive_s
+from tuner.campaign.plans import SCREENING, PlannedCase, RacePlan
+from tuner.campaign.standings import settled_before, standings_of
+from tuner.domain.effort import OVERHEAD
 from tuner.selection import tuning
 from tuner.selection.decisions import measurements
 from tuner.store.store import Store
@@ -77,6 +80,28 @@ def test_two_launches_of_the_least_rounds_settle_a_size(tmp_path: Path) -> None:
     )
     points = select(measure(machine, machine.plan(), tmp_path, batches=3))[1]
     assert {(point.method, point.status) for point in points} == {("direct", "default")}
+
+
+def test_a_method_has_no_time_where_the_model_says_that_it_is_not_applicable(
+    tmp_path: Path,
+) -> None:
+    """Only where it was measured none the less, its measured times say more than the model."""
+    plan = FAR.plan(sizes=FEW_SIZES)
+    cells = measure(FAR, plan, tmp_path, batches=1)
+    small = [it for it in cells if it.key.method != "nap" or it.key.case.size_bytes <= 512]
+
+    def baseline(case: PlannedCase, method: str, size: int) -> float | None:
+        return None if method == "nap" and size > 8192 else FAR.truth(method, size, case.procs)
+
+    whole = replace(measured(cells), baseline=baseline)
+    part = replace(measured(small), baseline=baseline)
+    for known, larger in ((whole, FAR.methods), (part, {*FAR.methods} - {"nap"})):
+        times = standings_of(plan, known)[0].at(131072)
+        assert times.keys() == {*larger}
+        for method, log in times.items():
+            assert math.exp(log) == pytest.approx(FAR.truth(method, 131072, 4), rel=0.2)
+    lost_s = exhaustive_s(plan, whole) - exhaustive_s(plan, part)
+    assert lost_s == pytest.approx(6 * 40 * OVERHEAD * FAR.truth("nap", 131072, 4), rel=0.5)
 
 
 def test_a_store_without_a_launch_knows_nothing(

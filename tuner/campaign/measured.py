@@ -115,19 +115,27 @@ class Times:
     """Predicted times of a case's methods, at and between the sizes at which they were measured.
 
     The logarithm of measured over modelled time is interpolated: the model gives the shape, the
-    samples the height. Without a model this is a straight line between logarithms.
+    samples the height. Where the model lacks a size at which the method was measured, or there is
+    none, this is a straight line between logarithms. At other sizes that the model lacks, the
+    method is not applicable.
     """
 
     def __init__(
         self, case: PlannedCase, known: Mapping[int, LogTimes], baseline: Baseline
     ) -> None:
         self._case = case
-        self._baseline = baseline
-        self._corrections: dict[str, dict[int, float]] = defaultdict(dict)
+        logs: dict[str, dict[int, float]] = defaultdict(dict)
         for size in sorted(known):
             for method, launches in known[size].items():
-                mean = sum(launches.values()) / len(launches)
-                self._corrections[method][size] = mean - self._modelled(method, size)
+                logs[method][size] = sum(launches.values()) / len(launches)
+        self._baselines = {
+            method: baseline if all(baseline(case, method, size) for size in of) else _one_second
+            for method, of in logs.items()
+        }
+        self._corrections = {
+            method: {size: log - self._modelled(method, size) for size, log in of.items()}
+            for method, of in logs.items()
+        }
 
     @property
     def methods(self) -> list[str]:
@@ -135,15 +143,21 @@ class Times:
         return sorted(self._corrections)
 
     def at(self, size: int) -> dict[str, float]:
-        """Return the logarithm of the seconds of each method."""
-        return {method: self.log_s(method, size) for method in self.methods}
+        """Return the logarithm of the seconds of each method that may be applicable at a size."""
+        logs = {method: self._log_s(method, size) for method in self.methods}
+        return {method: log for method, log in logs.items() if math.isfinite(log)}
 
-    def log_s(self, method: str, size: int) -> float:
+    def _log_s(self, method: str, size: int) -> float:
         """Return the log of the seconds; beyond the outermost sizes the correction is constant."""
         sizes, corrections = zip(*self._corrections[method].items(), strict=True)
         correction = np.interp(math.log(size), np.log(sizes), corrections)
         return float(correction) + self._modelled(method, size)
 
     def _modelled(self, method: str, size: int) -> float:
-        predicted_s = self._baseline(self._case, method, size)
-        return math.log(predicted_s) if predicted_s else 0.0
+        predicted_s = self._baselines[method](self._case, method, size)
+        return math.log(predicted_s) if predicted_s else math.inf
+
+
+def _one_second(case: PlannedCase, method: str, size: int) -> float:
+    """Return the same time for all: a straight line needs no model."""
+    return 1.0
