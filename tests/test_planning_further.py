@@ -12,10 +12,11 @@ from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import select
 from tests.synthetic_plan import FAR, SyntheticMachine, cells_of, measure, measured, next_of_all
 from tuner.campaign import plan_state
-from tuner.campaign.planning import exhaustive_s
+from tuner.campaign.durations import LEAST_LAUNCH_S
+from tuner.campaign.planning import exhaustive_s, next_batch
 from tuner.campaign.plans import SCREENING, PlannedCase, RacePlan
 from tuner.campaign.standings import settled_before, standings_of
-from tuner.domain.effort import OVERHEAD
+from tuner.domain.effort import OVERHEAD, START_S
 from tuner.selection import tuning
 from tuner.selection.decisions import measurements
 from tuner.store.store import Store
@@ -124,6 +125,26 @@ def test_a_further_campaign_screens_methods_that_are_new_and_no_others(tmp_path:
     assert then.batches[0].stage == SCREENING
     assert [task.methods for task in then.batches[0].tasks] == [["direct", "stfw:dims=3"]]
     assert select(cells)[1][0].method == "stfw:dims=3"
+
+
+def test_a_new_method_that_may_gain_much_races_first_where_time_is_short(tmp_path: Path) -> None:
+    """Though the default is far ahead of the methods that were known there."""
+
+    def truth(method: str, size: int, procs: int) -> float:
+        slower = {"direct": (1.0, 1.0), "neighbor": (2.0, 8.0), "nap": (1.3, 0.6)}
+        return 1e-5 * slower[method][procs == 4]
+
+    older = SyntheticMachine(("direct", "neighbor"), truth)
+    first = older.plan(procs=(2, 4))
+    assert {point.status for point in select(measure(older, first, tmp_path))[1]} == {"default"}
+    then = further(first, offered=["direct", "nap", "neighbor"])
+    newer = replace(older, methods=("direct", "nap", "neighbor"))
+    known = measured(measure(newer, then, tmp_path, batches=1))
+    race = next(turn for turn in then.turns if turn.spare)
+    then.spent_s += then.left_s(race) - then.session_s - START_S - 2 * LEAST_LAUNCH_S
+    batch = next_batch(then, race, known)
+    assert batch is not None
+    assert [then.cases[task.case].procs for task in batch.tasks] == [4]
 
 
 def test_what_a_table_does_not_pool_is_screened_anew(tmp_path: Path) -> None:

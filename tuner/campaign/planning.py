@@ -230,11 +230,8 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
         proved = proved and standing.raced.get(size, {}).keys() >= algorithms
         cost_s += rounds * sum(map(wall_of_sample_s, seconds))
         at_size = standing.measured.get(size)
-        lost = logs[default] - min(logs.values()) + NEARLY
-        if at_size and at_size.contrasts:
-            lost = -at_size.least_log
         needed = max(at_size.more_launches(), 1) if at_size else BATCH_LAUNCHES
-        may_gain += min(lost, REACH) / needed
+        may_gain += _may_gain(size, rivals, standing) / needed
         launches.append(1 if plan.in_job and is_fresh(at_size) else max(needed, 2))
     return _Wanted(
         number,
@@ -244,6 +241,20 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
         may_gain,
         proved,
     )
+
+
+def _may_gain(size: int, rivals: Sequence[str], standing: CaseStanding) -> float:
+    """Return the logarithm of what a rival may gain over the method that is chosen so far.
+
+    It is predicted for those that were not measured at the size, and from NEARLY to REACH.
+    """
+    logs, at_size = standing.at(size), standing.measured.get(size)
+    leasts, chosen_log = {}, 0.0
+    if at_size:
+        leasts, winner = at_size.lows, at_size.contrasts.get(at_size.status().method)
+        chosen_log = winner.mean if winner else 0.0
+    least = min(leasts.get(name, logs[name] - logs[standing.default] - NEARLY) for name in rivals)
+    return min(max(chosen_log - least, NEARLY), REACH)
 
 
 def _tried(plan: RacePlan, number: int, *, staggered: bool) -> Counter[int]:
