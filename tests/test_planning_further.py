@@ -13,6 +13,7 @@ from tests.decisions import select
 from tests.synthetic_plan import FAR, SyntheticMachine, cells_of, measure, measured, next_of_all
 from tuner.campaign import plan_state
 from tuner.campaign.durations import LEAST_LAUNCH_S
+from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_s, next_batch
 from tuner.campaign.plans import SCREENING, PlannedCase, RacePlan
 from tuner.campaign.standings import settled_before, standings_of
@@ -157,6 +158,26 @@ def test_what_a_table_does_not_pool_is_screened_anew(tmp_path: Path) -> None:
     asked = next_of_all(further(first, methods=["neighbor", "direct", "other"]), cells)
     assert asked is not None
     assert [task.methods for task in asked.tasks] == [["direct", "other"]]
+
+
+def test_campaigns_of_the_same_cases_cost_what_they_took_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr(plan_state, "spent_s", lambda plan: plan.spent_s)
+    first = FAR.plan(procs=(2, 4), sizes=FEW_SIZES)
+    again = further(first)
+    other = replace(FAR.plan(procs=(8,), sizes=FEW_SIZES), campaign="20261123T034500Z")
+    plans = first, again, other
+    for plan in plans:
+        measure(FAR, plan, tmp_path, batches=2)
+        PLANS.save(plan, PLANS.path_of(plan.campaign))
+    cells = measured(cells_of(tmp_path / "switchpoint.db"))
+    both_s, other_s = exhaustive_s(first, cells), exhaustive_s(other, cells)
+    spent_s = sum(plan.spent_s for plan in plans)
+    share = plan_state.cost_share({plan.campaign for plan in plans})
+    assert share == pytest.approx(spent_s / (both_s + other_s))
+    assert plan_state.cost_share({"another"}) is None
 
 
 def test_cold_caches_are_raced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tuner.campaign.durations import SESSION_S
 from tuner.campaign.measured import Baseline, Measured, no_model
 from tuner.campaign.order import PLANS
-from tuner.campaign.planning import exhaustive_s, next_batch
+from tuner.campaign.planning import exhaustive_of_cases_s, next_batch
 from tuner.campaign.plans import RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell, Header
@@ -59,13 +59,21 @@ def measured_s(files: Collection[Path]) -> float:
 
 
 def cost_share(campaigns: Collection[str]) -> float | None:
-    """Return planned campaigns' cost as a share of measuring everything; None if unplanned."""
-    shares = []
+    """Return planned campaigns' cost as a share of measuring everything; None if unplanned.
+
+    What several of them raced is to be measured once.
+    """
+    cost_s = 0.0
+    whole_s: dict[tuple[CaseGroup, str, str], float] = defaultdict(float)
     for path in map(PLANS.path_of, sorted(campaigns)):
         if path.is_file() and (plan := PLANS.load(path)).batches:
-            whole_s = exhaustive_s(plan, known(plan))
-            shares += [spent_s(plan) / whole_s] if whole_s else []  # 0: this store has none of it
-    return sum(shares) / len(shares) if shares else None
+            of_cases_s = exhaustive_of_cases_s(plan, known(plan))
+            cost_s += spent_s(plan) if any(of_cases_s) else 0.0  # this store may have none of it
+            for case, case_s in zip(plan.cases, of_cases_s, strict=True):
+                key = case.group, case.pattern, case.cache
+                whole_s[key] = max(whole_s[key], case_s)
+    total_s = sum(whole_s.values())
+    return cost_s / total_s if total_s else None
 
 
 def known(plan: RacePlan) -> Measured:

@@ -428,18 +428,25 @@ def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
 
 
 def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
-    """Return the time of racing all methods at all sizes, as far as they were measured.
+    """Return the time of racing all methods at all sizes, as far as they were measured."""
+    return sum(exhaustive_of_cases_s(plan, measured))
+
+
+def exhaustive_of_cases_s(plan: RacePlan, measured: Measured) -> list[float]:
+    """Return the time of racing all methods at all sizes of each case, 0 if it was not measured.
 
     Cases of a system and environment of which none was measured count as the others.
     """
-    total_s = 0.0
-    found = log_times(plan, measured.of_cases(plan))
-    for number, known in found.items():
+    found = {}
+    for number, known in log_times(plan, measured.of_cases(plan)).items():
         case = plan.cases[number]
         times = Times(case, known, measured.baseline)
         rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())
         launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s
-        total_s += EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
+        found[number] = EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
     places = {plan.cases[number].place for number in found}
-    still = sum(case.place not in places for case in plan.cases)
-    return total_s * (1 + still / len(found)) if found else 0.0
+    mean_s = sum(found.values()) / max(len(found), 1)
+    return [
+        found.get(number, 0.0 if case.place in places else mean_s)
+        for number, case in enumerate(plan.cases)
+    ]
