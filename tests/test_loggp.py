@@ -102,6 +102,22 @@ def test_a_ping_pong_alone_does_not_identify_the_latency() -> None:
             assert isinstance(getattr(protocol, name), NotIdentified)
 
 
+def test_messages_that_cross_are_fitted_as_those_alone_are() -> None:
+    """Of the same times, disturbed ones count as little."""
+    (launch,) = round_trips(THREE, Noise(), 1)
+    halves = {key: values / 2 for key, values in launch.items() if key[1:] == (1, 0)}
+    model = loggp.fit([launch], (), [halves])
+    assert isinstance(model, LogGP)
+    for protocol in model.protocols:
+        for alone, crossing in (
+            (protocol.alpha, protocol.loaded_alpha),
+            (protocol.beta, protocol.loaded_beta),
+        ):
+            assert isinstance(alone, Estimate) == isinstance(crossing, Estimate)
+            if isinstance(alone, Estimate) and isinstance(crossing, Estimate):
+                assert crossing.value == pytest.approx(alone.value)
+
+
 def test_overheads_as_long_as_the_trip_leave_no_latency() -> None:
     truth = (TrueProtocol(np.inf, 1e-9, 5e-7, 2e-7, 1e-10),)
     for seed in range(5):

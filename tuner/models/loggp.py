@@ -156,12 +156,11 @@ def _rest(each: Points) -> Floats:
 
 
 def of_one_message(trips: Points) -> Points:
-    """Return the round trips of one message, with half their time as last column of keys."""
+    """Return the round trips of one message, by size alone."""
     if trips.keys.shape[1] < 3:
         return trips
     chosen = trips.of((trips.keys[:, 1] == 1) & (trips.keys[:, 2] == 0))
-    keys = np.column_stack([chosen.keys[:, 0], chosen.time_s / 2])
-    return Points(keys, chosen.time_s, chosen.replicates, chosen.launches)
+    return Points(chosen.keys[:, :1], chosen.time_s, chosen.replicates, chosen.launches)
 
 
 def _floods(trips: Points, alone: Points) -> Points:
