@@ -195,11 +195,11 @@ def test_stfw_of_dense_patterns_is_below_its_postal_bound(dims: int, size: int) 
 
 @pytest.mark.parametrize("sizes", [(16, 16), (4, 4, 4, 4), (8, 8, 4)])
 def test_dense_stfw_and_direct_cross_where_the_formula_says(sizes: tuple[int, ...]) -> None:
-    at = closed_forms.dense_switch_point_bytes(sizes, ALPHA, PER_BYTE)
+    at = closed_forms.dense_switch_point_bytes(sizes, ALPHA, PER_BYTE, COPYING)
     ranks = math.prod(sizes)
     direct = (ranks - 1) * (ALPHA + at * PER_BYTE)
     volume = sum((size - 1) * ranks / size for size in sizes) * at
-    stfw = sum(size - 1 for size in sizes) * ALPHA + volume * PER_BYTE
+    stfw = sum(size - 1 for size in sizes) * ALPHA + volume * (PER_BYTE + COPYING)
     assert stfw == pytest.approx(direct)
 
 
@@ -233,7 +233,8 @@ def test_closed_forms_are_of_the_patterns_that_they_hold_for() -> None:
     messages, submessages = 6, 6 * 4
     each = ALPHA * messages + 100 * submessages * (PER_BYTE + COPYING)
     assert two.time_s(100) == pytest.approx(each)
-    assert two.beats_direct_below_bytes == pytest.approx(ALPHA / PER_BYTE * (15 - 6) / (24 - 15))
+    at = two.beats_direct_below_bytes
+    assert at == pytest.approx(ALPHA * (15 - 6) / ((PER_BYTE + COPYING) * 24 - PER_BYTE * 15))
     assert predict.closed_forms_of(machine(), example(), 6) == []
     (nap,) = predict.closed_forms_of(machine(on_node=pair(), off_node=pair(10)), example(), 2)
     assert nap.method == "nap"

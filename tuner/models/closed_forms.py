@@ -57,15 +57,19 @@ def stfw_dense_s(
     return sum((size - 1) * message_s(ranks // size * message_bytes) for size in sizes)
 
 
-def dense_switch_point_bytes(sizes: Sequence[int], alpha_s: float, per_byte_s: float) -> float:
+def dense_switch_point_bytes(
+    sizes: Sequence[int], alpha_s: float, per_byte_s: float, copy_s_per_byte: float
+) -> float:
     """Return the message size below which `stfw` on a grid beats `direct`, all pairs equal.
 
-    Both are postal: (alpha/beta) ((K - 1) - sum(k_d - 1)) / (sum((k_d - 1) K/k_d) - (K - 1)).
+    Both are postal, and `stfw` copies what it sends:
+    alpha ((K - 1) - sum(k_d - 1)) / ((beta + gamma) sum((k_d - 1) K/k_d) - beta (K - 1)).
     """
     ranks = math.prod(sizes)
     messages = sum(size - 1 for size in sizes)
     volume = sum((size - 1) * (ranks // size) for size in sizes)
-    return alpha_s / per_byte_s * (ranks - 1 - messages) / (volume - (ranks - 1))
+    further_s = (per_byte_s + copy_s_per_byte) * volume - per_byte_s * (ranks - 1)
+    return alpha_s * (ranks - 1 - messages) / further_s
 
 
 def nap_max_rate_s(
@@ -96,16 +100,18 @@ def _stfw(
         spec,
         STFW,
         lambda size: stfw_dense_s(sizes, items * size, message_s),
-        _switch_point_bytes(sizes, items, costs),
+        _switch_point_bytes(sizes, items, costs, copying),
     )
 
 
-def _switch_point_bytes(sizes: tuple[int, ...], items: int, costs: Costs) -> float | None:
+def _switch_point_bytes(
+    sizes: tuple[int, ...], items: int, costs: Costs, copying: float
+) -> float | None:
     """Return the switch point of the first protocol that has it among its own sizes."""
     ends = [*costs.ends.tolist(), math.inf]
     for begin, end, message in zip([0.0, *ends], ends, costs.messages, strict=False):
-        if message.beta_s > 0:
-            at = dense_switch_point_bytes(sizes, message.alpha_s, message.beta_s)
+        if message.beta_s + copying > 0:
+            at = dense_switch_point_bytes(sizes, message.alpha_s, message.beta_s, copying)
             if begin < at <= end:
                 return at / items
     return None
