@@ -11,7 +11,7 @@ from tests.cli import fail, succeed
 from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, Kernels
 from tuner.studies.applications import ApplicationError, _agree, _ApplicationRun, gain
-from tuner.studies.layouts import OPERATIONS
+from tuner.studies.layouts import OPERATIONS, extremes_of, mean_logs
 
 SLOW_RULES = """switchpoint-table 1
 rule op=allgather method=ring
@@ -37,6 +37,30 @@ def test_an_interval_holds_what_launches_scatter() -> None:
     assert found.mean.low < 0 < found.mean.high
 
 
+def test_equal_sizes_and_layouts_save_nothing_though_the_extreme_ones_are_shown() -> None:
+    """As often as a level of 95 % says."""
+    random, right = np.random.default_rng(1), []
+    for _ in range(400):
+        logs = random.normal(0, 0.1, (6, 12))
+        found = gain("jacobi rows", tuple(range(12)), logs, identical=True)
+        layouts = {f"orthogonal:grid=2x{place}": logs[:, place] for place in range(12)}
+        extremes = extremes_of("bcast", 2, layouts)
+        shown = found.least, found.greatest, extremes.fastest_saves, extremes.slowest_saves
+        right += [each.low < 0 < each.high for each in shown]
+    assert np.mean(right) == pytest.approx(0.95, abs=0.02)
+
+
+def test_layouts_are_compared_over_the_sizes_that_all_launches_have() -> None:
+    whole = {("a", 8): 0.1, ("a", 64): 0.9, ("b", 8): 0.3, ("b", 64): 0.5, ("b", 512): 0.7}
+    short = {("a", 8): 0.2, ("b", 8): 0.4, ("b", 64): 0.6}
+    found = mean_logs([whole, short])
+    assert {layout: logs.tolist() for layout, logs in found.items()} == {
+        "a": [0.1, 0.2],
+        "b": [0.3, 0.4],
+    }
+    assert mean_logs([whole, {}]) == {}
+
+
 @pytest.mark.parametrize("norm", [1.1, np.nan, np.inf])
 def test_a_wrong_result_ends_the_study(norm: float) -> None:
     right = _ApplicationRun(1.0, "0", 1.0)
@@ -53,7 +77,7 @@ def test_results_agree_bit_for_bit_where_nothing_is_added(
     table = tmp_path / "slow.table"
     table.write_text(SLOW_RULES)
     command = ("study", "applications", "--table", table, "--procs", "2", "--sizes", "48")
-    options = ("--iterations", "3", "--launches", "2", "--environment", kernels.mpi.name)
+    options = ("--iterations", "3", "--launches", "4", "--environment", kernels.mpi.name)
     document = json.loads(succeed(*command, *options, "--layout-sizes", "", "--json"))
     gains = document["applications"]
     assert document["layouts"] == []
@@ -75,7 +99,7 @@ def test_a_reduction_by_another_method_agrees_within_rounding(
     table = tmp_path / "star.table"
     table.write_text("switchpoint-table 1\nrule op=allreduce method=ring\n")
     command = ("study", "applications", "--table", table, "--procs", "3", "--sizes", "96")
-    options = ("--iterations", "3", "--launches", "2", "--environment", any_kernels.mpi.name)
+    options = ("--iterations", "3", "--launches", "4", "--environment", any_kernels.mpi.name)
     document = json.loads(succeed(*command, *options, "--layout-sizes", "1K", "--json"))
     assert len(document["applications"]) == 5
     assert document["layouts"] == []  # three processes make no grid
@@ -89,7 +113,7 @@ def test_the_fastest_and_slowest_layouts_are_reported(
     table = tmp_path / "few.table"
     table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
     command = ("study", "applications", "--table", table, "--procs", "6", "--sizes", "48")
-    options = ("--iterations", "2", "--launches", "2", "--environment", any_kernels.mpi.name)
+    options = ("--iterations", "2", "--launches", "4", "--environment", any_kernels.mpi.name)
     text = succeed(*command, *options, "--layout-sizes", "1K", "--budget", "0.1")
     assert text.count("time saved: least") == 5
     for operation in OPERATIONS:
@@ -104,6 +128,6 @@ def test_what_cannot_be_studied_is_reported(
     table.write_text("switchpoint-table 1\nrule op=bcast method=nonsense\n")
     command = ("study", "applications", "--table", table, "--environment", any_kernels.mpi.name)
     assert "not a multiple" in fail(*command, "--procs", "3", "--sizes", "16")
-    assert "nonsense" in fail(*command, "--procs", "2", "--sizes", "16", "--launches", "2")
+    assert "nonsense" in fail(*command, "--procs", "2", "--sizes", "16", "--launches", "4")
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(tmp_path))
     assert "no built applications" in fail(*command, "--procs", "2")

@@ -156,7 +156,7 @@ def crossover(
     help="Numbers of unknowns, multiples of --procs, separated by spaces.",
 )
 @click.option("--iterations", type=whole_number(1), default=100, help="Iterations per launch.")
-@launches_option(2, 5, "Number of pairs of launches.")
+@launches_option(4, 5, "Number of pairs of launches.")
 @click.option(
     "--layout-sizes",
     metavar="LIST",

@@ -23,6 +23,9 @@ FORMS = {"jacobi": ("rows", "columns-all", "columns-root"), "adams": ("pab", "pa
 TOLERANCE = 1e-12
 """Relative tolerance of results; a reduction by another method adds in another order."""
 
+CHOOSING, SHOWN = slice(1, None, 2), slice(0, None, 2)
+"""The launches that choose what is extreme, and those that show it, which luck did not choose."""
+
 _PROGRAMS = {"swpbench": "swpbench"} | {name: f"swp_example_{name}" for name in FORMS}
 
 _TIMEOUT_S = 300
@@ -172,14 +175,11 @@ def _agree(name: str, without: _ApplicationRun, preloaded: _ApplicationRun) -> b
 
 def gain(name: str, sizes: tuple[int, ...], logs: Floats, identical: bool) -> FormGain:
     """Return the gain by logarithms of time ratios: a row for each launch, a column for a size."""
-    by_size = [improvement(logs[:, place], size) for place, size in enumerate(sizes)]
-    return FormGain(
-        name,
-        min(by_size, key=lambda each: each.middle),
-        improvement(logs.mean(axis=1), None),
-        max(by_size, key=lambda each: each.middle),
-        identical,
+    means = logs[CHOOSING].mean(axis=0)
+    least, greatest = (
+        improvement(logs[SHOWN, place], sizes[place]) for place in (means.argmax(), means.argmin())
     )
+    return FormGain(name, least, improvement(logs.mean(axis=1), None), greatest, identical)
 
 
 def improvement(logs: Floats, size: int | None) -> Improvement:

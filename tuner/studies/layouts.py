@@ -5,6 +5,7 @@ dimensions of a grid of processes, for all grids of two and three dimensions.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,8 @@ from tuner.campaign.launches import measure
 from tuner.domain.operations import method_word
 from tuner.machine.mpi import launch
 from tuner.models.collectives import grid_of
-from tuner.rawfile import reading
 from tuner.stats import Floats
-from tuner.studies.applications import Build, Improvement, improvement
+from tuner.studies.applications import CHOOSING, SHOWN, Build, Improvement, improvement
 
 OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 """The operations of the paper."""
@@ -49,49 +49,57 @@ def extremes(
         measured = [
             _measure(build, procs, operation, sizes, number, budget_s) for number in range(launches)
         ]
-        logs = {
-            method: np.array([each[method] for each in measured])
-            for method in measured[0]
-            if all(method in each for each in measured)
-        }
+        logs = mean_logs(measured)
         if logs:
-            found.append(_extremes(operation, procs, logs))
+            found.append(extremes_of(operation, procs, logs))
     return found
 
 
 def _measure(
     build: Build, procs: int, operation: str, sizes: str, number: int, budget_s: float
-) -> dict[str, float]:
-    """Measure one launch.
-
-    The result is each layout's mean over sizes of log(time / time of the MPI library).
-    """
+) -> dict[tuple[str, int], float]:
+    """Measure one launch, and return log(time / time of the MPI library) by layout and size."""
     start = launch(build.mpi, procs, build=build.root)
     options = ["--op", operation, "--pattern", "blocks", "--sizes", sizes, "--quiet"]
     options += ["--methods", f"{method_word(DEFAULT)} {LAYOUTS}", "--budget", str(budget_s)]
     options += ["--launch", str(number)]
-    return _mean_logs(measure(start, build.programs["swpbench"], options))
+    medians_s = measure(start, build.programs["swpbench"], options).medians_s()
+    return {
+        (method, size): math.log(time_s / medians_s[DEFAULT, size])
+        for (method, size), time_s in medians_s.items()
+        if method != DEFAULT and (DEFAULT, size) in medians_s
+    }
 
 
-def _mean_logs(file: reading.BenchFile) -> dict[str, float]:
-    medians_s = file.medians_s()
-    logs: dict[str, list[float]] = {}
-    for (method, size), time_s in medians_s.items():
-        if method != DEFAULT and (DEFAULT, size) in medians_s:
-            logs.setdefault(method, []).append(math.log(time_s / medians_s[DEFAULT, size]))
-    return {method: float(np.mean(each)) for method, each in logs.items()}
+def mean_logs(measured: Sequence[Mapping[tuple[str, int], float]]) -> dict[str, Floats]:
+    """Return each layout's mean over sizes in every launch.
+
+    Where time is short, launches leave out sizes: those that all have, of all layouts, count.
+    """
+    common = set.intersection(*map(set, measured))
+    layouts = sorted({method for method, _ in common})
+    sizes = [
+        size
+        for size in sorted({size for _, size in common})
+        if all((method, size) in common for method in layouts)
+    ]
+    return {
+        method: np.array([np.mean([each[method, size] for size in sizes]) for each in measured])
+        for method in layouts
+        if sizes
+    }
 
 
-def _extremes(operation: str, procs: int, logs: dict[str, Floats]) -> Extremes:
+def extremes_of(operation: str, procs: int, logs: dict[str, Floats]) -> Extremes:
     """Return the extremes of the mean logarithms of each layout, one for each launch."""
-    ordered = sorted(logs, key=lambda method: float(logs[method].mean()))
+    ordered = sorted(logs, key=lambda method: float(logs[method][CHOOSING].mean()))
     fastest, slowest = ordered[0], ordered[-1]
     return Extremes(
         operation,
         grid_text(fastest, procs),
-        improvement(logs[fastest], None),
+        improvement(logs[fastest][SHOWN], None),
         grid_text(slowest, procs),
-        improvement(logs[slowest], None),
+        improvement(logs[slowest][SHOWN], None),
     )
 
 
