@@ -10,7 +10,8 @@ import pandas as pd
 from dashboard.choice import layout_text
 from dashboard.snapshot import kept
 from dashboard.units import ratio_text, time_text
-from tuner.domain.cases import STAGGERED
+from tuner.domain.cases import STAGGERED, Case
+from tuner.selection.trust import Trust
 from tuner.store.store import Store
 from tuner.units import share_text
 
@@ -26,8 +27,8 @@ class Steadiness:
     """The canaries of cells, and shares of all their samples.
 
     canaries_s: the usual ones by layout. slowest: the slowest canary of a cell, as a multiple of
-    the median of its operation on its layout in the whole campaign, because canaries of different
-    layouts are not comparable; 0 if there is none.
+    the usual one on its layout at its size in the whole campaign (tuner/selection/trust.py), as
+    large messages slow it; 0 if there is none.
     """
 
     canaries_s: dict[str, float]
@@ -75,7 +76,16 @@ class Steadiness:
 
 @kept(64)
 def _slowdowns(store: Store, system: str, campaign: str, operation: str | None) -> pd.DataFrame:
-    """Return `Store.steadiness`, with each canary's `slowdown` from the usual one; cached."""
-    cells = store.steadiness(system, campaign, operation)
-    usual_s = cells.groupby(_PLACE)["canary_median_s"].transform("median")
-    return cells.assign(slowdown=(cells["canary_median_s"] / usual_s).where(usual_s > 0, 0.0))
+    """Return `Store.steadiness`, with the `slowdown` of the slowest canary of each case; cached."""
+    contents = store.contents(system, campaign=campaign, operation=operation, samples=False)
+    trust = Trust(contents, drifts=False)
+    rows = [(*_where(cell.key.case), trust.slowdown(cell)) for cell in contents]
+    places = [*_PLACE, "pattern"]
+    slowest = pd.DataFrame(rows, columns=[*places, "slowdown"]).groupby(places).max().reset_index()
+    return store.steadiness(system, campaign, operation).merge(slowest, how="left", on=places)
+
+
+def _where(case: Case) -> tuple[str, int, int, int, str, bool, str]:
+    its = case.layout
+    place = case.operation, its.procs, its.nodes, its.ppn, case.sync, its.oversubscribed
+    return *place, case.pattern

@@ -67,6 +67,16 @@ _Series = tuple[str, Case]  # campaign and case, without its size
 _Alike = tuple[str, Layout, str]  # campaign, layout and scheme of comparable canaries
 
 
+class _Canary(NamedTuple):
+    """The usual canary at a size, and the slowest with which a launch counts."""
+
+    usual_s: float
+    slowest_s: float
+
+
+_UNKNOWN = _Canary(math.inf, math.inf)
+
+
 class Allocation(NamedTuple):
     """A batch system's job, and when a launch in it began."""
 
@@ -89,7 +99,7 @@ class Trust:
         *,
         drifts: bool = True,
     ) -> None:
-        self._slowest_canary_s = _limits(cells)
+        self._canaries = _canaries(cells)
         self._drifts = _drifts(cells) if drifts else {}
         self._unsure = _unsure(headers or {})
         self.dates = {launch: header.date for launch, header in (headers or {}).items()}
@@ -102,7 +112,7 @@ class Trust:
     def judged(self, cell: Cell) -> Iterator[tuple[Part, str, bool]]:
         """Yield each part, what disturbed it (one of CAUSES, or ""), and whether it is noisy."""
         key = cell.key
-        slowest_s = self._slowest_canary_s.get((_series(key), key.case.size_bytes), math.inf)
+        slowest_s = self._canary(cell).slowest_s
         late_most = math.inf if key.case.layout.oversubscribed else LATE_MOST
         for part in map(Part._make, cell.parts.tolist()):
             drift = abs(self._drifts.get((part.launch, key.case.size_bytes), 0.0))
@@ -114,6 +124,13 @@ class Trust:
             elif part.late > late_most * part.samples:
                 cause = "clock"
             yield part, cause, drift > DRIFT_NOISY or part.launch in self._unsure
+
+    def slowdown(self, cell: Cell) -> float:
+        """Return the median canary of launches as a multiple of the usual one; 0 if unknown."""
+        return float(np.median(cell.parts["canary_s"])) / self._canary(cell).usual_s
+
+    def _canary(self, cell: Cell) -> _Canary:
+        return self._canaries.get((_series(cell.key), cell.key.case.size_bytes), _UNKNOWN)
 
     def disturbed(self, cell: Cell) -> set[int]:
         """Return the launches that something disturbed."""
@@ -177,11 +194,11 @@ def _series(key: CellKey) -> _Series:
     return key.campaign, key.case._replace(size_bytes=0, bytes=0)
 
 
-def _limits(cells: Iterable[Cell]) -> dict[tuple[_Series, int], float]:
-    """Return the slowest canary, in seconds, with which a launch counts, by size in bytes.
+def _canaries(cells: Iterable[Cell]) -> dict[tuple[_Series, int], _Canary]:
+    """Return what canaries are usual, by size in bytes.
 
-    The limit is the usual value at the least size of a case, what the size usually adds, and a
-    margin.
+    It is the usual value at the least size of a case, and what the size usually adds; the limit has
+    a margin above.
     """
     canaries: dict[_Series, dict[int, dict[int, list[float]]]]
     canaries = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
@@ -196,13 +213,14 @@ def _limits(cells: Iterable[Cell]) -> dict[tuple[_Series, int], float]:
         least[_alike(series)] += bases
         added |= {(series, size): logs for size, logs in its_added.items()}
     usual = {alike: _usual(logs, _FAST) for alike, logs in least.items() if logs}
-    limits = {}
+    found = {}
     for (series, size), logs in added.items():
         at_least, deviation = usual[_alike(series)]
         more, its_deviation = _usual(logs, _MIDDLE)
         margin = max(SLOW, DEVIATIONS * deviation, DEVIATIONS * its_deviation)
-        limits[series, size] = math.exp(at_least + max(more, 0.0) + margin)
-    return limits
+        log = at_least + max(more, 0.0)
+        found[series, size] = _Canary(math.exp(log), math.exp(log + margin))
+    return found
 
 
 def _bases(
