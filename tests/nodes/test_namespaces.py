@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.processes import command_lines
+from tuner.export import loaded
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
 from tuner.machine.nodes.traffic import traffic
@@ -196,7 +199,8 @@ def record(tmp_path: Path, monkeypatch) -> Path:
 
     No process can be killed in the test.
     """
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "of-a-login"))  # not on compute nodes
     path = tmp_path / f"switchpoint-nodes-{os.geteuid()}" / "mine" / namespaces.RECORD
     path.parent.mkdir(0o700, parents=True)
     path.parent.parent.chmod(0o700)
@@ -225,6 +229,12 @@ def test_an_impossible_record_is_refused_and_kills_nobody(record: Path, wrong) -
         with pytest.raises(NodesError, match=f"not a record of virtual nodes: impossible {key};"):
             command("mine")
     assert record.is_file()
+
+
+def test_rules_of_one_node_are_checked_where_virtual_nodes_have_no_place(monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no-such-directory")
+    with ExitStack() as stack:
+        assert "No such file" in str(loaded._nodes(stack, 2))
 
 
 def test_a_lock_that_is_a_pipe_is_one_line(record: Path) -> None:

@@ -88,8 +88,8 @@ def _nodes(stack: ExitStack, count: int) -> Nodes | NodesError:
         count = min(count, PROCS_MOST // 2)
         name = f"check-{os.getpid()}"
         return stack.enter_context(namespaces.temporary(name, count, namespaces.UNLIMITED))
-    except NodesError as error:
-        return error
+    except (NodesError, OSError) as error:
+        return NodesError(str(error))
 
 
 class _Check:

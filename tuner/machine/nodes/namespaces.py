@@ -331,9 +331,8 @@ def _place(name: str) -> Path:
 
 
 def _own_directory() -> Path:
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    base = Path(runtime) if runtime else Path(tempfile.gettempdir())
-    directory = base / f"switchpoint-nodes-{os.geteuid()}"
+    # Not XDG_RUNTIME_DIR: it ends at logout, and jobs inherit its name on nodes that lack it.
+    directory = Path(tempfile.gettempdir()) / f"switchpoint-nodes-{os.geteuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
     owner = directory.stat(follow_symlinks=False)
     if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
