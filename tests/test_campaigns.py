@@ -38,6 +38,7 @@ from tuner.campaign.plans import Budget, RacePlan
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.commands.printing.campaign import show_campaign
+from tuner.machine.nodes.namespaces import Nodes
 from tuner.rawfile import keeping
 from tuner.rawfile.keeping import RawFileError
 
@@ -94,7 +95,7 @@ def test_orders_of_any_version_are_read(results: Path) -> None:
         Path("/a/local.py"), request["selection"], request["variables"], {}, ""
     )
     FIXED.save(order, path)
-    assert json.loads(path.read_text()) == ORDER
+    assert json.loads(path.read_text()) == ORDER | {"systems": []}
     path.with_name(f"{NAME}.soaking.json").write_text(json.dumps(SOAKING))
     soaks = SOAKINGS.load(SOAKINGS.path_of(NAME))
     assert soaks.jobs == [SoakJob("local:cpu", "mpich", 1, 2, [SoakLaunch(3.0)])]
@@ -330,6 +331,28 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
     assert len(keeping.of_campaign(NAME)) == 1
     with pytest.raises(DispatchError, match=r"(?s)^exchange @mpich: .* 1 of 3 .*/logs/"):
         batch.require_all(planned)
+
+
+def test_a_resumed_campaign_measures_the_machines_with_which_it_began(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables chose them, which may have changed since."""
+    job = Job("spmv", "", "mpich", "spmv", "random", "1_node", 2, 2, 1, "pass", "")
+    machines = ("simulated:fattree-8x4-aries", "simulated:torus-4x4x2")
+    jobs = [replace(job, system=system) for system in machines]
+    session = Session(jobs, [], results / "stage", results / "output")
+    simulated = FixedCampaign.make(Call(Path("a.py"), [], {"campaign": "a"}), session, 60)
+    assert simulated.order.call.env == {"SWITCHPOINT_SIMULATE": "fattree-8x4-aries torus-4x4x2"}
+
+    session = replace(session, jobs=[replace(job, system="virtual-nodes:tcp-100mbit")])
+    call = Call(reframe.CONFIGS["nodes"], [], {"campaign": NAME})
+    order = FixedCampaign.make(call, session, 60).order
+    FIXED.save(order, FIXED.path_of(NAME))
+    assert FIXED.load(FIXED.path_of(NAME)) == order
+    others = Nodes("default", 4, "1gbit", 2, "7")
+    monkeypatch.setattr("tuner.machine.nodes.namespaces.find", lambda name: others)
+    said = fail("run", "--resume", NAME, "--dry-run")
+    assert "the virtual nodes that are up are tcp-1gbit, not tcp-100mbit; end them with" in said
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -98,6 +99,17 @@ def test_an_mpi_that_is_passed_over_is_named(tmp_path, monkeypatch):
     assert f"passed over: Open MPI 9.0.0 ({tmp_path}/9.0.0/mpicc, " in said
     assert f"of the same major version as {tmp_path}/9.1.0/mpicc; to measure it, put it" in said
     assert "no other MPI" not in said
+
+
+def test_another_mpi_is_measured_on_the_same_system(monkeypatch):
+    mpis = [Mpi(name, name, "5.0", "mpicc", "mpiexec") for name in ("mpich", "openmpi")]
+    monkeypatch.setattr("tuner.machine.mpi.find_all_mpis", lambda: [[mpi] for mpi in mpis])
+    out = Console(file=io.StringIO())
+    default_environment(out, [], "nodes")
+    commands = re.findall("`(.*)`", out.file.getvalue())
+    assert commands == [
+        f"switchpoint run --system nodes --environment {name}" for name in ("openmpi", "all")
+    ]
 
 
 def test_a_misspelt_option_is_not_left_to_reframe(results):

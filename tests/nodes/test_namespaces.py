@@ -161,6 +161,16 @@ def test_temporary_nodes_end_with_the_process_that_made_them(nodes):
     namespaces.down(name)
 
 
+def test_results_are_continued_on_nodes_of_their_network(nodes, set_name, monkeypatch):
+    monkeypatch.setenv(namespaces.SET_VARIABLE, set_name)
+    with namespaces.available("tcp-100mbit") as made:
+        assert (made.rate, made.partition) == ("100mbit", "tcp-100mbit")
+        with namespaces.available("tcp-100mbit") as there:
+            assert there == made
+        with pytest.raises(NodesError, match="up are tcp-100mbit, not tcp-1gbit; end them"):
+            namespaces.available("tcp-1gbit").__enter__()
+
+
 def test_a_machine_that_cannot_have_them_says_so(set_name, tmp_path, monkeypatch):
     words = "unshare: unshare failed: Operation not permitted"
     program_before(tmp_path, monkeypatch, "unshare", f"echo '{words}' >&2; exit 1")

@@ -17,6 +17,7 @@ from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakSite
 from tuner.domain.effort import START_S
+from tuner.machine.simulation import machines
 from tuner.rawfile import keeping
 
 TIME_BUDGET = "time budget"  # swpbench's reason
@@ -34,7 +35,9 @@ class FixedCampaign:
     def make(cls, call: Call, planned: Session, seconds: float) -> FixedCampaign:
         """Return a campaign of the jobs of a dry run of a call, which names it."""
         name = call.variables["campaign"]
-        order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage))
+        systems = sorted({job.system for job in planned.jobs})
+        call = replace(call, env=call.env | machines.naming(systems))
+        order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage), systems)
         spare_s = seconds - cls(order, planned).expected_s
         budget_s = round(max(spare_s / planned.launches, LEAST_LAUNCH_S), 2)
         call = replace(call, variables=call.variables | {"budget_s": str(budget_s)})
@@ -44,6 +47,11 @@ class FixedCampaign:
     def config(self) -> Path:
         """Return ReFrame's configuration file."""
         return self.order.call.config
+
+    @property
+    def systems(self) -> list[str]:
+        """Return ReFrame's systems on which it was begun, if they are known."""
+        return self.order.systems
 
     @property
     def jobs(self) -> list[Job]:

@@ -42,6 +42,7 @@ class FixedOrder(msgspec.Struct, frozen=True):
     budget_s: float  # of a launch
     launches: int  # of all jobs
     stage: str  # where jobs run
+    systems: list[str] = []  # of all jobs; none in files of older versions
 
     @property
     def done(self) -> int:

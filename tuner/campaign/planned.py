@@ -106,6 +106,11 @@ class PlannedCampaign:
         return Path(self.order.config)
 
     @property
+    def systems(self) -> list[str]:
+        """Return ReFrame's systems on which it was begun."""
+        return sorted({case.system for case in self.order.cases})
+
+    @property
     def jobs(self) -> list[PlannedCase]:
         """Return the cases; each is a job."""
         return self.order.cases

@@ -117,13 +117,15 @@ def run(
         config = earlier.config
         system = "nodes" if config == CONFIGS["nodes"] else None
     elif environment is None and config is None:
-        environment = default_environment(out, reframe_options)
+        environment = default_environment(out, reframe_options, system)
     selection = [] if environment in (None, "all") else [f"--prgenv=^{environment}$"]
     options = [*selection, *selecting(reframe_options)]
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     config = (config or CONFIGS[system or "local"]).absolute()
     call = Call(config, options, variables)
-    with namespaces.available() if system == "nodes" else nullcontext(), ExitStack() as held:
+    begun_on = [name.partition(":")[2] for name in earlier.systems] if earlier else []
+    nodes = namespaces.available(*begun_on[:1]) if system == "nodes" else nullcontext()
+    with nodes, ExitStack() as held:
         if earlier is not None:
             _hold(held, earlier.order.campaign)
             # Until now, another process may have continued it.
@@ -158,7 +160,9 @@ def _hold(held: ExitStack, campaign: str) -> None:
         raise OrderError(f"another process measures campaign {campaign}; wait until it ends")
 
 
-def default_environment(console: Console, options: Sequence[str]) -> str | None:
+def default_environment(
+    console: Console, options: Sequence[str], system: str | None = None
+) -> str | None:
     """Return the first MPI's name; print why it is measured and how to choose another.
 
     Each further MPI would take as much time again. Return None where ReFrame's options name an
@@ -171,11 +175,12 @@ def default_environment(console: Console, options: Sequence[str]) -> str | None:
     if not mpis or selects_environment(options):
         return None
     say = partial(console.print, soft_wrap=True)
+    command = f"switchpoint run{f' --system {system}' if system else ''}"
     say(f"measuring {mpis[0]}: {why_first(mpis[0])}")
     for other in mpis[1:]:
-        say(f"to measure {other}: `switchpoint run --environment {other.name}`")
+        say(f"to measure {other}: `{command} --environment {other.name}`")
     if mpis[1:]:
-        say("to measure every one: `switchpoint run --environment all`")
+        say(f"to measure every one: `{command} --environment all`")
     for first, other in ((first, other) for first, *others in found for other in others):
         say(
             f"passed over: {other}, of the same major version as {first.mpicc}; to measure it, put "

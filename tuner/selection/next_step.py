@@ -13,7 +13,7 @@ from tuner.domain.effort import RUN_MINUTES, SOAKS_SHARE
 from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
-from tuner.machine.nodes.namespaces import DEFAULT_RATE
+from tuner.machine.nodes.namespaces import DEFAULT_RATE, NETWORK
 from tuner.machine.systems import SIMULATED, configuration, is_here, soaking_command, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
@@ -69,7 +69,7 @@ def measuring_lines(
         options += f" -- {join(selection)}"
     if kind == SIMULATED:
         return [f"SWITCHPOINT_SIMULATE={quote(partition)} switchpoint run{options}"]
-    rate = partition.removeprefix("tcp-")
+    rate = partition.removeprefix(NETWORK)
     if site == VIRTUAL_SITE and rate != DEFAULT_RATE:
         return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
     if config is None and (kind or site == "local" or not of_partition):

@@ -35,6 +35,7 @@ UNLIMITED = "unlimited"
 RATE = re.compile(r"[1-9]\d*(kbit|mbit|gbit)")
 DEFAULT_COUNT = 4
 DEFAULT_RATE = "1gbit"
+NETWORK = "tcp-"  # before the rate in ReFrame's name of a partition
 # The variable names the set to use; several can be up at once.
 SET_VARIABLE = "SWITCHPOINT_NODES"
 RECORD = "nodes.json"
@@ -64,7 +65,7 @@ class Nodes:
     @property
     def partition(self) -> str:
         """Return ReFrame's name of these nodes: another rate is another network."""
-        return f"tcp-{self.rate}"
+        return f"{NETWORK}{self.rate}"
 
     @property
     def hosts(self) -> list[str]:
@@ -198,14 +199,26 @@ def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -
 
 
 @contextmanager
-def available() -> Iterator[Nodes]:
-    """Yield the set that SWITCHPOINT_NODES means where it is up, else a temporary one."""
+def available(partition: str = "") -> Iterator[Nodes]:
+    """Yield the set that SWITCHPOINT_NODES means where it is up, else a temporary one.
+
+    Where results of a partition are continued, their network is needed.
+
+    Raises:
+        NodesError: another network is up, or nodes are impossible.
+    """
     there = find(name_meant())
-    if there is not None:
-        yield there
+    if there is None:
+        rate = partition.removeprefix(NETWORK) or DEFAULT_RATE
+        with temporary(f"process-{os.getpid()}", rate=rate) as nodes:
+            yield nodes
         return
-    with temporary(f"process-{os.getpid()}") as nodes:
-        yield nodes
+    if partition not in ("", there.partition):
+        raise NodesError(
+            f"the virtual nodes that are up are {there.partition}, not {partition}; end them with "
+            f"`switchpoint nodes down`, or name others by {SET_VARIABLE}"
+        )
+    yield there
 
 
 def _check(count: int, rate: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuner.machine.simulation.networks import GENERIC, Network, NetworkError, network
@@ -60,6 +61,12 @@ def machine(name: str) -> Machine:
     if reason:
         raise NetworkError(f"{name}: {reason}")
     return Machine(name, topology, network(found[3] or GENERIC))
+
+
+def naming(systems: Iterable[str]) -> dict[str, str]:
+    """Return the variable with which the simulated ones of ReFrame's systems are configured."""
+    names = [system.removeprefix(f"{SYSTEM}:") for system in systems if is_simulated(system)]
+    return {VARIABLE: " ".join(names)} if names else {}
 
 
 def configured() -> list[Machine]:
