@@ -231,3 +231,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not tested here")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"{count:4} tests   {reason}")
+
+
+@pytest.fixture
+def synthetic_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this the machine of tests/synthetic.py."""
+    monkeypatch.setattr("tuner.machine.systems.processor", lambda: "Synthetic CPU")
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 2)

@@ -132,6 +132,7 @@ def test_a_system_without_its_default_keeps_no_other_from_a_table(
     assert f"{systems[0]}: no table, as the default was not measured" in said.getvalue()
 
 
+@pytest.mark.usefixtures("synthetic_machine")
 def test_of_several_versions_of_an_mpi_advice_takes_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,4 +144,6 @@ def test_of_several_versions_of_an_mpi_advice_takes_the_last(
     succeed("ingest")
     with Store.open(tmp_path / "switchpoint.db") as store:
         last = str(store.systems().sort_values("last_date")["system"].iloc[-1])
+    write(tmp_path, replace(few, name="other", day="2026-11-03", cores=96))
+    succeed("ingest")
     assert system_of(None, "mpich") == system_of(None, "mpich", "local:cpu") == last

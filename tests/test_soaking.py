@@ -119,7 +119,7 @@ def test_a_soak_of_another_system_that_was_killed_goes_on_where_it_was(
 ) -> None:
     """Nothing that was finished is lost, or executed again."""
     table, path = measured(results, tmp_path, "cluster:cpu")
-    expected = f"{table.provenance.system} is not a system of this machine; give its configuration"
+    expected = f"{table.provenance.system}: not a system of this machine; give its configuration"
     assert f"not soaked: {expected}" in call("soak").stdout
     assert expected in fail("soak", "--system", table.provenance.system)
     config = tmp_path / "cluster.py"

@@ -162,6 +162,7 @@ def test_the_default_stays_whatever_it_does(results: Path) -> None:
     assert "exchange direct failed its soak but stays the default" in succeed("show")
 
 
+@pytest.mark.usefixtures("synthetic_machine")
 def test_systems_are_soaked_that_this_machine_still_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,30 +180,35 @@ def test_systems_are_soaked_that_this_machine_still_has(
     assert asked == [*systems[systems["mpi_library"].str.contains("5.0.3")]["system"]]
 
 
+@pytest.mark.usefixtures("synthetic_machine")
 def test_systems_that_cannot_be_soaked_from_here_are_tuned(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = {
         "published": "has a name of its own; soak it by `switchpoint run --anonymous-as published`",
-        "hpc:long": "is not a system of this machine; give its configuration with --config",
+        "hpc:long": "not a system of this machine; give its configuration with --config",
     }
     for system in refused:
         synthetic.write(results, synthetic.Campaign(system=system, samples=20, sizes=(8, 64)))
+    later = {"name": "later", "day": "2026-11-22"}
+    synthetic.write(results, synthetic.Campaign(**later, cores=96, samples=20, sizes=(8, 64)))
     succeed("ingest")
     asked: list[str] = []
     monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
     said = succeed("soak")
     assert [name.startswith("local-cpu-mpich-") for name in asked] == [True]
-    assert len(list(results.glob("*/switchpoint.table"))) == 3
+    assert len(list(results.glob("*/switchpoint.table"))) == 4
+    assert "of another machine, Synthetic CPU, 96 cores; soak it there\n" in said
     for system, why in refused.items():
         name = system.replace(":", "-")
-        assert re.search(rf"^not soaked: {name}-.* {re.escape(why)}$", said, re.MULTILINE)
+        assert re.search(rf"^not soaked: {name}-.*: {re.escape(why)}$", said, re.MULTILINE)
         assert why in fail("soak", "--system", name)
     monkeypatch.setattr(soaking, "soak", lambda *_: False)
     result = call("soak")
     assert (result.exit_code, result.stderr) == (1, "Error: nothing was soaked of what waits\n")
 
 
+@pytest.mark.usefixtures("synthetic_machine")
 def test_a_configuration_is_for_its_own_systems(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +223,7 @@ def test_a_configuration_is_for_its_own_systems(
     monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
     said = succeed("soak", "--config", config)
     assert {name.partition("-mpich")[0] for name in asked} == {"local-cpu", "hpc-long"}
-    assert re.search(rf"^not soaked: hpc-short-.* is not a system of {config};", said, re.MULTILINE)
+    assert re.search(rf"^not soaked: hpc-short-.*: not a system of {config};", said, re.MULTILINE)
 
 
 def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: Path) -> None:

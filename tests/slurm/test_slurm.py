@@ -224,7 +224,7 @@ def test_choices_are_judged_by_jobs(campaign):
     assert made.stored() == LAUNCHES, said
     judge = ("check", "choices", "--problems=1", "--launches=5", "--budget=5")
     said, _ = made.start(*judge).communicate(timeout=END_S)
-    assert "is not a system of this machine; give its configuration with --config" in said
+    assert "not a system of this machine; give its configuration with --config" in said
     judging = made.start(*judge, f"--config={made.config}")
     said, _ = judging.communicate(timeout=END_S)
     assert "Error: " not in said, said

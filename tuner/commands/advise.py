@@ -131,8 +131,9 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
     """Return the system that `part` identifies; without it, the only one of the environment.
 
     Of several, that with ReFrame's name, or else this machine's. None where nothing is measured.
+    Where it has ReFrame's name, it is not of another machine.
     """
-    from tuner.machine.systems import LOCAL
+    from tuner.machine.systems import LOCAL, other_machine
     from tuner.paths import database_path
     from tuner.store.store import Store
 
@@ -141,6 +142,9 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
     with Store.open(database_path(), readonly=True) as store:
         rows = store.systems().sort_values("last_date")
         here = rows[rows["environment"] == environment] if environment else rows
+        if len(here) > 1 or name:
+            its = zip(here["name"], here["cpu_model"], here["cores"], strict=True)
+            here = here[[not other_machine(*row) for row in its]]
         here = here.drop_duplicates(["name", "environment"], keep="last")  # of several versions
         if (here["name"] == name).any():
             here = here[here["name"] == name]

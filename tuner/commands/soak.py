@@ -10,6 +10,10 @@ from tuner.commands.options import config_option, minutes_option, require_soak_o
 from tuner.errors import SwitchpointError
 
 
+class _ElsewhereError(SwitchpointError):
+    """Error raised when a system cannot be soaked here; the message says what to do."""
+
+
 @click.command()
 @config_option("ReFrame configuration of a system other than this machine.")
 @system_option("Only this system: ID or unique substring.")
@@ -35,6 +39,8 @@ def soak(
     from tuner.commands.printing.console import console
     from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
+    from tuner.machine.nodes.namespaces import NodesError
+    from tuner.machine.systems import other_machine
     from tuner.paths import database_path
     from tuner.selection import soaks, tuning
     from tuner.store.store import Store
@@ -48,7 +54,9 @@ def soak(
         names = [name for name in names if store.campaigns_with_cells(name)]
         systems = store.systems().sort_values("last_date").set_index("system")
     of_reframe = systems["name"].astype(str)
-    installed = systems.groupby(["name", "environment"]).tail(1).index  # the last MPI
+    rows = zip(of_reframe, systems["cpu_model"], systems["cores"], strict=True)
+    systems["other"] = [other_machine(*row) for row in rows]
+    installed = systems.groupby(["name", "environment", "other"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     options, has_soaked = for_jobs(reframe_options), False
     # ReFrame alone reads configurations in other languages than Python.
@@ -56,24 +64,38 @@ def soak(
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
-        kind, has_partition, _ = of_reframe[name].partition(":")
+        kind, _, partition = of_reframe[name].partition(":")
         is_of_config = of_config is None or of_reframe[name] in of_config
         its = configs.get(kind, config if is_of_config else None)
-        if its is None or not has_partition:
-            how = (
-                f"is not a system of {config or 'this machine'}; give its configuration with "
-                "--config"
-                if has_partition
-                else f"has a name of its own; soak it by `switchpoint run --anonymous-as {kind}`"
-            )
+        try:
+            its = _config_for(of_reframe[name], its, config, systems["other"][name])
+            with namespaces.available(partition) if kind == VIRTUAL else nullcontext():
+                own = options if its is config else ()
+                site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes, own)
+                has_soaked = soaking.soak([name], site, out) or has_soaked
+        except (_ElsewhereError, NodesError) as error:
             if system:
-                raise SwitchpointError(f"{name} {how}")
-            out.print(f"not soaked: {name} {how}", soft_wrap=True)
-            continue
-        with namespaces.available() if kind == VIRTUAL else nullcontext():
-            own = options if its is config else ()
-            site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes, own)
-            has_soaked = soaking.soak([name], site, out) or has_soaked
+                raise SwitchpointError(f"{name}: {error}") from error
+            out.print(f"not soaked: {name}: {error}", soft_wrap=True)
     tuned = tune_systems(names, out, required)
     if not has_soaked and any(soaks.waiting(its.table) for its in tuned):
         raise SwitchpointError("nothing was soaked of what waits")
+
+
+def _config_for(name: str, known: Path | None, given: Path | None, other: str) -> Path:
+    """Return the configuration that is known for a system of ReFrame's name.
+
+    Raise _ElsewhereError: there is none, or `other` is the machine that the system is of.
+    """
+    alias, has_partition, _ = name.partition(":")
+    if not has_partition:
+        raise _ElsewhereError(
+            f"has a name of its own; soak it by `switchpoint run --anonymous-as {alias}`"
+        )
+    if known is None:
+        raise _ElsewhereError(
+            f"not a system of {given or 'this machine'}; give its configuration with --config"
+        )
+    if other:
+        raise _ElsewhereError(f"of another machine, {other}; soak it there")
+    return known

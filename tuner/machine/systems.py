@@ -1,7 +1,9 @@
 """The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
 
 import os
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -9,7 +11,7 @@ from shlex import quote
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
 from tuner.machine.directories import installation_directory
-from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis, mpi_of
+from tuner.machine.mpi import LaunchCommand, Mpi, available_cores, find_mpis, mpi_of
 from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
@@ -46,6 +48,26 @@ def is_one_machine(system: str, nodes: Iterable[int]) -> bool:
     A name of its own may also stand for a partition of a site, whose layouts then show it.
     """
     return system == LOCAL or (":" not in system and all(number == 1 for number in nodes))
+
+
+def processor() -> str:
+    """Return the model of this machine's processor, as raw files name it."""
+    model = ""
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        model = " ".join(found[1].split()) if found else ""
+    return model or os.uname().machine
+
+
+def other_machine(name: str, cpu_model: str, cores: int) -> str:
+    """Return which machine a system of "this machine" was recorded on, "" where it is this one.
+
+    Homes and results are shared between machines.
+    """
+    here = cpu_model, cores
+    if name.partition(":")[0] not in THIS_MACHINE or here == (processor(), available_cores()):
+        return ""
+    return f"{cpu_model}, {cores} cores"
 
 
 class KernelsError(SwitchpointError):
