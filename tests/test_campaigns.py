@@ -41,6 +41,7 @@ from tuner.commands.printing.campaign import show_campaign
 from tuner.machine.nodes.namespaces import Nodes
 from tuner.rawfile import keeping
 from tuner.rawfile.keeping import RawFileError
+from tuner.selection.next_step import measuring_lines, soaking_command
 
 NAME = "20261121T034500Z"
 ORDER = {
@@ -476,6 +477,24 @@ def test_what_does_not_race_is_measured_where_and_how_the_race_was(
     said = out.file.getvalue()
     assert f"overlap, which does not race; `switchpoint run {command}` measures it\n" in said
     assert "--name=parameters` measures it\n" in said
+
+
+@pytest.mark.parametrize("races", [True, False])
+def test_what_has_a_name_of_its_own_is_measured_where_it_was(results: Path, races: bool) -> None:
+    job = Job("bcast", "site:cpu", "mpich", "bcast", "blocks", "1_node", 2, 2, 1, "pass", "")
+    session = Session([replace(job, races=races)], [], results, results)
+    config = results / "site.py"
+    config.touch()
+    call = Call(config, [], {"campaign": NAME, "system_name": "sample"})
+    if races:
+        PLANS.save(PlannedCampaign.make(call, session, Budget(600), 6).order, PLANS.path_of(NAME))
+    else:
+        FIXED.save(FixedCampaign.make(call, session, 600).order, FIXED.path_of(NAME))
+    (results / "logs" / "later.order.json").parent.mkdir(exist_ok=True)
+    (results / "logs" / "later.order.json").write_text("{")
+    expected = f"switchpoint run --config {config} --anonymous-as sample -- --system=site:cpu"
+    assert soaking_command("sample") == expected
+    assert measuring_lines("other", "") == ["switchpoint run --anonymous-as other"]
 
 
 def test_an_option_without_its_value_is_one_line() -> None:

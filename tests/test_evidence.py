@@ -6,6 +6,7 @@ import pytest
 
 from tests.decisions import PROVENANCE, point
 from tuner.domain.tables import Point, Table
+from tuner.paths import CHECKOUT
 from tuner.selection.evidence import certainty, settlement, verdict
 from tuner.selection.next_step import next_step, summary
 
@@ -68,7 +69,10 @@ def test_what_is_settled_ends_with_the_command_that_goes_on() -> None:
             "switchpoint run --system nodes --environment mpich",
         ),
         ("hpc:long", "switchpoint run --config hpc.py --environment mpich"),
-        ("simulated:fat", "SWITCHPOINT_SIMULATE=fat switchpoint run --config"),
+        (
+            "simulated:fat",
+            f"SWITCHPOINT_SIMULATE=fat switchpoint run --config {CHECKOUT}/checks/config/",
+        ),
     ],
 )
 @pytest.mark.parametrize(("more_s", "minutes"), [(200.0, ""), (234.1, "--minutes 6")])

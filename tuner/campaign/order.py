@@ -20,6 +20,7 @@ from tuner.campaign.reframe import Call
 from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
+from tuner.machine.sites.orders import FIXED_FILES, PLAN_FILES
 from tuner.paths import results_directory
 from tuner.rawfile import keeping
 from tuner.units import counted
@@ -168,8 +169,8 @@ class Orders(Generic[T]):
         atomic.write(path, msgspec.json.format(content, indent=1) + b"\n")
 
 
-FIXED = Orders(FixedOrder, "an order of a campaign", "logs", ".order.json")
-PLANS = Orders(RacePlan, "a plan", "plans", ".json")
+FIXED = Orders(FixedOrder, "an order of a campaign", *FIXED_FILES)
+PLANS = Orders(RacePlan, "a plan", *PLAN_FILES)
 STUDIES = Orders(StudyOrder, "an order of a study", "logs", ".study.json")
 SOAKINGS = Orders(SoakOrder, "an order of soaks", "logs", ".soaking.json")
 

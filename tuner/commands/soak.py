@@ -87,11 +87,10 @@ def _config_for(name: str, known: Path | None, given: Path | None, other: str) -
 
     Raise _ElsewhereError: there is none, or `other` is the machine that the system is of.
     """
-    alias, has_partition, _ = name.partition(":")
-    if not has_partition:
-        raise _ElsewhereError(
-            f"has a name of its own; soak it by `switchpoint run --anonymous-as {alias}`"
-        )
+    from tuner.selection.next_step import soaking_command
+
+    if ":" not in name:
+        raise _ElsewhereError(f"has a name of its own; soak it by `{soaking_command(name)}`")
     if known is None:
         raise _ElsewhereError(
             f"not a system of {given or 'this machine'}; give its configuration with --config"

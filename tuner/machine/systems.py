@@ -108,15 +108,6 @@ def site_option(system: str) -> str:
     return f" --config {quote(str(configuration(system.partition(':')[0])))}"
 
 
-def soaking_command(name: str, system: str = "") -> str:
-    """Return the command that soaks what waits on a system, by ReFrame's name and the own id."""
-    if ":" in name:
-        chosen = f" --system {quote(system)}" if system else ""
-        return f"switchpoint soak{chosen}{site_option(name)}"
-    # A name of its own has no partition that `soak` could find; a run soaks at its end.
-    return f"switchpoint run --anonymous-as {quote(name)}"
-
-
 def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
     """Return the kernels that campaigns use in the first place that has them.
 

@@ -14,7 +14,8 @@ from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
 from tuner.machine.nodes.namespaces import DEFAULT_RATE, NETWORK
-from tuner.machine.systems import SIMULATED, configuration, is_here, soaking_command, unreal
+from tuner.machine.sites.orders import measured_as
+from tuner.machine.systems import SIMULATED, configuration, is_here, site_option, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
 
@@ -48,18 +49,22 @@ def measuring_lines(
     measure, if known. config: ReFrame's configuration of a site, if all of its partitions are to be
     measured. selection: options of ReFrame.
     """
-    kind = unreal(name, cpu_model)
+    kind, own, known = unreal(name, cpu_model), "", None
+    if ":" not in name:
+        own, _, _ = name.partition("+")
+        name, known = measured_as(own)
+        kind = kind or unreal(name, cpu_model)
     site, of_partition, partition = name.partition(":")
     if name.startswith(FOREIGN):
         results = quote(f"pico/results/{partition}_metadata.csv")
         return ["# run PICO again", f"switchpoint ingest {results}"]
     options = f" --environment {quote(environment)}" if environment else ""
     if kind == SIMULATED:
-        options = " --config checks/config/simulated.py"
+        options = f" --config {quote(str(configuration(SIMULATED)))}"
     elif kind:
         options = f" --system nodes{options}"
-    elif not of_partition:
-        options += f" --anonymous-as {quote(name)}"
+    if own:
+        options += f" --anonymous-as {quote(own)}"
     if config is None and not is_here(name):
         selection = [f"--system={name}", *selection]
     minutes = more_s / 60 / (1 - SOAKS_SHARE)
@@ -74,12 +79,21 @@ def measuring_lines(
         return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
     if config is None and (kind or site == "local" or not of_partition):
         return [f"switchpoint run{options}"]
-    here = config or configuration(site)
+    here = config or known or configuration(site)
     line = f"switchpoint run --config {quote(str(here))}{options}"
     if config or here.is_file():
         return [line]
     what = f"the configuration of {site}, which `switchpoint site init` writes there"
     return [f"# {quote(str(here))}: {what}", line]
+
+
+def soaking_command(name: str, system: str = "") -> str:
+    """Return the command that soaks what waits on a system, by ReFrame's name and the own id."""
+    if ":" in name:
+        chosen = f" --system {quote(system)}" if system else ""
+        return f"switchpoint soak{chosen}{site_option(name)}"
+    # A name of its own has no partition that `soak` could find; a run soaks at its end.
+    return measuring_lines(name, "")[-1]
 
 
 def measuring_more(table: Table, more_s: float = 0.0, operations: Iterable[str] = ()) -> list[str]:

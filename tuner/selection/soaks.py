@@ -15,8 +15,8 @@ from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_m
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
-from tuner.machine.systems import soaking_command
 from tuner.selection import off
+from tuner.selection.next_step import soaking_command
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,49 @@
+"""Where systems with names of their own were measured, by the orders of their campaigns."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tuner.files import read_json
+from tuner.paths import results_directory
+
+PLAN_FILES, FIXED_FILES = ("plans", ".json"), ("logs", ".order.json")
+"""Directory among the results, and end of the name, of the orders of both kinds of campaigns."""
+
+
+class _Case(msgspec.Struct):
+    system: str
+
+
+class _Call(msgspec.Struct):
+    config: str = ""
+    variables: dict[str, str] = {}
+
+
+class _Order(_Call):
+    """What a plan has itself and other orders have in their call."""
+
+    cases: list[_Case] = []
+    request: _Call | None = None
+    systems: list[str] = []
+
+
+def measured_as(name: str) -> tuple[str, Path | None]:
+    """Return ReFrame's name of a system, and the configuration with which it was measured last.
+
+    Return the name as it is, and None, where no order has it.
+    """
+    paths = [
+        path
+        for directory, suffix in (PLAN_FILES, FIXED_FILES)
+        for path in (results_directory() / directory).glob(f"*{suffix}")
+    ]
+    for path in sorted(paths, key=lambda path: path.name, reverse=True):
+        with suppress(OSError, ValueError):
+            order = read_json(path, _Order)
+            call = order.request or order
+            systems = order.systems or [case.system for case in order.cases]
+            if call.variables.get("system_name") == name and systems:
+                return systems[0], Path(call.config)
+    return name, None
