@@ -36,6 +36,13 @@ def one_partition() -> list[Partition]:
     return [Partition("cpu", 2, Processors(4))]
 
 
+PARTS = {"systems": [{"name": "a"}], "environments": [{"name": "e"}]}
+
+
+def of_partition(**wrong: Any) -> dict[str, Any]:
+    return {"systems": [{"name": "a", "partitions": [wrong]}]}
+
+
 def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
     answering("slurm")
     config = tmp_path / "site.py"
@@ -159,7 +166,19 @@ def test_flux_comes_with_a_caution(answering, tmp_path):
         (
             "site_configuration = {'systems': [{'name': 'a', 'partitions': ['cpu']}],"
             " 'environments': [{'name': 'e'}]}",
-            "system a: 'cpu' is not a partition",
+            r"Expected `object`, got `str` - at `\$.systems\[0\].partitions\[0\]`",
+        ),
+        *(
+            (
+                f"site_configuration = {PARTS | change}",
+                rf"site.py: not a ReFrame configuration: Expected .* - at `\$\.{where}",
+            )
+            for change, where in (
+                ({"general": {"remote_detect": True}}, "general"),
+                (of_partition(processor={"num_cpus": "128"}), "systems"),
+                (of_partition(features=None), "systems"),
+                ({"environments": [{"name": "e", "extras": None}]}, "environments"),
+            )
         ),
     ],
 )

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.errors import SwitchpointError
@@ -35,6 +37,44 @@ json.dump(content, open(sys.argv[2], "w"), default=str)
 """
 
 
+class _Processor(msgspec.Struct):
+    num_cpus: int = 0
+    num_cpus_per_core: int = 1
+
+
+class _Partition(msgspec.Struct):
+    name: str = ""
+    scheduler: str = ""
+    launcher: str = ""
+    processor: _Processor = msgspec.field(default_factory=_Processor)
+    environs: list[str] = []
+    features: list[str] = []
+
+
+class _System(msgspec.Struct):
+    name: str
+    partitions: list[_Partition] = []
+
+
+class _Extras(msgspec.Struct):
+    mpiexec: str = ""
+
+
+class _Environment(msgspec.Struct):
+    name: str
+    cc: str = "cc"
+    modules: list[Any] = []
+    extras: _Extras = msgspec.field(default_factory=_Extras)
+
+
+class _Configuration(msgspec.Struct):
+    """What is examined of a configuration."""
+
+    systems: list[_System]
+    environments: list[_Environment]
+    general: list[dict[str, Any]] = []
+
+
 def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> list[Prerequisite]:
     """Return the parts of a configuration, and how many checks ReFrame would run with it.
 
@@ -45,49 +85,41 @@ def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> lis
     """
     say(f"reading {config}, for {_READ_S:g} s at most")
     content = _read(config)
-    detects = any(general.get("remote_detect") for general in content.get("general", []))
+    detects = any(general.get("remote_detect") for general in content.general)
     parts = [
         part
-        for system in content["systems"]
-        for partition in system.get("partitions", [])
-        for part in _partition(system["name"], partition, detects)
+        for system in content.systems
+        for partition in system.partitions
+        for part in _partition(system.name, partition, detects)
     ]
-    parts += [_environment(each, _launchers(content, each)) for each in content["environments"]]
+    parts += [_environment(each, _launchers(content, each)) for each in content.environments]
     say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
     return [*parts, _plan(config)]
 
 
 def environments(config: Path) -> list[str]:
     """Return the names of the environments of a configuration. Raise ConfigurationError."""
-    return [str(each["name"]) for each in _read(config)["environments"]]
+    return [each.name for each in _read(config).environments]
 
 
 def systems(config: Path) -> list[str]:
     """Return the systems of a configuration, as "name:partition". Raise ConfigurationError."""
     return [
-        f"{system['name']}:{partition.get('name', '')}"
-        for system in _read(config)["systems"]
-        for partition in system.get("partitions", [])
+        f"{system.name}:{partition.name}"
+        for system in _read(config).systems
+        for partition in system.partitions
     ]
 
 
-def _read(config: Path) -> dict[str, Any]:
+def _read(config: Path) -> _Configuration:
     """Return the configuration that the file defines; ReFrame itself reads it when it plans."""
-    content = _site_configuration(config)
     try:
-        systems = [each["name"] for each in content["systems"]]
-        environments = [each["name"] for each in content["environments"]]
-    except (KeyError, TypeError) as error:
+        content = msgspec.convert(_site_configuration(config), _Configuration)
+    except msgspec.ValidationError as error:
         raise ConfigurationError(f"{config}: not a ReFrame configuration: {error}") from error
-    for system in content["systems"]:
-        for partition in system.get("partitions", []):
-            if not isinstance(partition, dict):
-                raise ConfigurationError(
-                    f"{config}: system {system['name']}: {partition!r} is not a partition"
-                )
-    if not systems or not environments:
+    if not content.systems or not content.environments:
         raise ConfigurationError(f"{config}: names no systems or no environments")
-    return dict(content)
+    return content
 
 
 def _site_configuration(config: Path) -> Any:
@@ -111,20 +143,18 @@ def _site_configuration(config: Path) -> Any:
         return json.loads(path.read_text())
 
 
-def _partition(system: str, partition: dict[str, Any], detects: bool) -> list[Prerequisite]:
-    name = f"{system}:{partition.get('name', '')}"
-    scheduler = partition.get("scheduler", "")
+def _partition(system: str, partition: _Partition, detects: bool) -> list[Prerequisite]:
+    name, scheduler = f"{system}:{partition.name}", partition.scheduler
     commands = SCHEDULERS[scheduler].commands if scheduler in SCHEDULERS else ()
     lacking = [command for command in commands if shutil.which(command) is None]
     said = "" if lacking else f"{scheduler} {' '.join(commands)}".strip()
-    processor = partition.get("processor", {})
-    cpus, threads = processor.get("num_cpus"), processor.get("num_cpus_per_core", 1)
+    cpus, threads = partition.processor.num_cpus, partition.processor.num_cpus_per_core
     cores = ""
     if cpus:
         cores = f"{cpus // threads} cores per node" if threads else ""
-    elif detects or scheduler == partition.get("launcher") == "local":
+    elif detects or scheduler == partition.launcher == "local":
         cores = "ReFrame detects the cores"
-    has_mpi = "mpi" in partition.get("features", [])
+    has_mpi = "mpi" in partition.features
     return [
         Prerequisite(
             name,
@@ -144,21 +174,19 @@ def _partition(system: str, partition: dict[str, Any], detects: bool) -> list[Pr
     ]
 
 
-def _launchers(content: dict[str, Any], environment: dict[str, Any]) -> list[str]:
+def _launchers(content: _Configuration, environment: _Environment) -> list[str]:
     """Return the launchers of an environment that must be of its MPI."""
-    if mpiexec := environment.get("extras", {}).get("mpiexec"):
+    if mpiexec := environment.extras.mpiexec:
         return [mpiexec]
-    partitions = [its for system in content["systems"] for its in system.get("partitions", [])]
-    used = {
-        its.get("launcher") for its in partitions if environment["name"] in its.get("environs", [])
-    }
+    partitions = [its for system in content.systems for its in system.partitions]
+    used = {its.launcher for its in partitions if environment.name in its.environs}
     return sorted(used.intersection(OF_MPIS))
 
 
-def _environment(environment: dict[str, Any], launchers: list[str]) -> Prerequisite:
+def _environment(environment: _Environment, launchers: list[str]) -> Prerequisite:
     """Return the part of the compiler wrapper; modules provide it only once they are loaded."""
-    name, cc = environment["name"], environment.get("cc", "cc")
-    if modules := environment.get("modules"):
+    name, cc = environment.name, environment.cc
+    if modules := environment.modules:
         return Prerequisite(name, "building", f"{cc} of {' '.join(map(str, modules))}", True, "")
     path = shutil.which(cc) or ""
     found = path
