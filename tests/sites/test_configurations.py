@@ -17,6 +17,7 @@ from tests.conftest import TIMEOUT_S, by_day
 from tests.sites.conftest import init
 from tuner import atomic
 from tuner.campaign.examine import ConfigurationError, examine
+from tuner.campaign.reframe import Call, Session
 from tuner.cli import main
 from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.machine.sites import environments, schedulers
@@ -318,6 +319,22 @@ def test_an_mpi_that_the_launcher_does_not_start_is_left_out(
     assert [each["name"] for each in contents(config)["environments"]] == ["openmpi"]
     monkeypatch.setattr(environments, "find_mpis", lambda: [other])
     assert "no MPI among" in init("--output", str(config), "--force", code=1)
+
+
+def test_the_doctor_leaves_the_stages_of_others_alone(tmp_path, monkeypatch):
+    commands = []
+
+    def dry_run(call: Call, limit_s: float) -> Session:
+        (tmp_path / "stage").mkdir()
+        commands.extend(call.command(["--dry-run"], tmp_path / "report.json"))
+        return Session([], [], tmp_path / "stage", tmp_path / "output")
+
+    monkeypatch.setattr("tuner.campaign.reframe.dry_run", dry_run)
+    config = tmp_path / "here.py"
+    config.write_text(f"site_configuration = {PARTS}")
+    examine(config)
+    assert [word for word in commands if word.startswith("--timestamp=doctor-")]
+    assert not (tmp_path / "stage").exists()
 
 
 def test_the_doctor_examines_the_launcher_of_an_environment(answering, tmp_path, monkeypatch):

@@ -200,8 +200,10 @@ def _environment(environment: _Environment, launchers: list[str]) -> Prerequisit
 
 
 def _plan(config: Path) -> Prerequisite:
+    # A dry run empties its stage, where jobs of a plain `reframe` may wait without a name.
+    name = f"doctor-{os.getpid()}"
     try:
-        session = reframe.dry_run(Call(config, [], {}), _PLAN_S)
+        session = reframe.dry_run(Call(config, [], {"campaign": name}), _PLAN_S).clear()
     except DispatchError as error:
         return Prerequisite("checks", "measuring", "", True, str(error))
     wanted = len(session.wanted)
