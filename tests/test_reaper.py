@@ -14,6 +14,7 @@ import pytest
 from tests.processes import is_running
 from tuner.campaign import reaper
 from tuner.campaign.ending import Process, descendants
+from tuner.paths import CHECKOUT
 
 STUBBORN = """
 import signal, subprocess, sys
@@ -84,6 +85,15 @@ def test_the_reaper_knows_what_runs_when_its_command_is_killed() -> None:
     while is_running(pid):
         assert time.monotonic() < end_s
         time.sleep(0.05)
+
+
+def test_the_reaper_finds_its_parts_where_a_wheel_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python does not look into that directory by itself."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: started.append(env))
+    reaper._reaper.__wrapped__()
+    assert started[0]["PYTHONPATH"] == str(CHECKOUT)
 
 
 def test_a_process_whose_name_was_cut_within_a_letter_is_found() -> None:

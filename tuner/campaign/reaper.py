@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 from tuner.campaign.ending import Process, all_below
+from tuner.machine.directories import python_path
 
 _GRACE_S = 10.0
 _PATIENCE_S = 20.0
@@ -61,7 +62,7 @@ def _reaper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "tuner.campaign.reaper", str(_PATIENCE_S)],
         bufsize=0,
-        env=env,
+        env=env | {"PYTHONPATH": python_path()},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
