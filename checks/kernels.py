@@ -68,6 +68,11 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         """
         if is_checkout():
             return
+        with loaded(self.current_partition.local_env, self.current_environ):
+            self.choose_installation()
+
+    def choose_installation(self):
+        """Choose among what there is with the environment's modules and variables."""
         self.standard_mpi = None
         if on_path := self.find_installed():
             self.built = on_path
@@ -91,19 +96,21 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         """
         if "simulated" in self.current_partition.features:
             return None
-        with loaded(self.current_partition.local_env, self.current_environ):
-            path, mpicc = shutil.which("swpbench"), shutil.which(self.current_environ.cc)
-            if path is None:
-                return None
-            installation = Path(path).resolve().parent.parent
-            if installation.is_relative_to(self.installation.parent.resolve()):
-                return None
-            mpis = [each for its in find_all_mpis() for each in its]
-            mpi = next((each for each in mpis if mpicc and Path(mpicc).samefile(each.mpicc)), None)
-            return installation if mpi is None or is_linked_with(path, mpi) else None
+        path, mpicc = shutil.which("swpbench"), shutil.which(self.current_environ.cc)
+        if path is None:
+            return None
+        installation = Path(path).resolve().parent.parent
+        if installation.is_relative_to(self.installation.parent.resolve()):
+            return None
+        mpis = [each for its in find_all_mpis() for each in its]
+        mpi = next((each for each in mpis if mpicc and Path(mpicc).samefile(each.mpicc)), None)
+        return installation if mpi is None or is_linked_with(path, mpi) else None
 
     def find_lacking(self) -> list[str]:
-        """Return what is needed to build and is not here; modules may bring programs later."""
+        """Return what is needed to build and is not here; without a compiler of MPI, nothing.
+
+        Modules may bring that later.
+        """
         if not SOURCES.is_dir():
             return [f"their sources in {SOURCES}, or a swpbench on the path"]
         if shutil.which(self.current_environ.cc) is None:

@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -291,7 +291,29 @@ def test_a_swpbench_on_the_path_is_used_for_its_own_mpi_alone(tmp_path, monkeypa
         (module / "mpicc").symlink_to(mpis[family].mpicc)
         (module / "mpiexec").symlink_to(mpis[family].mpiexec)
         check.current_environ = SimpleNamespace(cc="mpicc", module=module)
-        assert kernels.build_kernels.find_installed(check) == found
+        with kernels.loaded(None, check.current_environ):
+            assert kernels.build_kernels.find_installed(check) == found
+
+
+def test_what_a_module_brings_for_the_build_is_not_lacking(tmp_path, monkeypatch):
+    for place, programs in (("bin", ("mpicc", "cc", "make")), ("module", ("cmake",))):
+        (tmp_path / place).mkdir()
+        for program in programs:
+            (tmp_path / place / program).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("CC", raising=False)
+    brought = f"{tmp_path}/bin{os.pathsep}{tmp_path}/module"
+    monkeypatch.setattr(kernels, "loadenv", lambda *_: os.environ.update(PATH=brought))
+    monkeypatch.setattr(kernels, "is_checkout", lambda: False)
+    check = SimpleNamespace(
+        current_partition=SimpleNamespace(local_env=None, features=["simulated"]),
+        current_environ=SimpleNamespace(cc="mpicc"),
+        skip=pytest.fail,
+    )
+    for name in ("choose_installation", "find_installed", "find_lacking", "find_standard_mpi"):
+        setattr(check, name, MethodType(getattr(kernels.build_kernels, name), check))
+    kernels.build_kernels.take_what_is_built(check)
+    assert os.environ["PATH"] == str(tmp_path / "bin")
 
 
 def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch):
