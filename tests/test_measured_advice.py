@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import test_soaks
-from tests.cli import succeed
+from tests.cli import fail, succeed
 from tests.profiles import content, parse, tally
 from tuner.advice import measuring, mix, paired_runs
 from tuner.advice.running import Application
@@ -61,6 +61,12 @@ def test_cells_are_measured_by_the_launcher_of_the_program(monkeypatch: pytest.M
         (case,) = measuring.cases_of(mix.mix(parse(calls), None).to_measure, its)
         assert (case.system, case.scale) == (system, "2_on_1_node")
     assert not measuring.cases_of(mix.mix(parse(calls), None).to_measure, other)
+
+
+def test_a_launcher_without_the_name_of_its_nodes_is_one_line() -> None:
+    launcher = "switchpoint nodes exec --name"
+    said = fail("advise", "-n", "2", "--launcher", launcher, "--", "true")
+    assert said == f"Error: --launcher {launcher}: argument --name: expected one argument"
 
 
 def test_a_communicator_is_crowded_by_its_own_processes_alone(

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join
 
 from tuner.advice.profile import Shape
 from tuner.advice.running import Application
@@ -91,14 +92,21 @@ def system_at(launcher: Sequence[str], name: str = "") -> str:
 
 
 def _nodes_of(launcher: Sequence[str]) -> Nodes | None:
-    """Return the virtual nodes on which `switchpoint nodes exec` starts ranks, None for others."""
+    """Return the virtual nodes on which `switchpoint nodes exec` starts ranks, None for others.
+
+    Raise NodesError: they are not up, or an option has no value.
+    """
     words = list(launcher)
     at = next((n for n in range(len(words)) if words[n : n + len(_EXEC)] == _EXEC), None)
     if at is None:
         return None
     options = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     options.add_argument("--name")
-    return meant(options.parse_known_args(words[at + len(_EXEC) :])[0].name)
+    try:
+        named, _ = options.parse_known_args(words[at + len(_EXEC) :])
+    except argparse.ArgumentError as error:
+        raise NodesError(f"--launcher {join(launcher)}: {error}") from error
+    return meant(named.name)
 
 
 def _here(launcher: Sequence[str]) -> str:
