@@ -71,7 +71,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         with loaded(self.current_partition.local_env, self.current_environ):
             self.choose_installation()
 
-    def choose_installation(self):
+    def choose_installation(self) -> None:
         """Choose among what there is with the environment's modules and variables."""
         self.standard_mpi = None
         if on_path := self.find_installed():
