@@ -72,6 +72,7 @@ class Campaign:
     mpi_library: str = "MPICH Version: 5.0.2"
     day: str = "2026-11-21"
     host: str = "node0"
+    cpu_model: str = "Synthetic CPU"
 
 
 def of_discovery(campaign: Campaign) -> Campaign:
@@ -99,7 +100,7 @@ def header(spec: Campaign, launch: int, pattern: str, procs: int) -> dict[str, A
         "launch": launch,
         "date": f"{spec.day}T03:{launch // 60:02d}:{launch % 60:02d}Z",
         "hostnames": [spec.host],
-        "cpu_model": "Synthetic CPU",
+        "cpu_model": spec.cpu_model,
         "cores": spec.cores,
         "mpi_library": spec.mpi_library,
         "mpi_standard": "4.1",

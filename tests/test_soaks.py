@@ -191,14 +191,14 @@ def test_systems_that_cannot_be_soaked_from_here_are_tuned(
     for system in refused:
         synthetic.write(results, synthetic.Campaign(system=system, samples=20, sizes=(8, 64)))
     later = {"name": "later", "day": "2026-11-22"}
-    synthetic.write(results, synthetic.Campaign(**later, cores=96, samples=20, sizes=(8, 64)))
+    synthetic.write(results, synthetic.Campaign(**later, cores=9999, samples=20, sizes=(8, 64)))
     succeed("ingest")
     asked: list[str] = []
     monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
     said = succeed("soak")
     assert [name.startswith("local-cpu-mpich-") for name in asked] == [True]
     assert len(list(results.glob("*/switchpoint.table"))) == 4
-    assert "of another machine, Synthetic CPU, 96 cores; soak it there\n" in said
+    assert "of another machine, Synthetic CPU, 9999 cores; soak it there\n" in said
     for system, why in refused.items():
         name = system.replace(":", "-")
         assert re.search(rf"^not soaked: {name}-.*: {re.escape(why)}$", said, re.MULTILINE)

@@ -1,5 +1,6 @@
 """Starts of `switchpoint advise`, and results for it."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from tests import synthetic
 from tuner.advice import saved
 from tuner.advice.document import Advice
+from tuner.machine.systems import processor
 from tuner.rawfile.ingest import ingest
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
@@ -27,7 +29,10 @@ ALLTOALL = synthetic.Campaign(
     sizes=(64,),
     methods=("vendor", "bruck"),
     times=lambda method, size: 2e-6 if method == "bruck" else 4e-6,
+    cores=os.cpu_count() or 1,
+    cpu_model=processor(),
 )
+"""A campaign of this machine."""
 
 
 def tabled_results(kernels: Kernels, results: Path) -> Path:

@@ -62,10 +62,10 @@ def processor() -> str:
 def other_machine(name: str, cpu_model: str, cores: int) -> str:
     """Return which machine a system of "this machine" was recorded on, "" where it is this one.
 
-    Homes and results are shared between machines.
+    Homes and results are shared between machines. A job may have a part of a machine's cores.
     """
-    here = cpu_model, cores
-    if name.partition(":")[0] not in THIS_MACHINE or here == (processor(), available_cores()):
+    is_this = cpu_model == processor() and cores in (available_cores(), os.cpu_count())
+    if is_this or name.partition(":")[0] not in THIS_MACHINE:
         return ""
     return f"{cpu_model}, {cores} cores"
 
