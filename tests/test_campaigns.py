@@ -38,10 +38,8 @@ from tuner.campaign.plans import Budget, RacePlan
 from tuner.campaign.progress import progress
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.commands.printing.campaign import show_campaign
-from tuner.machine.nodes.namespaces import Nodes
 from tuner.rawfile import keeping
 from tuner.rawfile.keeping import RawFileError
-from tuner.selection.next_step import measuring_lines, soaking_command
 
 NAME = "20261121T034500Z"
 ORDER = {
@@ -334,28 +332,6 @@ def test_a_batch_that_ends_early_keeps_its_finished_launches(
         batch.require_all(planned)
 
 
-def test_a_resumed_campaign_measures_the_machines_with_which_it_began(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Variables chose them, which may have changed since."""
-    job = Job("spmv", "", "mpich", "spmv", "random", "1_node", 2, 2, 1, "pass", "")
-    machines = ("simulated:fattree-8x4-aries", "simulated:torus-4x4x2")
-    jobs = [replace(job, system=system) for system in machines]
-    session = Session(jobs, [], results / "stage", results / "output")
-    simulated = FixedCampaign.make(Call(Path("a.py"), [], {"campaign": "a"}), session, 60)
-    assert simulated.order.call.env == {"SWITCHPOINT_SIMULATE": "fattree-8x4-aries torus-4x4x2"}
-
-    session = replace(session, jobs=[replace(job, system="virtual-nodes:tcp-100mbit")])
-    call = Call(reframe.CONFIGS["nodes"], [], {"campaign": NAME})
-    order = FixedCampaign.make(call, session, 60).order
-    FIXED.save(order, FIXED.path_of(NAME))
-    assert FIXED.load(FIXED.path_of(NAME)) == order
-    others = Nodes("default", 4, "1gbit", 2, "7")
-    monkeypatch.setattr("tuner.machine.nodes.namespaces.find", lambda name: others)
-    said = fail("run", "--resume", NAME, "--dry-run")
-    assert "the virtual nodes that are up are tcp-1gbit, not tcp-100mbit; end them with" in said
-
-
 @pytest.mark.parametrize("missing", [0, 1, 3])
 def test_a_resumed_campaign_measures_what_reframe_finds_then(
     results: Path, monkeypatch: pytest.MonkeyPatch, missing: int
@@ -477,24 +453,6 @@ def test_what_does_not_race_is_measured_where_and_how_the_race_was(
     said = out.file.getvalue()
     assert f"overlap, which does not race; `switchpoint run {command}` measures it\n" in said
     assert "--name=parameters` measures it\n" in said
-
-
-@pytest.mark.parametrize("races", [True, False])
-def test_what_has_a_name_of_its_own_is_measured_where_it_was(results: Path, races: bool) -> None:
-    job = Job("bcast", "site:cpu", "mpich", "bcast", "blocks", "1_node", 2, 2, 1, "pass", "")
-    session = Session([replace(job, races=races)], [], results, results)
-    config = results / "site.py"
-    config.touch()
-    call = Call(config, [], {"campaign": NAME, "system_name": "sample"})
-    if races:
-        PLANS.save(PlannedCampaign.make(call, session, Budget(600), 6).order, PLANS.path_of(NAME))
-    else:
-        FIXED.save(FixedCampaign.make(call, session, 600).order, FIXED.path_of(NAME))
-    (results / "logs" / "later.order.json").parent.mkdir(exist_ok=True)
-    (results / "logs" / "later.order.json").write_text("{")
-    expected = f"switchpoint run --config {config} --anonymous-as sample -- --system=site:cpu"
-    assert soaking_command("sample") == expected
-    assert measuring_lines("other", "") == ["switchpoint run --anonymous-as other"]
 
 
 def test_an_option_without_its_value_is_one_line() -> None:

@@ -353,7 +353,7 @@ def test_what_is_measured_here_does_not_replace_a_system_of_the_same_name(
     any_kernels: Kernels, tabled: Path
 ) -> None:
     with Store.open(tabled / "switchpoint.db") as store:
-        (system,) = store.systems()["system"]  # of another version of MPICH
+        (system,) = store.systems()["system"]  # of another version of the library
     done = advised(
         any_kernels,
         tabled,

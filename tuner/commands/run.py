@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner.campaign.plans import Budget
+    from tuner.machine.nodes.namespaces import Nodes
 
 DEFAULT_CHECKS = "--tag=tuning"
 RESUMING = ("resume", "dry_run", "required_executions", "as_json")
@@ -123,9 +124,8 @@ def run(
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     config = (config or CONFIGS[system or "local"]).absolute()
     call = Call(config, options, variables)
-    begun_on = [name.partition(":")[2] for name in earlier.systems] if earlier else []
-    nodes = namespaces.available(*begun_on[:1]) if system == "nodes" else nullcontext()
-    with nodes, ExitStack() as held:
+    begun_on = earlier.systems if earlier else []
+    with _nodes(begun_on) if system == "nodes" else nullcontext(), ExitStack() as held:
         if earlier is not None:
             _hold(held, earlier.order.campaign)
             # Until now, another process may have continued it.
@@ -149,6 +149,13 @@ def run(
         say_json(results)
     elif out.is_terminal:
         serve_somewhere(context)
+
+
+def _nodes(begun_on: Sequence[str]) -> AbstractContextManager[Nodes]:
+    """Return the virtual nodes of a run; those systems, if any, began on the same network."""
+    from tuner.machine.nodes import namespaces
+
+    return namespaces.available(*(system.partition(":")[2] for system in begun_on[:1]))
 
 
 def _hold(held: ExitStack, campaign: str) -> None:
