@@ -1,9 +1,11 @@
 """Opening the store: what it makes of missing, foreign, older, newer and damaged files."""
 
 import json
+import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -292,6 +294,21 @@ def test_a_reader_sees_the_store_as_it_was_before_a_killed_writer(
         assert database.with_name(database.name + "-journal").exists()
         with earlier if is_open else Store.open(database, readonly=True) as store:
             assert store.cells().equals(before)
+
+
+@pytest.mark.parametrize("is_reader", [True, False])
+def test_a_foreign_journal_cannot_have_a_file_deleted(
+    database: Path, tmp_path: Path, is_reader: bool
+) -> None:
+    (victim := tmp_path / "victim").write_text("mine")
+    name, magic = os.fsencode(victim), bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">5I", 0, 0, database.stat().st_size // 4096, 512, 4096)
+    end = struct.pack(">2I", len(name), sum(name)) + magic
+    journal = database.with_name(f"{database.name}-journal")
+    journal.write_bytes(header.ljust(512, b"\0") + b"\0\0\0\1" + name + end)
+    with pytest.raises(StoreError, match="would delete another file"):
+        Store.open(database, readonly=is_reader).close()
+    assert victim.exists()
 
 
 def test_a_store_that_stays_locked_is_reported(database: Path) -> None:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tuner.errors import SwitchpointError
-from tuner.files import one_line, require_regular
+from tuner.files import one_line, open_file, require_regular
 from tuner.paths import has_locks
 from tuner.store.values import TRUTHS, column
 
@@ -42,6 +42,9 @@ _PLAIN = re.compile(
     re.IGNORECASE,
 )
 """The statements of a schema that computes nothing, as stores of all versions have."""
+
+_ENDS_WITH_NAME = bytes.fromhex("d9d505f920a163d7")
+"""The end of a journal that names another; SQLite deletes the file of that name with it."""
 
 
 class StoreError(SwitchpointError):
@@ -308,6 +311,7 @@ def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> s
     """
     try:
         path = path.absolute()
+        _require_own_journal(path)
         locking = ""
         if not has_locks(path):
             alone = mode == "ro" and not os.access(path.parent, os.W_OK)
@@ -324,3 +328,19 @@ def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> s
     except (OSError, sqlite3.Error) as error:
         what = "reading" if mode == "ro" else "writing"
         raise StoreError(f"{path}: cannot be opened for {what}: {error}") from error
+
+
+def _require_own_journal(path: Path) -> None:
+    """Raise StoreError for a journal that names a second file: no writer of ours has a second."""
+    journal = Path(f"{os.path.realpath(path)}-journal")
+    try:
+        with open_file(journal) as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - len(_ENDS_WITH_NAME), 0))
+            is_own = file.read() != _ENDS_WITH_NAME
+    except FileNotFoundError:
+        return
+    if not is_own:
+        raise StoreError(
+            f"{path}: not as Switchpoint made it: {journal} would delete another file; delete both "
+            "and run `switchpoint ingest`"
+        )
