@@ -1,5 +1,6 @@
 """Results of PICO, real and made, on their way to tables."""
 
+import gzip
 import json
 import os
 import re
@@ -114,6 +115,45 @@ def test_an_archive_is_read_as_its_directory(results: Path, theirs: Path) -> Non
     again, found = pico.translated([theirs])
     assert (again, found) == (of_directory, [])
     assert [path.read_bytes() for path in again] == before
+
+
+def member(name: str, content: bytes, kind: bytes = tarfile.REGTYPE, size: int = -1) -> bytes:
+    """Return a member of an archive, of another size than its content's if one is given."""
+    header = tarfile.TarInfo(f"{RUN.name}/{name}")
+    header.type, header.size = kind, len(content) if size == -1 else size
+    return header.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def cut_map() -> bytes:
+    """Return the header of a sparse member whose map would go on behind it."""
+    header = bytearray(member("0/a.csv", b"", tarfile.GNUTYPE_SPARSE))
+    header[482] = 1
+    header[148:154] = b"%06o" % tarfile.calc_chksums(bytes(header))[0]
+    return bytes(header)
+
+
+FIRST = member("alloc.csv", b"")
+CRAFTED = {
+    "back to itself": FIRST + member("0/16_ring_ompi_int32.csv", b"", size=-512),
+    "negative": FIRST + member("0/16_ring_ompi_int32.csv", b"", size=-2),
+    "long names": 999 * member("x", b"x" * 512, tarfile.GNUTYPE_LONGNAME),
+    "no number": member("x", b"21 GNU.sparse.size=x\n", tarfile.XHDTYPE) + FIRST,
+    "cut map": FIRST + cut_map(),
+    "large": FIRST + member("x.csv", bytes(1 << 20)),
+}
+
+
+@pytest.mark.parametrize("archive", CRAFTED.values(), ids=CRAFTED)
+def test_a_crafted_archive_is_one_line(
+    theirs: Path, results: Path, archive: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pico, "_ARCHIVE_BYTES_MOST", 1 << 20, raising=False)
+    run = theirs / RUN
+    shutil.rmtree(run)
+    run.with_name(f"{run.name}.tar.gz").write_bytes(gzip.compress(archive))
+    made, found = pico.translated([theirs / "local_metadata.csv"])
+    assert made == []
+    assert f"{run.name}.tar.gz cannot be read" in found[0].message
 
 
 def test_a_directory_whose_name_is_not_utf8_is_read(results: Path, theirs: Path) -> None:

@@ -6,6 +6,7 @@ which begins with the nanoseconds of the slowest rank.
 """
 
 import csv
+import gzip
 import re
 import tarfile
 import zlib
@@ -81,7 +82,10 @@ _RESULT = re.compile(
 )
 _ITERATIONS_MOST = 65536  # rounds are 16 bits in the store
 _MEMBER_BYTES_MOST = 1 << 28
+_ARCHIVE_BYTES_MOST = 1 << 30
 _READ_ERRORS = (OSError, EOFError, tarfile.TarError, zlib.error)
+_HEADER_ERRORS = (ArithmeticError, LookupError, ValueError, RecursionError)
+"""What tarfile raises for some headers, beside its own errors."""
 
 
 class _Test(NamedTuple):
@@ -225,19 +229,36 @@ def _files(test: _Test) -> Iterator[tuple[str, bytes]]:
                     if path.suffix == ".csv" and path.is_file():
                         yield str(path.relative_to(test.run)), read_bytes(path)
             return
-        with tarfile.open(archive, "r:gz") as members:
-            for member in members:
+        # As a stream, which refuses to go back, and so ends.
+        with _Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+            for member in tar:
                 name = member.name.removeprefix("./").partition("/")[2]
                 place = name.rpartition("/")[0]
                 if member.isreg() and name.endswith(".csv") and place in ("", str(test.number)):
-                    if member.size > _MEMBER_BYTES_MOST:
-                        raise UnusableError(f"{one_line(name)} has {member.size} bytes")
-                    file = members.extractfile(member)
-                    yield name, file.read() if file else b""
-    except _READ_ERRORS as error:
-        reason = error.strerror if isinstance(error, OSError) else None
+                    yield name, _content(tar, member)
+    except (*_READ_ERRORS, *_HEADER_ERRORS) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or one_line(str(error))
         where = shown(archive if archive.is_file() else test.run / str(test.number))
-        raise UnusableError(f"{where} cannot be read: {reason or error}") from error
+        raise UnusableError(f"{where} cannot be read: {reason}") from error
+
+
+class _Unpacked(gzip.GzipFile):
+    """The content of an archive, of which no more than the limit is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes. Raise UnusableError beyond the limit."""
+        content = super().read(size)
+        if self.tell() > _ARCHIVE_BYTES_MOST:
+            raise UnusableError(f"over {_ARCHIVE_BYTES_MOST >> 20} MiB; unpack it into a directory")
+        return content
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the content of a member. Raise UnusableError where it is not what it would take."""
+    if member.issparse() or not 0 <= member.size <= _MEMBER_BYTES_MOST:
+        raise UnusableError(f"{one_line(member.name)} is sparse, or has {member.size} bytes")
+    file = tar.extractfile(member)
+    return file.read() if file else b""
 
 
 def _located(test: _Test, files: dict[str, bytes]) -> tuple[_Test, list[str]]:
