@@ -3,6 +3,7 @@
 A store may come from others.
 """
 
+import re
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import overlaps, probes, synthetic
+from tests.cli import fail
 from tests.conftest import by_day
 from tuner.cli import main
 from tuner.errors import SwitchpointError
@@ -25,7 +27,18 @@ VALUES = {
     "TEXT": ["x", "\x1b[31m<b>", "../x", b"\xff\x1b[31m"],
     "BLOB": [],
 }
-TABLES = ("cell", "launch", "overlap", "point", "probe", "product", "rule", "system", "tuned")
+TABLES = (
+    "cell",
+    "launch",
+    "model",
+    "overlap",
+    "point",
+    "probe",
+    "product",
+    "rule",
+    "system",
+    "tuned",
+)
 COMMANDS = (
     ("show", "--json"),
     ("show", "models"),
@@ -48,7 +61,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for campaign in (small, synthetic.of_bcast(small), products):
         synthetic.write(place, campaign)
     overlaps.write(place)
-    probes.write(place, probes.ProbeCampaign(sizes=[1, 64, 4096], launches=2, samples=5))
+    probes.write(place, probes.ProbeCampaign(sizes=[1, 64, 512, 4096], launches=2, samples=5))
     path = synthetic.tuned_store(place)
     with Store.open(path) as store:
         for system in store.systems_with("probe"):
@@ -113,3 +126,28 @@ def test_an_impossible_value_is_an_error_of_one_line(
             assert answer.exception is None or isinstance(answer.exception, SystemExit), name
             assert "\x1b" not in answer.output, (name, value)
         assert not list(tmp_path.parent.glob("x*"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"),
+    [
+        (r'"value":[^,}]*', '"value":1e308'),
+        (r'"alpha_s":[^,}]*', '"alpha_s":-1e308'),
+        (r'"b_max":[\d.e+-]+', '"b_max":0.0'),
+        (r'"samples":\d+', '"samples":-1'),
+        (r'"protocols":\[.*?\]', '"protocols":[]'),
+        (r"\Z", "[" * 100_000),
+        (r"\A{", '{"x":' + "[" * 100_000),
+    ],
+    ids=lambda text: text[:16],
+)
+def test_parameters_that_nobody_fitted_are_fitted_anew(
+    whole: Path, pattern: str, value: str, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(whole, tmp_path))
+    with Store.open(path) as store:
+        (system,) = store.systems_with("probe")
+        text = re.sub(pattern, value, str(store.model(system)))
+        store.put_model(system, text)
+        assert fitting.last_fitted(store, system) is None
+    assert "run `switchpoint fit`" in fail("show", "models", "--database", path)

@@ -181,7 +181,7 @@ def unpack(packed: bytes) -> Bundle:
     head, _, content = _unzipped(packed).partition(b"\n")
     try:
         header = msgspec.json.decode(head, type=_Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BundleError("not a bundle: the first line is not a bundle header") from error
     if header.format != FORMAT:
         raise BundleError(f"not a bundle, but {one_line(header.format)!r}")

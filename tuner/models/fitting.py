@@ -117,7 +117,7 @@ def fitted(store: Store, system: str) -> SystemModel:
         raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
     try:
         return models.decode(text)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise FittingError(
             f"the parameters of {system} were fitted by another version; run `switchpoint fit`"
         ) from error

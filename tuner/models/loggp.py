@@ -10,14 +10,14 @@ Under load, all four are of messages that all ranks of a node send and receive a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tuner.models.lines import Line, fit_line, no_groups
-from tuner.models.parameter import Estimate, NotIdentified, Parameter, parameter
+from tuner.models.parameter import Estimate, Natural, NotIdentified, Number, Parameter, parameter
 from tuner.models.points import PointKey, Points, points
 from tuner.models.segments import Segments, cut
 from tuner.stats import Floats
@@ -43,8 +43,8 @@ class LogGPProtocol:
     gap_per_byte are g and G of many.
     """
 
-    from_bytes: int
-    up_to_bytes: int | None
+    from_bytes: Natural
+    up_to_bytes: Natural | None
     alpha: Parameter
     beta: Parameter
     latency: Parameter
@@ -52,8 +52,8 @@ class LogGPProtocol:
     overhead_receive: Parameter
     gap: Parameter
     gap_per_byte: Parameter
-    alpha_s: float  # the fitted alpha and beta, zero where they are not distinguished from it
-    beta_s: float
+    alpha_s: Number  # the fitted alpha and beta, zero where they are not distinguished from it
+    beta_s: Number
     loaded_gap: Parameter = _NO_LOAD  # g and G while all ranks send and receive
     loaded_gap_per_byte: Parameter = _NO_LOAD
     loaded_alpha: Parameter = _NO_LOAD  # alpha and beta of a message each way at the same time
@@ -63,8 +63,8 @@ class LogGPProtocol:
 class LogGP(msgspec.Struct, frozen=True, tag="LogGP"):
     """The protocols of one kind of pair by size, and the deviation of the points from their fit."""
 
-    protocols: list[LogGPProtocol]
-    scale: float
+    protocols: Annotated[list[LogGPProtocol], msgspec.Meta(min_length=1)]
+    scale: Number
 
 
 def fit(

@@ -9,12 +9,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from tuner.models.loggp import LEAST_SIZES, TOO_FEW, Samples
-from tuner.models.parameter import HIDDEN, Estimate, NotIdentified, Parameter, parameter
+from tuner.models.parameter import (
+    HIDDEN,
+    Estimate,
+    Natural,
+    NotIdentified,
+    Number,
+    Parameter,
+    Rate,
+    parameter,
+)
 from tuner.models.points import Points, points
 from tuner.models.segments import FLOOR, Segments, cut, fit_lines
 from tuner.stats import Floats, Integers
@@ -30,11 +40,11 @@ _WIDE = 10.0  # times B_max: an interval of B_max as wide leaves B_inj unidentif
 class Rates:
     """The parameters of a protocol's predictions, in bytes/s; for one process only, b_inj is 0."""
 
-    alpha_s: float
-    b_max: float | None  # None: time does not grow with size
-    b_inj: float
-    b_node: float | None  # None: no saturation was seen
-    most_processes: int  # largest number measured at once; rates of more are not extrapolated
+    alpha_s: Number
+    b_max: Rate | None  # None: time does not grow with size
+    b_inj: Number
+    b_node: Rate | None  # None: no saturation was seen
+    most_processes: Natural  # largest number measured at once; rates of more are not extrapolated
 
     def node_rate(self, processes: int) -> float:
         """Return the bytes per second of a node with that many senders; may be infinite."""
@@ -57,8 +67,8 @@ class Rates:
 class RateProtocol:
     """The parameters of messages of from_bytes … up_to_bytes, bytes/s; None is unbounded."""
 
-    from_bytes: int
-    up_to_bytes: int | None
+    from_bytes: Natural
+    up_to_bytes: Natural | None
     alpha: Parameter  # seconds
     b_max: Parameter
     b_inj: Parameter
@@ -69,8 +79,8 @@ class RateProtocol:
 class MaxRate(msgspec.Struct, frozen=True, tag="max-rate"):
     """The protocols by size, and the deviation of the points from their fit."""
 
-    protocols: list[RateProtocol]
-    scale: float
+    protocols: Annotated[list[RateProtocol], msgspec.Meta(min_length=1)]
+    scale: Number
 
 
 def fit(launches: Sequence[Samples]) -> MaxRate | NotIdentified:

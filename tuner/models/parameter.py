@@ -1,6 +1,7 @@
 """A fitted parameter: a value with its interval, or the reason why there is none."""
 
 import math
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -13,6 +14,13 @@ NOT_SIGNIFICANT = "not significantly different from zero"
 HIDDEN = "its part of the time is no larger than the noise"
 
 
+_MOST = 1e30
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Number = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
+Rate = Annotated[float, msgspec.Meta(ge=1 / _MOST, le=_MOST)]
+"""What stored models may have, which come from anybody: nothing with which times are infinite."""
+
+
 class ModelError(SwitchpointError):
     """Error raised when no model can be fitted to data; the message says which and why."""
 
@@ -20,9 +28,9 @@ class ModelError(SwitchpointError):
 class Estimate(msgspec.Struct, frozen=True, tag="estimate"):
     """A value and its interval at `stats.LEVEL`; all finite."""
 
-    value: float
-    low: float
-    high: float
+    value: Number
+    low: Number
+    high: Number
 
 
 class NotIdentified(msgspec.Struct, frozen=True, tag="not identified"):

@@ -12,7 +12,7 @@ from tuner.domain.cases import SCOPES, ProbeKey, ProbeLaunch
 from tuner.models import loggp, maxrate
 from tuner.models.loggp import LogGP, Samples
 from tuner.models.maxrate import MaxRate
-from tuner.models.parameter import NOT_SIGNIFICANT, NotIdentified, Parameter
+from tuner.models.parameter import NOT_SIGNIFICANT, Natural, NotIdentified, Parameter
 from tuner.models.points import PointKey, Points, points
 from tuner.models.singles import extra, negligible_from, once, per_byte, single, singles
 
@@ -31,10 +31,10 @@ _TRIP = ("size_bytes", "messages", "delay_s")
 class ProbedLayout:
     """The layout that probes were measured on."""
 
-    nodes: int
-    ppn: int
+    nodes: Natural
+    ppn: Natural
     oversubscribed: bool
-    launches: int
+    launches: Natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Links:
     """The links of a network with known routes, named as in tuner/machine/simulation."""
 
     kind: str
-    sizes: tuple[int, ...]
+    sizes: tuple[Natural, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class SystemModel:
 
     system: str
     campaign: str
-    samples: int
+    samples: Natural
     pairs: dict[str, PairModel]  # by scope
     copying: Parameter = single("copy", per_byte, "copying ns/B")
     reducing: Parameter = single("reduce", per_byte, "reducing ns/B")
     barrier: Parameter = single("ibarrier", once, "MPI_Ibarrier of {together} ranks us")
     fence: Parameter = single("fence", once, "MPI_Win_fence of {together} ranks us")
-    together: int = 0  # ranks of what all of them do at once
-    cores: int = 0  # cores of a node; parameters do not hold for more ranks. 0: not known
+    together: Natural = 0  # ranks of what all of them do at once
+    cores: Natural = 0  # cores of a node; parameters do not hold for more ranks. 0: not known
     links: Links | None = None  # of a simulated machine
 
 
@@ -113,7 +113,10 @@ def encode(model: SystemModel) -> str:
 
 
 def decode(text: str) -> SystemModel:
-    """Decode the text made by `encode`. Raise msgspec.MsgspecError for anything else."""
+    """Decode the text made by `encode`.
+
+    Raise msgspec.MsgspecError or RecursionError for anything else.
+    """
     text = text.replace(_NOT_SIGNIFICANT_BEFORE, NOT_SIGNIFICANT)
     return msgspec.json.decode(text, type=SystemModel)
 
