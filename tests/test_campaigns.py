@@ -106,6 +106,29 @@ def test_a_stage_that_cannot_be_looked_for_holds_nothing_to_keep(results: Path) 
     keep_finished(NAME, f"/{'n' * 300}")
 
 
+def test_a_launch_that_another_process_has_kept_is_no_error(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = synthetic.write(tmp_path / "stage", synthetic.Campaign(name=NAME, launches=1))
+    listed = [[tmp_path / "cleared.jsonl", path], [path]]
+    monkeypatch.setattr(keeping, "complete_of_campaign", lambda *_: listed.pop(0))
+    keep_finished(NAME, str(tmp_path))
+    assert [its.name for its in keeping.of_campaign(NAME)] == [path.name]
+
+
+def test_an_order_that_cannot_be_read_hides_no_tables(results: Path) -> None:
+    synthetic.write(results, synthetic.Campaign(launches=1))
+    succeed("ingest")
+    for orders in (FIXED, PLANS):
+        path = orders.path_of(f"{NAME}-{orders.directory}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{")
+        synthetic.write(results, synthetic.Campaign(name=path.name.split(".")[0], launches=1))
+    shown = succeed("show")
+    assert "next: settle" in shown
+    assert shown.count("; delete it, or restore it from a copy") == 2
+
+
 def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     with pytest.raises(OrderError, match=f"no campaign {NAME} to resume; partial campaigns: none"):
         find(NAME)

@@ -181,17 +181,34 @@ def is_resumable(campaign: str) -> bool:
 
 
 def partial_campaigns() -> dict[str, str]:
-    """Return how much of each interrupted campaign is finished, the oldest first."""
+    """Return how much of each interrupted campaign is finished, the oldest first.
+
+    Of one whose order cannot be read, return why.
+    """
     found = {}
-    for name in FIXED.campaigns():
-        order = FIXED.load(FIXED.path_of(name))
-        if 0 < order.done < order.launches:
-            found[name] = state(name, order.done, order.launches)
-    for name in PLANS.campaigns():
-        done = len(keeping.of_campaign(name))
-        if done and not PLANS.load(PLANS.path_of(name)).ended:
-            found[name] = state(name, done, None)
+    for orders, how_much in ((FIXED, _of_fixed), (PLANS, _of_planned)):
+        for name in orders.campaigns():
+            try:
+                its = how_much(name)
+            except (OrderError, OSError) as error:
+                its = str(error)
+            if its:
+                found[name] = its
     return dict(sorted(found.items()))
+
+
+def _of_fixed(campaign: str) -> str:
+    """Return how much of a fixed campaign is finished, "" for none or all."""
+    order = FIXED.load(FIXED.path_of(campaign))
+    done = order.done
+    return state(campaign, done, order.launches) if 0 < done < order.launches else ""
+
+
+def _of_planned(campaign: str) -> str:
+    """Return how much of a race is finished, "" if nothing is or it has ended."""
+    done = len(keeping.of_campaign(campaign))
+    is_partial = done and not PLANS.load(PLANS.path_of(campaign)).ended
+    return state(campaign, done, None) if is_partial else ""
 
 
 def state(campaign: str, done: int, launches: int | None, resumed_by: str = "") -> str:
@@ -210,5 +227,11 @@ def keep_finished(campaign: str, stage: str) -> None:
     Every campaign is resumed and every batch ends in this way; then the rest is measured. A job
     that passed has copied its raw files to the results itself.
     """
-    if os.access(stage, os.R_OK):  # another user's may lie in a closed directory
-        keeping.keep(keeping.complete_of_campaign(Path(stage), campaign))
+    while os.access(stage, os.R_OK):  # another user's may lie in a closed directory
+        finished = keeping.complete_of_campaign(Path(stage), campaign)
+        try:
+            keeping.keep(finished)
+            return
+        except FileNotFoundError:  # another process has kept them, and clears the stage
+            if all(path.exists() for path in finished):
+                raise
