@@ -8,11 +8,24 @@ import pytest
 
 from tests import synthetic
 from tests.cli import call, succeed, write_two_systems
+from tuner.selection import tuning
+from tuner.store.database import StoreError
 
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_two_systems(tmp_path, monkeypatch)
+
+
+def test_tables_that_cannot_be_written_stay_missing(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    succeed("ingest")
+    monkeypatch.setattr(tuning, "tune", fail)
+    assert "no table" in succeed("show")
 
 
 def test_show_can_be_restricted_to_an_operation(results: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,12 +215,13 @@ def tuned(database: Path) -> Store:
     They stay missing where the store cannot be written.
     """
     from tuner.selection.tuning import tune_missing
+    from tuner.store.database import StoreError
     from tuner.store.store import Store
 
     with Store.open(database, readonly=True) as store:
         incomplete = store.untuned()
     if incomplete and os.access(database, os.W_OK) and os.access(database.parent, os.W_OK):
-        with Store.open(database) as store:
+        with suppress(StoreError), Store.open(database) as store:  # a full disk, or another writer
             tune_missing(store)
     return Store.open(database, readonly=True)
 
