@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from tests.conftest import Require
+from tuner import atomic
 from tuner.inputs.matrices import market
 from tuner.inputs.matrices.market import MatrixError, Pattern, read_pattern, stem
 from tuner.inputs.matrices.ownership import Ownership, contiguous, strided
@@ -226,6 +227,24 @@ def test_a_partition_is_kept_and_made_anew_when_its_matrix_changes(tmp_path: Pat
     assert len(kept_partition(path, larger, "strided", 3).parts) == 25
     first.path.with_name("a.strided.3.part.json").write_text("{")
     assert not kept_partition(path, larger, "strided", 3).reused
+
+
+def test_a_partition_that_another_process_writes_meanwhile_is_not_taken_for_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.mtx"
+    pattern = mesh(path, 4)
+
+    def write_twice(place: Path, content: bytes) -> None:
+        write(place, content)
+        if place.suffix == ".part":
+            write(place, b"0\n" * 16)
+
+    write = atomic.write
+    with monkeypatch.context() as changed:
+        changed.setattr(atomic, "write", write_twice)
+        kept_partition(path, pattern, "strided", 3)
+    assert not kept_partition(path, pattern, "strided", 3).reused
 
 
 def test_a_partition_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

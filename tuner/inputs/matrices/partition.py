@@ -107,8 +107,10 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     seconds = time.perf_counter() - start
     # The record is emptied first and written last, so that no file is taken for another.
     atomic.write(beside, b"{}")
-    atomic.write(path, "".join(f"{part}\n" for part in parts.tolist()).encode("ascii"))
-    record = _Record(matrix_sha256, _sha256(path), version(by), seed, seconds)
+    content = "".join(f"{part}\n" for part in parts.tolist()).encode("ascii")
+    atomic.write(path, content)
+    parts_sha256 = hashlib.sha256(content).hexdigest()  # the file may be another process's by now
+    record = _Record(matrix_sha256, parts_sha256, version(by), seed, seconds)
     atomic.write(beside, msgspec.json.encode(record) + b"\n")
     return Kept(path, parts, seconds, reused=False)
 
