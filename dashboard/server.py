@@ -9,7 +9,9 @@ from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer, create_server
 from waitress.task import WSGITask
 
-_THREADS = 8
+from dashboard.web import VIEWS
+
+_THREADS = VIEWS + 16  # most wait
 _SWITCH_S = 0.0005
 """When a thread that computes lets others go on, which read the store row by row."""
 

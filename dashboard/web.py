@@ -17,7 +17,7 @@ from dash import Dash
 from dash.exceptions import DependencyException
 from flask import Flask, Response, abort, request
 from markupsafe import escape
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, ServiceUnavailable
 
 from dashboard.choice import systems_of
 from dashboard.query import MalformedError, UnknownError, UnmeasuredError
@@ -30,6 +30,10 @@ OpenStore = Callable[[], AbstractContextManager[Store]]
 Check = Callable[[Store, str], object]
 
 _AT_ONCE = 2  # answers; one that takes long leaves the other turn
+VIEWS = 48
+"""Requests that read the store or wait for it: others need threads of the server, too."""
+
+_RETRY_S = 5
 
 HEALTH_PATH = "/healthz"
 PLAIN_PAGE = """<!DOCTYPE html>
@@ -137,14 +141,19 @@ def in_turn(open_store: OpenStore) -> OpenStore:
     """Return a function that opens the store and lets few go on with it at a time.
 
     More would slow each other down: SQLite gives the interpreter away at each row, and a thread
-    that computes returns it late.
+    that computes returns it late. Where too many wait, the function raises ServiceUnavailable.
     """
-    turns = threading.Semaphore(_AT_ONCE)
+    turns, places = threading.Semaphore(_AT_ONCE), threading.Semaphore(VIEWS)
 
     @contextmanager
     def opened() -> Iterator[Store]:
-        with open_store() as store, turns:  # a store that is locked keeps only its own user waiting
-            yield store
+        if not places.acquire(blocking=False):
+            raise ServiceUnavailable("Too many pages are being made.", retry_after=_RETRY_S)
+        try:
+            with open_store() as store, turns:  # a locked store keeps only its own user waiting
+                yield store
+        finally:
+            places.release()
 
     return opened
 
@@ -252,6 +261,8 @@ def answer_errors(server: Flask) -> None:
         answer = plain_page(status, f"{status.value}: {status.phrase}", status.description)
         if isinstance(error, MethodNotAllowed):
             answer.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+        if isinstance(error, ServiceUnavailable):
+            answer.headers["Retry-After"] = str(error.retry_after)
         return answer
 
 

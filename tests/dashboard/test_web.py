@@ -222,6 +222,18 @@ def test_few_answers_are_made_at_a_time_and_all_in_the_end(database: Path) -> No
     assert not at_once and len(seen) == 5 and max(seen) == 2
 
 
+def test_beyond_the_views_that_may_wait_the_rest_is_answered_still(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "VIEWS", 0)
+    client = create_app(database).server.test_client()
+    for path in ("/explore", "/api/v1/systems"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/assets/switchpoint.css").status_code == 200
+
+
 def test_below_a_prefix_all_addresses_begin_with_it(database: Path) -> None:
     client = create_app(database, prefix="/swp").server.test_client()
     below = {"SCRIPT_NAME": "/swp"}  # as waitress has it under a prefix
