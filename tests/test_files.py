@@ -16,11 +16,29 @@ from tests import synthetic
 from tests.cli import call
 from tests.conftest import TIMEOUT_S
 from tuner import atomic
+from tuner.catalogue import shelf
 from tuner.files import shown
 from tuner.paths import CHECKOUT
 
 NOT_REGULAR = "not a regular file; save its contents to a file first"
 MATRIX = "a\x7f\x1b[31m\x9b\u202e.mtx"
+
+
+def test_directories_may_be_deeper_than_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["mkdir", "-p", "d/" * 1500], check=True)
+    deepest = Path("d/" * 1500)
+    made, *_ = synthetic.write(tmp_path / "raw", synthetic.Campaign(launches=1))
+    try:
+        made.rename(deepest / made.name)
+        (deepest / "x.bundle").touch()
+        assert call("ingest", "d").exit_code == 0
+        assert len(shelf.files([Path("d")])) == 1
+    finally:
+        subprocess.run(["rm", "-r", "d"], check=True)
 
 
 def name(place: Path, content: bytes) -> Path:

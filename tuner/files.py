@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from io import DEFAULT_BUFFER_SIZE, BufferedReader, FileIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,6 +72,40 @@ def read_json(path: Path, kind: type[T], dec_hook: Callable[[type, Any], Any] | 
         return msgspec.json.decode(read_bytes(path), type=kind, dec_hook=dec_hook)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
+
+
+def files_below(directory: Path, suffix: str, links: bool = False) -> list[Path]:
+    """Return the files below a directory whose names end in `suffix`, sorted.
+
+    `links` walks links to directories, too. What cannot be listed, or is deleted meanwhile, is left
+    out. Directories may be deeper than functions can call each other.
+    """
+    found: list[Path] = []
+    walked: set[tuple[int, int]] = set()
+    waiting = [os.fspath(directory)]
+    while waiting:
+        with suppress(OSError), os.scandir(place := waiting.pop()) as listed:
+            its = os.stat(place)  # noqa: PTH116 - a Path of each depth takes long
+            if (its.st_dev, its.st_ino) in walked:  # links may make a circle
+                continue
+            walked.add((its.st_dev, its.st_ino))
+            inside = []
+            # Where a directory lies beside a link to it, its own name is found.
+            for entry in sorted(listed, key=lambda entry: (entry.is_symlink(), entry.name)):
+                if _is_directory(entry):
+                    inside += [entry.path] if links or not entry.is_symlink() else []
+                elif entry.name.endswith(suffix):
+                    found.append(Path(entry))
+            waiting += reversed(inside)
+    return sorted(found)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a directory, or a link to one that can be followed."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tuner import atomic
 from tuner.catalogue.bundle import SUFFIX, Bundle, BundleError, read, read_packed
-from tuner.files import printable
+from tuner.files import files_below, printable
 
 
 def directory(database: Path) -> Path:
@@ -19,7 +19,7 @@ def files(sources: Iterable[Path]) -> list[Path]:
     return [
         path
         for source in sources
-        for path in (sorted(source.rglob(f"*{SUFFIX}")) if source.is_dir() else [source])
+        for path in (files_below(source, SUFFIX) if source.is_dir() else [source])
     ]
 
 

@@ -21,7 +21,7 @@ import msgspec
 from tuner import atomic
 from tuner.domain.operations import ALGORITHM, FOREIGN
 from tuner.domain.records import Problem
-from tuner.files import one_line, read_bytes, shown
+from tuner.files import files_below, one_line, read_bytes, shown
 from tuner.rawfile import reading
 from tuner.rawfile.keeping import campaign_directory
 from tuner.rawfile.kinds.kind import UnusableError
@@ -124,7 +124,7 @@ def translated(sources: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
     made: list[Path] = []
     problems: list[Problem] = []
     for source in sources:
-        inside = sorted(source.rglob(f"*{METADATA}")) if source.is_dir() else [source]
+        inside = files_below(source, METADATA) if source.is_dir() else [source]
         for metadata in filter(is_metadata, inside):
             made += _of_metadata(metadata, problems)
     return list(dict.fromkeys(made)), problems

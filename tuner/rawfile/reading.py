@@ -22,7 +22,7 @@ from tuner.domain.cases import MOST_NODES, MOST_PPN
 from tuner.domain.flat import flat
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import DATE, NAME, PATTERN_SPEC, SYNC, Features, Header, Problem
-from tuner.files import one_line, open_file, shown
+from tuner.files import files_below, one_line, open_file, shown
 from tuner.rawfile.kinds import KINDS
 from tuner.rawfile.kinds.kind import Kind, UnusableError
 from tuner.rawfile.lines import (
@@ -424,15 +424,4 @@ def below(directory: Path, links: bool = False) -> list[Path]:
 
     Files deleted meanwhile are left out.
     """
-    found: list[Path] = []
-    walked: set[str] = set()
-    for place, directories, names in os.walk(directory, followlinks=links):
-        its = os.path.realpath(place) if links else place
-        if its in walked:  # links may make a circle
-            directories.clear()
-            continue
-        walked.add(its)
-        if links:  # where a directory lies beside a link to it, its own name is found
-            directories.sort(key=lambda name: (os.path.islink(Path(place, name)), name))  # noqa: PTH114 - raises nothing
-        found += [Path(place, name) for name in names]
-    return sorted(path for path in found if path.suffix == ".jsonl")
+    return files_below(directory, ".jsonl", links)
