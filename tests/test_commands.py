@@ -84,7 +84,7 @@ def test_matrix_info_prints_its_size() -> None:
     assert json.loads(succeed("matrix", "info", RECTANGULAR, "--json"))["columns"] == 8
 
 
-@pytest.mark.parametrize("rows", [2**61 - 1, 2**59])
+@pytest.mark.parametrize("rows", [2**61 - 1, 2**20 + 65])
 @pytest.mark.parametrize(
     ("command", "options"),
     [
@@ -99,7 +99,7 @@ def test_a_matrix_of_too_many_rows_is_refused(
 ) -> None:
     path = tmp_path / "m.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate pattern general\n{rows} {rows} 1\n1 1\n")
-    assert f"not enough memory for {rows} rows" in fail("matrix", command, path, *options)
+    assert "m.mtx:2: over 1048576 rows" in fail("matrix", command, path, *options)
 
 
 def test_a_matrix_is_partitioned_and_reported_on(tmp_path: Path) -> None:

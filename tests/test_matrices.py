@@ -42,6 +42,7 @@ LINES = {  # where the reader finds what is wrong, when it is not the first line
     "size-too-large": 2,
     "skew-diagonal": 3,
     "surplus-entry": 4,
+    "too-many-rows": 2,
     "truncated": 4,
     "value-too-large": 3,
     "value-true": 3,

@@ -62,6 +62,7 @@ BROKEN = {
     "surplus-entry": (4, "more entries"),
     "symmetric-rectangular": (2, "square"),
     "too-many-for-places": (2, "places"),
+    "too-many-rows": (2, "rows"),
     "truncated": (4, "2 of its 3"),
     "unknown-field": (1, "field"),
     "unknown-symmetry": (1, "symmetry"),

@@ -14,7 +14,8 @@ static const char *const FIELDS[] = {"real", "integer", "complex", "pattern", NU
 static const char *const SYMMETRIES[] = {"general", "symmetric", "skew-symmetric", "hermitian", NULL};
 static const int64_t LARGEST = INT64_MAX / 4;
 
-enum { TOKENS_MAX = 6 };
+/* Rows take memory, a size line does not. */
+enum { TOKENS_MAX = 6, ROWS_MOST = 1 << 20, ROWS_OF_ENTRY_MOST = 64 };
 
 static int refuse(const struct matrix_market *matrix, const char *what) {
   return lines_refuse(&matrix->lines, what);
@@ -105,6 +106,8 @@ static int read_size(struct matrix_market *matrix) {
   if (matrix->entries / matrix->rows > columns ||
       (matrix->entries / matrix->rows == columns && matrix->entries % matrix->rows))
     return refuse(matrix, "more entries than the matrix has places");
+  if (matrix->rows > ROWS_MOST && (matrix->rows - ROWS_MOST - 1) / ROWS_OF_ENTRY_MOST >= matrix->entries)
+    return refuse(matrix, "over 1048576 rows and 64 more for each entry");
   return 0;
 }
 

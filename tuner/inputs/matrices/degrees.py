@@ -29,7 +29,6 @@ class Degrees:
 
 
 def degrees(pattern: Pattern) -> Degrees:
-    """Return the degrees of a matrix. Raise MatrixError where it has too many rows."""
-    pattern.require_room()
+    """Return the degrees of a matrix."""
     rows, columns = pattern.shape
     return Degrees.of(np.bincount(pattern.rows, minlength=rows), columns)

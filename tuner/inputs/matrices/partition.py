@@ -66,7 +66,7 @@ def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
         procs: Number of processes.
 
     Raises:
-        MatrixError: the matrix is not square or too large, or the partition cannot be read or does
+        MatrixError: the matrix is not square, or the partition cannot be read or does
             not fit it.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
@@ -83,7 +83,7 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     """Return the partition beside the matrix, made when missing or when of another matrix.
 
     Raises:
-        MatrixError: the matrix is not square or too large, or the existing file was made by
+        MatrixError: the matrix is not square, or the existing file was made by
             something else.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
@@ -152,7 +152,6 @@ def _require_partitionable(matrix: Path, pattern: Pattern) -> None:
     rows, columns = pattern.shape
     if rows != columns:
         raise MatrixError(f"{matrix}: {rows} x {columns}; only a square matrix can be partitioned")
-    pattern.require_room()
 
 
 def _read_record(path: Path) -> _Record | None:
