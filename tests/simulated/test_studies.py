@@ -15,7 +15,7 @@ from tuner.cli import main
 from tuner.inputs.matrices import lookalike
 from tuner.inputs.matrices.lookalike import originals
 from tuner.inputs.matrices.market import read_pattern
-from tuner.inputs.matrices.ownership import Ownership
+from tuner.inputs.matrices.ownership import RULES, Ownership
 from tuner.inputs.matrices.partitioners import partitioned
 from tuner.inputs.structure.grid import choose
 from tuner.inputs.structure.halo import halo
@@ -25,6 +25,7 @@ from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables, uneven
 from tuner.studies.nap import NodeExchange
+from tuner.studies.simulator import Simulator
 
 TABLE2 = stfw_tables.published("table2")
 
@@ -125,6 +126,19 @@ def test_lookalikes_meet_as_many_parts_as_the_papers_matrices(tmp_path, require)
     mmax, mavg = (stfw_tables.geometric(each) for each in zip(*sent, strict=True))
     assert mmax == pytest.approx(TABLE2[64, 1].mmax, rel=0.25)
     assert mavg == pytest.approx(TABLE2[64, 1].mavg, rel=0.25)
+
+
+def test_rows_count_as_exactly_as_those_they_stand_for(monkeypatch, tmp_path):
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    request = stfw.StfwRequest(["fe_rotor"], 4096, "contiguous", [8], simulated=0, headers=False)
+    simulator = Simulator(None, machine("torus-4x4x2-bluegenep"), 4, "campaign")
+    direct = next(stfw.study(simulator, request))
+    original = originals()["fe_rotor"]
+    target = lookalike.coarsened(original.target, request.entries)
+    matrix = read_pattern(stfw.lookalike_file(original, target, print))
+    items = halo(matrix, RULES["contiguous"](target.rows, 8)).items.sum()
+    words = items * original.target.rows / target.rows
+    assert direct.vavg_words * 8 == pytest.approx(words, rel=0.001)
 
 
 def test_what_the_paper_concludes_of_discovery():

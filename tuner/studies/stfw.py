@@ -79,15 +79,15 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
         target = lookalike.coarsened(original.target, request.entries)
         path = lookalike_file(original, target, simulator.log)
         pattern = read_pattern(path)
-        words = round(original.target.rows / target.rows)
+        item_bytes = round(original.target.rows / target.rows * _WORD_BYTES)
         for procs in request.procs:
             part, owned = _deal(path, pattern, request.by, procs)
             messages = halo(pattern, owned)
             most = np.bincount(owned.owner[pattern.rows], minlength=procs).max()
             entries = round(most / len(pattern.rows) * original.target.nnz)
             spec = f"matrix:{path},part={part}"
-            times = _times(simulator, request, spec, procs, words)
-            yield from _rows(simulator, original.name, messages, words, entries, times)
+            times = _times(simulator, request, spec, procs, item_bytes)
+            yield from _rows(simulator, original.name, messages, item_bytes, entries, times)
 
 
 def schemes(procs: int) -> dict[str, int]:
@@ -97,12 +97,12 @@ def schemes(procs: int) -> dict[str, int]:
 
 
 def _times(
-    simulator: Simulator, request: StfwRequest, spec: str, procs: int, words: int
+    simulator: Simulator, request: StfwRequest, spec: str, procs: int, item_bytes: int
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return simulated times by dimensions, as planned and with headers."""
     if procs > request.simulated:
         return {}, {}
-    specs, size = schemes(procs), str(words * _WORD_BYTES)
+    specs, size = schemes(procs), str(item_bytes)
     found = simulator.run("exchange", spec, procs, ";".join(specs), size)
     planned = {specs[each.method]: each.time_s for each in found}
     if not request.headers:
@@ -116,16 +116,16 @@ def _rows(
     simulator: Simulator,
     name: str,
     messages: Halo,
-    words: int,
+    item_bytes: int,
     entries: int,
     times: tuple[dict[int, float], dict[int, float]],
 ) -> Iterator[StfwRow]:
     machine, procs = simulator.machine, messages.procs
-    specs, size_bytes = schemes(procs), words * _WORD_BYTES
+    specs = schemes(procs)
     predictor = predict.of_exchange(as_model(machine), messages, simulator.ppn, list(specs))
-    predicted = predictor.times(size_bytes)
+    predicted = predictor.times(item_bytes)
     for spec, dims in specs.items():
-        counts = method(spec, procs).count(messages, simulator.ppn).statistics(size_bytes)
+        counts = method(spec, procs).count(messages, simulator.ppn).statistics(item_bytes)
         time_s = predicted[spec]
         assert not isinstance(time_s, NotIdentified)  # noqa: S101 - all parameters are given
         yield StfwRow(
