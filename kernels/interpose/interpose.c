@@ -5,10 +5,11 @@
 #include <mpi.h>
 #include <stddef.h>
 
-typedef int finalize_function(void);
+typedef int await_function(void);
 
 int interpose_finalize(void) {
-  finalize_function *next = NULL;
-  *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
-  return next != NULL ? next() : PMPI_Finalize();
+  await_function *await = NULL;
+  *(void **)&await = dlsym(RTLD_NEXT, "swp_finalize_await");
+  const int error = await != NULL ? await() : MPI_SUCCESS;
+  return error != MPI_SUCCESS ? error : PMPI_Finalize();
 }

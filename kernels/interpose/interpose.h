@@ -4,7 +4,8 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Calls the next definition of MPI_Finalize, which may be another preload's: that for MPICH 4 over TCP. */
+/* Ends MPI, after what the preload for MPICH 4 over TCP does before. Never calls the next definition of
+   MPI_Finalize: it may be of a tool that has not seen MPI begin. */
 int interpose_finalize(void);
 
 #endif

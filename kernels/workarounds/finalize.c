@@ -12,6 +12,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED void *ucp_disconnect_nb(void *endpoint);
+EXPORTED int swp_finalize_await(void);
 
 /* Replaces UCX's function, without effect: NULL means that the connection is closed. */
 void *ucp_disconnect_nb(void *endpoint) {
@@ -19,12 +20,17 @@ void *ucp_disconnect_nb(void *endpoint) {
   return NULL;
 }
 
+/* Waits for all ranks: for the other libraries of this project, which end MPI themselves. */
+int swp_finalize_await(void) {
+  return PMPI_Barrier(MPI_COMM_WORLD);
+}
+
 typedef int finalize_function(void);
 
 /* Calls the next definition, which may be another library's. */
 EXPORTED int MPI_Finalize(void) {
   finalize_function *next = NULL;
-  int error = PMPI_Barrier(MPI_COMM_WORLD);
+  int error = swp_finalize_await();
   *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
   return error ? error : next ? next() : PMPI_Finalize();
 }

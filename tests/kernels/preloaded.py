@@ -32,17 +32,18 @@ def run_preloaded(
     table: Path | None,
     before: Sequence[str] = (),
     ahead: Sequence[Path] = (),
+    behind: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of the build, or a path, on ranks that preload the library and read `table`.
 
-    `before` goes between launcher and program, `ahead` are libraries to be preloaded before this
-    one. Raise subprocess.TimeoutExpired when it hangs.
+    `before` goes between launcher and program, `ahead` and `behind` are libraries to be preloaded
+    before and after this one. Raise subprocess.TimeoutExpired when it hangs.
     """
     library = mpi.preload_library(kernels.build)
     assert library is not None
-    start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[*ahead, library])
+    start = mpi.launch(kernels.mpi, procs, build=kernels.build, preload=[*ahead, library, *behind])
     command = [*start.argv_prefix, *before, str(kernels.build / "tests" / program), *arguments]
     settings = {"SWITCHPOINT_REPORT": "1"} | (
         {} if table is None else {"SWITCHPOINT_TABLE": str(table)}

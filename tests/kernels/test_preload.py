@@ -254,6 +254,28 @@ def test_programs_with_code_for_accelerators_are_left_alone_without_a_promise(
     assert f"bcast not by a rule ({why}: swp_host_buffers): 5 calls" in done.stderr, done.stderr
 
 
+TOOL = """
+#include <mpi.h>
+#include <stdlib.h>
+static int begun;
+int MPI_Init(int *argc, char ***argv) { begun = 1; return PMPI_Init(argc, argv); }
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{ begun = 1; return PMPI_Init_thread(argc, argv, required, provided); }
+int MPI_Finalize(void) { if (!begun) abort(); return PMPI_Finalize(); }
+"""
+
+
+def test_a_tool_behind_it_which_has_not_seen_mpi_begin_does_not_see_it_end(
+    kernels: Kernels, tmp_path
+) -> None:
+    (source := tmp_path / "tool.c").write_text(TOOL)
+    tool, table = tmp_path / "libtool.so", vendor_table(tmp_path)
+    subprocess.run([kernels.mpi.mpicc, "-shared", "-fPIC", "-o", tool, source], check=True)
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "7", table=table, behind=[tool])
+    assert done.returncode == 0, done.stderr
+    assert "switchpoint: bcast by vendor: 7 calls" in done.stderr
+
+
 def test_another_library_may_end_mpi_first(kernels: Kernels, tmp_path) -> None:
     ahead = [kernels.build / "libswp_finalize.so"]
     table = vendor_table(tmp_path)
