@@ -139,9 +139,11 @@ static bool dispatch_blocks(struct place *place, const void *send, MPI_Count sen
     problem.send_type = blocks->type;
   }
   bool done = dispatch(place, &problem, send, to, result);
-  if (done && !fits)
+  const bool failed = done && *result != MPI_SUCCESS;
+  if (done && !failed && !fits)
     move_blocks(place, blocks, to, extent, recv);
-  free(memory);
+  if (!failed) /* MPI may still receive there */
+    free(memory);
   free(lists);
   return done;
 }

@@ -24,9 +24,10 @@ struct persistent {
   const void *send;
   void *recv;
   bool active, freed;
+  int error; /* of the last execution, until a call that completes the request returns it */
 };
 
-atomic_int persistent_active;
+atomic_int persistent_active, persistent_failed;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static struct persistent *all;
@@ -165,6 +166,23 @@ bool persistent_start(MPI_Request request, int *result) {
   return known != NULL;
 }
 
+/* With the lock held. */
+static int take_error(struct persistent *its) {
+  const int error = its->error;
+  its->error = MPI_SUCCESS;
+  if (error != MPI_SUCCESS)
+    atomic_fetch_sub(&persistent_failed, 1);
+  return error;
+}
+
+int persistent_result(MPI_Request request) {
+  pthread_mutex_lock(&lock);
+  struct persistent *known = *find(request);
+  const int error = known != NULL ? take_error(known) : MPI_SUCCESS;
+  pthread_mutex_unlock(&lock);
+  return error != MPI_SUCCESS ? hand_over(known, error) : MPI_SUCCESS;
+}
+
 static void free_repeated(struct persistent *its) {
   if (is_kept(its->call.send_type))
     PMPI_Type_free(&its->call.send_type);
@@ -183,6 +201,7 @@ void persistent_forget(MPI_Request request) {
     release_tag(known->tag);
   } else if (known != NULL) {
     known->freed = true;
+    take_error(known);
   }
   pthread_mutex_unlock(&lock);
   if (repeats)
@@ -190,26 +209,23 @@ void persistent_forget(MPI_Request request) {
 }
 
 /* A thread that finds another one doing this leaves it to that one. */
-int persistent_progress(void) {
-  struct persistent *failed = NULL;
-  int error = MPI_SUCCESS;
+void persistent_progress(void) {
   if (pthread_mutex_trylock(&lock) != 0)
-    return MPI_SUCCESS;
-  for (struct persistent *next = all; next != NULL && failed == NULL; next = next->next) {
+    return;
+  for (struct persistent *next = all; next != NULL; next = next->next) {
     bool done = false;
     if (!next->active)
       continue;
-    error = planned_test(next->planned, &done);
-    if (error != MPI_SUCCESS)
-      failed = next;
-    if (!done && failed == NULL)
+    next->error = planned_test(next->planned, &done);
+    if (next->error != MPI_SUCCESS)
+      atomic_fetch_add(&persistent_failed, 1);
+    else if (!done)
       continue;
     next->active = false;
     atomic_fetch_sub(&persistent_active, 1);
     PMPI_Send(NULL, 0, MPI_BYTE, 0, next->tag, self);
   }
   pthread_mutex_unlock(&lock);
-  return failed != NULL ? hand_over(failed, error) : MPI_SUCCESS;
 }
 
 static bool is_exchange_on(const struct persistent *its, const struct place *place) {

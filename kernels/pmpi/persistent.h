@@ -9,8 +9,9 @@
 
 #include "planned.h"
 
-/* How many persistent requests were started and are not complete. */
-extern atomic_int persistent_active;
+/* How many persistent requests were started and are not complete; and how many have failed, which no call has
+   returned yet. */
+extern atomic_int persistent_active, persistent_failed;
 
 static inline bool persistent_any(void) {
   return atomic_load_explicit(&persistent_active, memory_order_relaxed) != 0;
@@ -48,8 +49,16 @@ bool persistent_start(MPI_Request request, int *result);
 /* The application frees a request. */
 void persistent_forget(MPI_Request request);
 
-/* Progresses all that are active. Returns an MPI error code, after its error handler was called. */
-int persistent_progress(void);
+static inline bool persistent_any_failed(void) {
+  return atomic_load_explicit(&persistent_failed, memory_order_relaxed) != 0;
+}
+
+/* Progresses all that are active; one that fails is complete. */
+void persistent_progress(void);
+
+/* The MPI error code of a request, of any kind, that a call has just completed, after its error handler was
+   called. */
+int persistent_result(MPI_Request request);
 
 /* Frees the exchanges of requests that all ranks have freed; with `leave`, the communicator is about to be
    freed, and what is left lives until MPI ends. Collective on the place's private communicator, if it has

@@ -40,6 +40,7 @@ struct planned {
   int64_t bytes;
   struct side send, recv;
   void *received; /* by the present execution */
+  int error;      /* of the first execution that failed: all later ones return it */
 };
 
 bool planned_on, promises_on;
@@ -400,44 +401,57 @@ static int finish(struct planned *planned) {
   return side->in_row || side->in_place ? MPI_SUCCESS : copy_blocks(side, NULL, planned->received, false);
 }
 
-int planned_start(struct planned *planned, const void *send, void *recv) {
+/* Executes it, or only starts it, by a function of the library. */
+static int begin(struct planned *planned, const void *send, void *recv,
+                 int (*exchange)(swp_plan *plan, const void *send, void *recv)) {
   const char *from;
   char *into;
-  int error = prepare(planned, send, recv, &from, &into);
-  return error != MPI_SUCCESS ? error : dispatch_mpi_error(swp_exchange_start(planned->plan, from, into));
+  if (planned->error != MPI_SUCCESS)
+    return planned->error;
+  planned->error = prepare(planned, send, recv, &from, &into);
+  if (planned->error == MPI_SUCCESS)
+    planned->error = dispatch_mpi_error(exchange(planned->plan, from, into));
+  return planned->error;
+}
+
+int planned_start(struct planned *planned, const void *send, void *recv) {
+  return begin(planned, send, recv, swp_exchange_start);
 }
 
 int planned_test(struct planned *planned, bool *done) {
-  int complete, error = dispatch_mpi_error(swp_test(planned->plan, &complete));
+  int complete;
+  planned->error = dispatch_mpi_error(swp_test(planned->plan, &complete));
   *done = complete != 0;
-  return error == MPI_SUCCESS && *done ? finish(planned) : error;
+  if (planned->error == MPI_SUCCESS && *done)
+    planned->error = finish(planned);
+  return planned->error;
 }
 
 int planned_execute(struct planned *planned, const void *send, void *recv) {
-  const char *from;
-  char *into;
-  int error = prepare(planned, send, recv, &from, &into);
-  if (error == MPI_SUCCESS)
-    error = dispatch_mpi_error(swp_exchange_execute(planned->plan, from, into));
-  return error == MPI_SUCCESS ? finish(planned) : error;
+  if (begin(planned, send, recv, swp_exchange_execute) == MPI_SUCCESS)
+    planned->error = finish(planned);
+  return planned->error;
 }
 
-static void free_side(struct side *side) {
+/* Staging that MPI may still use, after an error, stays. */
+static void free_side(struct side *side, bool failed) {
   for (int i = 0; i < side->count; i++)
     if (side->blocks[i].owned)
       PMPI_Type_free(&side->blocks[i].type);
   free(side->ranks);
   free(side->planned);
   free(side->blocks);
-  free(side->staging);
+  if (!failed)
+    free(side->staging);
 }
 
 void planned_free(struct planned *planned) {
   if (planned == NULL)
     return;
+  const bool failed = planned->error != MPI_SUCCESS;
   swp_plan_free(&planned->plan);
-  free_side(&planned->send);
-  free_side(&planned->recv);
+  free_side(&planned->send, failed);
+  free_side(&planned->recv, failed);
   free(planned);
 }
 

@@ -84,7 +84,8 @@ bool planned_set(struct planned *planned, const struct planned_call *given, char
 /* Makes it keep its types, for calls after the application has freed them. Local. */
 void planned_keep(struct planned *planned);
 
-/* Executions as swp_exchange_start and swp_test. They return an MPI error code. */
+/* Executions as swp_exchange_start, swp_test and swp_exchange_execute. They return an MPI error code; after
+   one that failed, all later ones return the same, with nothing done. */
 int planned_start(struct planned *planned, const void *send, void *recv);
 int planned_test(struct planned *planned, bool *done);
 int planned_execute(struct planned *planned, const void *send, void *recv);

@@ -9,30 +9,43 @@
 
 #include <sched.h>
 
-/* Repeats a nonblocking call of the MPI library until `done`. */
-#define POLL(call, done)                                                                                     \
+/* Repeats a nonblocking call of the MPI library until it fails or is `done`. */
+#define POLL(error, call, done)                                                                              \
   do {                                                                                                       \
-    int error_ = MPI_SUCCESS;                                                                                \
-    for (;;) {                                                                                               \
-      error_ = persistent_progress();                                                                        \
-      if (error_ == MPI_SUCCESS)                                                                             \
-        error_ = (call);                                                                                     \
-      if (error_ != MPI_SUCCESS || (done))                                                                   \
-        return error_;                                                                                       \
-      sched_yield();                                                                                         \
-    }                                                                                                        \
-  } while (0)
+    persistent_progress();                                                                                   \
+    error = (call);                                                                                          \
+  } while (error == MPI_SUCCESS && !(done) && sched_yield() == 0)
 
-static int progress(void) {
-  return persistent_any() ? persistent_progress() : MPI_SUCCESS;
+static void progress(void) {
+  if (persistent_any())
+    persistent_progress();
+}
+
+/* The return code of a call that has completed a request. */
+static int end_one(MPI_Request request) {
+  return persistent_any_failed() ? persistent_result(request) : MPI_SUCCESS;
+}
+
+/* The same of several: of all, if no indices are given. */
+static int end_several(int count, const MPI_Request requests[], const int *indices, MPI_Status statuses[]) {
+  int error = MPI_SUCCESS;
+  if (!persistent_any_failed())
+    return error;
+  for (int i = 0; i < count; i++) {
+    const int result = persistent_result(requests[indices != NULL ? indices[i] : i]);
+    if (statuses != MPI_STATUSES_IGNORE)
+      statuses[i].MPI_ERROR = result;
+    if (result != MPI_SUCCESS)
+      error = MPI_ERR_IN_STATUS;
+  }
+  return error;
 }
 
 /* ---- Requests ---- */
 
 EXPORTED int MPI_Start(MPI_Request *request) {
-  int result = progress();
-  if (result != MPI_SUCCESS)
-    return result;
+  int result;
+  progress();
   if (request != NULL && promises_on && persistent_start(*request, &result))
     return result;
   return PMPI_Start(request);
@@ -54,77 +67,89 @@ EXPORTED int MPI_Request_free(MPI_Request *request) {
 }
 
 EXPORTED int MPI_Request_get_status(MPI_Request request, int *done, MPI_Status *status) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Request_get_status(request, done, status) : error;
+  progress();
+  return PMPI_Request_get_status(request, done, status);
 }
 
 #ifdef SWP_HAVE_STATUS_OF_SEVERAL
 EXPORTED int MPI_Request_get_status_any(int count, REQUESTS requests[], int *index, int *done,
                                         MPI_Status *status) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Request_get_status_any(count, requests, index, done, status) : error;
+  progress();
+  return PMPI_Request_get_status_any(count, requests, index, done, status);
 }
 
 EXPORTED int MPI_Request_get_status_all(int count, REQUESTS requests[], int *done, MPI_Status statuses[]) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Request_get_status_all(count, requests, done, statuses) : error;
+  progress();
+  return PMPI_Request_get_status_all(count, requests, done, statuses);
 }
 
 EXPORTED int MPI_Request_get_status_some(int count, REQUESTS requests[], int *done, int indices[],
                                          MPI_Status statuses[]) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Request_get_status_some(count, requests, done, indices, statuses)
-                              : error;
+  progress();
+  return PMPI_Request_get_status_some(count, requests, done, indices, statuses);
 }
 #endif
 
 EXPORTED int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Test(request, done, status) : error;
+  progress();
+  const int error = PMPI_Test(request, done, status);
+  return error == MPI_SUCCESS && *done ? end_one(*request) : error;
 }
 
 EXPORTED int MPI_Testany(int count, MPI_Request requests[], int *index, int *done, MPI_Status *status) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Testany(count, requests, index, done, status) : error;
+  progress();
+  const int error = PMPI_Testany(count, requests, index, done, status);
+  return error == MPI_SUCCESS && *index >= 0 ? end_one(requests[*index]) : error;
 }
 
 EXPORTED int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status statuses[]) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Testall(count, requests, done, statuses) : error;
+  progress();
+  const int error = PMPI_Testall(count, requests, done, statuses);
+  return error == MPI_SUCCESS && *done ? end_several(count, requests, NULL, statuses) : error;
 }
 
 EXPORTED int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[],
                           MPI_Status statuses[]) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Testsome(count, requests, done, indices, statuses) : error;
+  progress();
+  const int error = PMPI_Testsome(count, requests, done, indices, statuses);
+  return error == MPI_SUCCESS ? end_several(*done, requests, indices, statuses) : error;
 }
 
 EXPORTED int MPI_Wait(MPI_Request *request, MPI_Status *status) {
-  int done = 0;
+  int done = 0, error;
   if (!persistent_any())
-    return PMPI_Wait(request, status);
-  POLL(PMPI_Test(request, &done, status), done);
+    error = PMPI_Wait(request, status);
+  else
+    POLL(error, PMPI_Test(request, &done, status), done);
+  return error == MPI_SUCCESS ? end_one(*request) : error;
 }
 
 EXPORTED int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
-  int done = 0;
+  int done = 0, error;
   if (!persistent_any())
-    return PMPI_Waitany(count, requests, index, status);
-  POLL(PMPI_Testany(count, requests, index, &done, status), done);
+    error = PMPI_Waitany(count, requests, index, status);
+  else
+    POLL(error, PMPI_Testany(count, requests, index, &done, status), done);
+  return error == MPI_SUCCESS && *index >= 0 ? end_one(requests[*index]) : error;
 }
 
 EXPORTED int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  int done = 0;
+  int done = 0, error;
   if (!persistent_any())
-    return PMPI_Waitall(count, requests, statuses);
-  POLL(PMPI_Testall(count, requests, &done, statuses), done);
+    error = PMPI_Waitall(count, requests, statuses);
+  else
+    POLL(error, PMPI_Testall(count, requests, &done, statuses), done);
+  return error == MPI_SUCCESS ? end_several(count, requests, NULL, statuses) : error;
 }
 
 EXPORTED int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[],
                           MPI_Status statuses[]) {
+  int error;
   if (!persistent_any())
-    return PMPI_Waitsome(count, requests, done, indices, statuses);
-  POLL(PMPI_Testsome(count, requests, done, indices, statuses), *done != 0);
+    error = PMPI_Waitsome(count, requests, done, indices, statuses);
+  else
+    POLL(error, PMPI_Testsome(count, requests, done, indices, statuses), *done != 0);
+  return error == MPI_SUCCESS ? end_several(*done, requests, indices, statuses) : error;
 }
 
 /* ---- Messages ---- */
@@ -182,26 +207,28 @@ MESSAGES(_c, MPI_Count)
 #endif
 
 EXPORTED int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
-  int found = 0;
+  int found = 0, error;
   if (!persistent_any())
     return PMPI_Probe(from, tag, comm, status);
-  POLL(PMPI_Iprobe(from, tag, comm, &found, status), found);
+  POLL(error, PMPI_Iprobe(from, tag, comm, &found, status), found);
+  return error;
 }
 
 EXPORTED int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
-  int found = 0;
+  int found = 0, error;
   if (!persistent_any())
     return PMPI_Mprobe(from, tag, comm, message, status);
-  POLL(PMPI_Improbe(from, tag, comm, &found, message, status), found);
+  POLL(error, PMPI_Improbe(from, tag, comm, &found, message, status), found);
+  return error;
 }
 
 EXPORTED int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *found, MPI_Status *status) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Iprobe(from, tag, comm, found, status) : error;
+  progress();
+  return PMPI_Iprobe(from, tag, comm, found, status);
 }
 
 EXPORTED int MPI_Improbe(int from, int tag, MPI_Comm comm, int *found, MPI_Message *message,
                          MPI_Status *status) {
-  int error = progress();
-  return error == MPI_SUCCESS ? PMPI_Improbe(from, tag, comm, found, message, status) : error;
+  progress();
+  return PMPI_Improbe(from, tag, comm, found, message, status);
 }

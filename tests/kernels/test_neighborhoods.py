@@ -84,6 +84,16 @@ def test_a_start_that_waits_stops_no_other_thread(
     assert used == {method}
 
 
+def test_an_error_is_that_of_its_own_request_and_of_later_calls(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    table = tmp_path / "one.table"
+    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
+    done = run_preloaded(kernels, "swp_broken", 2, table=table)
+    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert dispatched(done.stderr)["exchange"] == {"alltoallv"}
+
+
 def test_blocks_arrive_under_the_guard(kernels: Kernels, exchanges: Path) -> None:
     env = {"SWITCHPOINT_GUARD": "1"}
     done = run_preloaded(kernels, "swp_neighbors", 5, table=exchanges, env=env)

@@ -1,0 +1,127 @@
+/*
+ * Neighbourhoods, for a preload by the method `alltoallv`, when MPI fails below it: each rank exchanges a
+ * number with one other. This program's own PMPI functions come before those of MPI.
+ */
+#define _GNU_SOURCE
+#include "testing.h"
+
+#include <dlfcn.h>
+
+enum { CODE = MPI_ERR_NAME }; /* which nothing else returns */
+
+static bool starts_fail, tests_fail;
+static int starts;
+static MPI_Request started = MPI_REQUEST_NULL;
+static int rank, procs, number, received;
+
+#define NEXT(function, result, parameters)                                                                   \
+  result(*function) parameters = NULL;                                                                       \
+  *(void **)&function = dlsym(RTLD_NEXT, "P" #function)
+
+__attribute__((visibility("default"))) int PMPI_Ialltoallv(const void *send, const int send_counts[],
+                                                           const int send_displs[], MPI_Datatype send_type,
+                                                           void *recv, const int recv_counts[],
+                                                           const int recv_displs[], MPI_Datatype recv_type,
+                                                           MPI_Comm comm, MPI_Request *request) {
+  NEXT(MPI_Ialltoallv, int,
+       (const void *, const int *, const int *, MPI_Datatype, void *, const int *, const int *, MPI_Datatype,
+        MPI_Comm, MPI_Request *));
+  starts++;
+  if (starts_fail)
+    return CODE;
+  const int error = MPI_Ialltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs,
+                                   recv_type, comm, request);
+  started = *request;
+  return error;
+}
+
+__attribute__((visibility("default"))) int PMPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
+  NEXT(MPI_Test, int, (MPI_Request *, int *, MPI_Status *));
+  if (!tests_fail || *request != started)
+    return MPI_Test(request, done, status);
+  PMPI_Wait(request, status);
+  return CODE;
+}
+
+static MPI_Comm make_graph(void) {
+  const int next = (rank + 1) % procs, before = (rank + procs - 1) % procs;
+  MPI_Comm graph;
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "swp_fixed_counts", "true");
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED, info,
+                                 0, &graph);
+  MPI_Info_free(&info);
+  MPI_Comm_set_errhandler(graph, MPI_ERRORS_RETURN);
+  return graph;
+}
+
+static int exchange(MPI_Comm graph) {
+  return MPI_Neighbor_alltoall(&number, 1, MPI_INT, &received, 1, MPI_INT, graph);
+}
+
+static void later_calls_return_the_same_error(void) {
+  MPI_Comm graph = make_graph();
+  test_case("calls after one that failed");
+  EXPECT_EQUAL(exchange(graph), MPI_SUCCESS);
+  EXPECT_EQUAL(received, (rank + procs - 1) % procs);
+  starts_fail = true;
+  EXPECT_EQUAL(exchange(graph), CODE);
+  starts_fail = false;
+  const int before = starts;
+  for (int i = 0; i < 2; i++)
+    EXPECT_EQUAL(exchange(graph), CODE);
+  EXPECT_EQUAL(starts, before);
+  MPI_Comm_free(&graph);
+}
+
+#ifdef SWP_HAVE_PERSISTENT
+/* Any other call may be the one that finds the failure. */
+static void call_others(void) {
+  int sent = 5, came = 0, found;
+  MPI_Request request;
+  EXPECT_EQUAL(MPI_Isend(&sent, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &request), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Iprobe(0, 7, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Recv(&came, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQUAL(came, sent);
+}
+
+static void a_request_returns_its_own_error(bool several) {
+  MPI_Comm graph = make_graph();
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[2];
+  test_case("a persistent request that fails, in a list: %d", several);
+  MPI_Neighbor_alltoall_init(&number, 1, MPI_INT, &received, 1, MPI_INT, graph, MPI_INFO_NULL, &requests[1]);
+  EXPECT_EQUAL(MPI_Start(&requests[1]), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Start(&requests[1]), MPI_SUCCESS);
+  tests_fail = true;
+  call_others();
+  tests_fail = false;
+  if (several) {
+    EXPECT_EQUAL(MPI_Waitall(2, requests, statuses), MPI_ERR_IN_STATUS);
+    EXPECT_EQUAL(statuses[0].MPI_ERROR, MPI_SUCCESS);
+    EXPECT_EQUAL(statuses[1].MPI_ERROR, CODE);
+  } else {
+    EXPECT_EQUAL(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), CODE);
+  }
+  EXPECT_EQUAL(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), MPI_SUCCESS); /* it is inactive */
+  EXPECT_EQUAL(MPI_Start(&requests[1]), CODE);
+  MPI_Request_free(&requests[1]);
+  MPI_Comm_free(&graph);
+}
+#endif
+
+int main(int argc, char **argv) {
+  test_begin(&argc, &argv, "swp_broken");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  number = rank;
+  later_calls_return_the_same_error();
+#ifdef SWP_HAVE_PERSISTENT
+  a_request_returns_its_own_error(false);
+  a_request_returns_its_own_error(true);
+#endif
+  return test_end();
+}
