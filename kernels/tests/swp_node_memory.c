@@ -24,7 +24,7 @@ static enum lack lack;
 static int files_made;
 static int64_t mapped_before;   /* when a file was made last */
 static bool others_take_memory; /* as soon as this rank has some */
-static bool is_in_other_namespace;
+static bool is_in_other_namespace, is_on_other_machine;
 static int files_opened; /* of processes */
 static char machine_without_memory[64];
 
@@ -42,6 +42,13 @@ int open(const char *path, int flags, ...) {
   va_end(more);
   files_opened += strncmp(path, "/proc/", 6) == 0 && strstr(path, "/fd/") != NULL;
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+FILE *fopen(const char *restrict path, const char *restrict mode) {
+  if (is_on_other_machine && strstr(path, "/boot_id") != NULL)
+    path = "/proc/self/stat"; /* which no other rank has */
+  const int file = open(path, mode[0] == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  return file < 0 ? NULL : fdopen(file, mode);
 }
 
 /* Bytes of the library's files that this process has. */
@@ -236,14 +243,14 @@ static void memory_that_others_take_meanwhile_is_missed_by_all(int culprit) {
 }
 
 /* The first rank's number may be that of the other rank itself, or of any process. */
-static void ranks_with_other_process_numbers_open_nothing(int culprit) {
-  test_case("rank %d has process numbers of its own", culprit);
-  is_in_other_namespace = rank == culprit;
+static void a_stranger_opens_nothing(int culprit, bool *is_stranger, const char *why) {
+  test_case("'%s' on rank %d", why, culprit);
+  *is_stranger = rank == culprit;
   files_opened = 0;
-  expect_refusal("process numbers of their own");
+  expect_refusal(why);
   const bool opens = culprit > 0 && rank > 0 && rank != culprit;
   EXPECT((files_opened > 0) == opens, "%d files were opened", files_opened);
-  is_in_other_namespace = false;
+  *is_stranger = false;
 }
 
 /* A communicator's plans share an arena, those of virtual nodes too. */
@@ -379,7 +386,8 @@ int main(int argc, char **argv) {
   a_lack_of_memory_of_the_node_is_an_error_of_all();
   for (int culprit = 0; procs > 1 && culprit < procs; culprit++) {
     memory_that_others_take_meanwhile_is_missed_by_all(culprit);
-    ranks_with_other_process_numbers_open_nothing(culprit);
+    a_stranger_opens_nothing(culprit, &is_in_other_namespace, "process numbers of their own");
+    a_stranger_opens_nothing(culprit, &is_on_other_machine, "on several machines");
   }
   remove_machine_without_memory();
   a_second_plan_makes_no_file();

@@ -4,6 +4,7 @@
 
 #include "allocate.h"
 #include "error.h"
+#include "machine.h"
 #include "memory_left.h"
 #include "switchpoint.h"
 
@@ -86,6 +87,7 @@ void swp_arena_release(struct arena *arena) {
 struct offer {
   int64_t process, descriptor, token;
   int64_t processes; /* the namespace in which that is its number */
+  uint64_t machine;  /* whose nodes may be virtual ones, of ranks on several machines */
   int64_t error;     /* errno; 0: it is made */
 };
 
@@ -151,6 +153,7 @@ static int make_file(const struct segment *segment, struct offer *offer) {
                           .descriptor = file,
                           .token = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
                           .processes = find_namespace(),
+                          .machine = swp_machine_hash(),
                           .error = error};
   return file;
 }
@@ -159,10 +162,13 @@ static int check_offer(const struct offer *offer) {
   return offer->error == 0 ? SWP_SUCCESS : refuse("a file in memory", (int)offer->error);
 }
 
-/* Another process has this number where namespaces of processes differ. It may be this one: closing a file of
-   its own would end the locks (fcntl) that it has on it, so nothing is opened. */
+/* Another process has this number on another machine, and where namespaces of processes differ. It may be
+   this one: closing a file of its own would end the locks (fcntl) that it has on it, so nothing is opened. */
 static int open_file(const struct offer *offer, int *file) {
   char path[64];
+  if (swp_machine_hash() != offer->machine)
+    return swp_fail(SWP_ERR_NOT_APPLICABLE,
+                    "memory of the node cannot be had: its ranks are on several machines");
   if (find_namespace() != offer->processes)
     return swp_fail(SWP_ERR_NOT_APPLICABLE,
                     "memory of the node cannot be had: the ranks are in containers with "
