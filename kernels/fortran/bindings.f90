@@ -66,7 +66,7 @@ module switchpoint_bindings
       integer(c_int), value :: error
     end function
 
-    integer(c_int) function c_error_mpi() bind(C, name='swp_error_mpi')
+    integer(c_int) function c_error_mpi() bind(C, name='swp_fortran_error_mpi')
       import
     end function
 

@@ -28,6 +28,10 @@ const char *swp_fortran_message(void) {
   return refusal[0] != '\0' ? refusal : swp_error_message();
 }
 
+int swp_fortran_error_mpi(void) {
+  return refusal[0] != '\0' ? MPI_SUCCESS : swp_error_mpi();
+}
+
 void swp_fortran_abort(int error) {
   fprintf(stderr, "switchpoint: %s: %s\n", swp_strerror(error), swp_fortran_message());
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
