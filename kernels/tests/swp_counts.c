@@ -87,6 +87,8 @@ static void check_copies(const struct exchange_run *run, const struct activity *
   if (self)
     return; /* a message to oneself is copied, and not a method's */
   EXPECT_EQUAL(plan.copied_bytes, reduced(activity->copied_bytes, MPI_SUM));
+  if (strcmp(method, "direct") == 0)
+    EXPECT_EQUAL(problem.copied_bytes, plan.copied_bytes);
   EXPECT((double)plan.copied_bytes <= most, "%lld bytes are copied, %lld sent", (long long)plan.copied_bytes,
          (long long)plan.hop_bytes);
 }

@@ -62,11 +62,14 @@ int swp_statistics_find(struct exchange_plan *exchange) {
   struct swp_plan *plan = &exchange->plan;
   const struct problem *problem = exchange->problem;
   struct swp_statistics *statistics = &plan->problem_statistics;
-  enum { BUFFER = TRAFFIC, DIFFERENCE = TRAFFIC, VALUES };
+  enum { BUFFER = TRAFFIC, DIFFERENCE = TRAFFIC, COPIED, VALUES };
   int64_t mine[VALUES] = {0}, max[VALUES], sum[VALUES];
   int error = SWP_SUCCESS;
-  for (int i = 0; i < problem->nsends; i++)
-    add_message(plan, problem->sends[i].peer, problem->sends[i].bytes, mine);
+  for (int i = 0; i < problem->nsends; i++) {
+    const struct send *send = &problem->sends[i];
+    add_message(plan, send->peer, send->bytes, mine);
+    mine[COPIED] += send->nruns > 1 ? send->bytes : 0; /* as `direct` packs */
+  }
   mine[BUFFER] = problem->send_bytes + problem->recv_bytes;
   MPI_TRY(MPI_Allreduce(mine, max, VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
   mine[DIFFERENCE] = (int64_t)(problem->send_hash - problem->recv_hash);
@@ -78,6 +81,7 @@ int swp_statistics_find(struct exchange_plan *exchange) {
   set_statistics(plan, max, sum, statistics);
   statistics->stages = 1;
   statistics->buffer_bytes = max[BUFFER];
+  statistics->copied_bytes = sum[COPIED];
   plan->features.mmax = statistics->mmax;
   plan->features.mavg = statistics->mavg;
   plan->features.bytes = sum[0] > 0 ? sum[1] / sum[0] : 0;
