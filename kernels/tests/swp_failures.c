@@ -138,9 +138,12 @@ static void one_rank_without_problem_or_place(int culprit) {
 
 /* ---- What need not be given ---- */
 
-/* Rank 0 sends to rank 1 and no other rank takes part: no arrays, buffers, or size of items. */
+/* Rank 0 sends to rank 1 and no other rank takes part: no arrays, buffers, or size of items. The plan's
+   buffer is of items as the others have them. */
 static void idle_ranks_give_nothing(const char *method) {
+  enum { ITEMS = 1000 };
   static const int64_t offsets[2] = {0, 1};
+  void *buffer;
   const int peer = 1 - rank;
   double send = 5, recv = 0;
   swp_plan *plan = NULL;
@@ -153,8 +156,12 @@ static void idle_ranks_give_nothing(const char *method) {
     problem = (struct swp_exchange){
         .item_bytes = sizeof recv, .nrecvs = 1, .recv_ranks = &peer, .recv_offsets = offsets};
   else
-    problem.item_bytes = -rank;
+    problem = (struct swp_exchange){.item_bytes = rank == 2 ? 1000000000 : -rank, .nitems = ITEMS};
   EXPECT_ERROR(swp_exchange_plan(MPI_COMM_WORLD, &problem, method, NULL, &plan), SWP_SUCCESS);
+  if (rank > 1) {
+    EXPECT_ERROR(swp_exchange_buffer(plan, &buffer), SWP_SUCCESS);
+    memset(buffer, 0, ITEMS * sizeof send);
+  }
   EXPECT_ERROR(swp_exchange_execute(plan, rank == 0 ? &send : NULL, rank == 1 ? &recv : NULL), SWP_SUCCESS);
   EXPECT(rank != 1 || recv == 5, "%g came", recv);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
@@ -342,6 +349,8 @@ static void kept_buffers_are_refused(void) {
     EXPECT_ERROR(swp_exchange_execute(plan, kept[i], recv), SWP_ERR_STATE);
     EXPECT(strstr(swp_error_message(), "swp_exchange_buffer") != NULL, "'%s'", swp_error_message());
   }
+  EXPECT_ERROR(swp_exchange_buffer(plan, &buffer), SWP_SUCCESS);
+  EXPECT_ERROR(swp_exchange_execute(plan, buffer == kept[0] ? kept[1] : kept[0], recv), SWP_ERR_STATE);
   recv[0] = 0;
   EXPECT_ERROR(swp_exchange_execute(plan, own, recv), SWP_SUCCESS); /* the plan is still good */
   EXPECT(recv[0] == 3, "%g was received", recv[0]);

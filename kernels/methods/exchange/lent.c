@@ -206,8 +206,9 @@ HOT static int lent_start(struct swp_plan *plan, const char *send, char *recv) {
   struct state *state = plan->method_state;
   const uint64_t call = state->call + 1;
   char *own = own_buffer(plan, state, call);
+  const char *other = own_buffer(plan, state, call - 1);
   int error = SWP_SUCCESS;
-  if (state->offered != call && (send == own || send == own_buffer(plan, state, call - 1)))
+  if (state->buffer_bytes > 0 && (send == other || (send == own && state->offered != call)))
     return refuse_kept();
   state->call = call;
   state->recv = recv;

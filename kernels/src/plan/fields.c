@@ -116,10 +116,10 @@ static int pack_sends(struct fields *fields, struct problem *problem, int64_t *a
     join_runs(problem->runs, &problem->self);
   for (int i = 0; i < problem->nsends; i++)
     join_runs(problem->runs, &problem->sends[i]);
-  problem->buffer_bytes = bytes;
+  problem->nitems = bytes / fields->item_bytes;
   fields->send = swp_allocate((size_t)bytes, 1, account);
   if (fields->send == NULL)
-    error = no_memory(bytes / fields->item_bytes);
+    error = no_memory(problem->nitems);
 done:
   swp_release(packing.uses);
   swp_release(packing.stretch_of);
@@ -160,8 +160,10 @@ int swp_fields_build(const struct swp_exchange *exchange, int nfields, const int
     return swp_problem_build(NULL, rank, procs, problem, account);
   struct swp_exchange whole = *exchange;
   whole.item_bytes = 0; /* the caller's is ignored, also where there are no messages */
-  if (exchange->nsends == 0 && exchange->nrecvs == 0)
+  if (exchange->nsends == 0 && exchange->nrecvs == 0) {
+    whole.nitems = 0; /* of which none is packed */
     return swp_problem_build(&whole, rank, procs, problem, account);
+  }
   TRY(check_fields(nfields, bytes, &whole.item_bytes));
   TRY(swp_problem_build(&whole, rank, procs, problem, account));
   fields->item_bytes = whole.item_bytes;

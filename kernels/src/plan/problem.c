@@ -181,10 +181,16 @@ static void build_recvs(const struct swp_exchange *exchange, int rank, struct pr
   }
 }
 
-/* An idle rank's numbers may be senseless. */
-static int64_t buffer_bytes(const struct swp_exchange *exchange, int procs) {
-  const int64_t items = exchange->nitems, size = exchange->item_bytes;
-  return items > 0 && size > 0 && is_countable(items, size, procs) ? items * size : 0;
+/* An idle rank's numbers may be senseless. More than any memory may still be doubled. */
+static int64_t buffer_bytes(int64_t items, int64_t item_bytes, int procs) {
+  if (items <= 0 || item_bytes <= 0)
+    return 0;
+  return is_countable(items, item_bytes, procs) ? items * item_bytes : INT64_MAX / 4;
+}
+
+void swp_problem_agree(struct problem *problem, int64_t item_bytes, int procs) {
+  problem->item_bytes = item_bytes;
+  problem->buffer_bytes = buffer_bytes(problem->nitems, item_bytes, procs);
 }
 
 int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
@@ -196,7 +202,8 @@ int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, 
   for (int i = 0; i < exchange->nsends; i++)
     nruns += message_runs(exchange, i, NULL);
   problem->item_bytes = is_idle(exchange) ? 0 : exchange->item_bytes;
-  problem->buffer_bytes = buffer_bytes(exchange, procs);
+  problem->nitems = exchange->nitems;
+  problem->buffer_bytes = buffer_bytes(exchange->nitems, exchange->item_bytes, procs);
   problem->sends = swp_allocate((size_t)exchange->nsends, sizeof *problem->sends, account);
   problem->recvs = swp_allocate((size_t)exchange->nrecvs, sizeof *problem->recvs, account);
   problem->runs = swp_allocate((size_t)nruns, sizeof *problem->runs, account);

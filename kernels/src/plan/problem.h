@@ -35,7 +35,7 @@ struct problem {
   struct receive *recvs;          /* in the caller's order */
   struct run *runs;               /* storage of all runs */
   int64_t item_bytes;             /* 0 on a rank without messages, until ranks agree */
-  int64_t buffer_bytes;           /* of the buffer that messages are sent from */
+  int64_t nitems, buffer_bytes;   /* of the buffer that messages are sent from */
   int64_t send_bytes, recv_bytes; /* to and from other ranks */
   uint64_t send_hash, recv_hash;  /* summed over ranks they agree when every message has its receiver */
 };
@@ -44,6 +44,9 @@ struct problem {
    Errors: SWP_ERR_ARGUMENT, SWP_ERR_MEMORY. */
 int swp_problem_build(const struct swp_exchange *exchange, int rank, int procs, struct problem *problem,
                       int64_t *account);
+
+/* Takes the bytes of an item that ranks agreed on. */
+void swp_problem_agree(struct problem *problem, int64_t item_bytes, int procs);
 
 void swp_problem_free(struct problem *problem);
 

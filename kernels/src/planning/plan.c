@@ -59,8 +59,10 @@ static int check_equal(struct swp_plan *plan, const char *method) {
     if (greatest[i] != ANY && greatest[i] != ~greatest[VALUES + i])
       return swp_fail(i == FIELDS ? SWP_ERR_MISMATCH : SWP_ERR_ARGUMENT, "the %s differs between ranks",
                       values[i].name);
-  if (problem != NULL)
-    problem->item_bytes = greatest[ITEM_BYTES] != ANY ? greatest[ITEM_BYTES] : 1;
+  if (problem != NULL && greatest[ITEM_BYTES] != ANY)
+    swp_problem_agree(problem, greatest[ITEM_BYTES], plan->procs);
+  else if (problem != NULL)
+    problem->item_bytes = 1;
 done:
   return error;
 }
