@@ -224,7 +224,8 @@ contains
     end if
   end subroutine
 
-  ! Memory for what the next execution sends: c_f_pointer makes an array of it.
+  ! Memory for what the next execution sends: c_f_pointer makes an array of it. With `lent` receivers may still read it
+  ! after the execution: do not write it until this returns it again.
   subroutine swp_exchange_buffer(plan, send, ierror)
     type(swp_plan), intent(in) :: plan
     type(c_ptr), intent(out) :: send

@@ -59,7 +59,7 @@ const char *swp_version(void);
 /* The meaning of an error code, a static string; never NULL. Local; needs no MPI. */
 const char *swp_strerror(int error);
 
-/* The message of the last failed call on this thread: one line, valid until the next call of the library. */
+/* The message of this thread's last failed call: one line, valid until the next call. Needs no MPI. */
 const char *swp_error_message(void);
 
 /* The code of the MPI error behind that failure: MPI_ERR_IN_STATUS if it is of one of several messages;
@@ -90,14 +90,14 @@ int swp_method_specs(enum swp_operation operation, const char *name, int procs, 
 /*
  * Sets the environment variables that make the MPI library use its own algorithm `name` for a collective, as
  * the method "vendor:environment=NAME" requires. Affects the whole process; call it before MPI_Init: a
- * library reads them when it starts, and may silently ignore a name that it does not know. Local. Errors:
- * SWP_ERR_ARGUMENT, SWP_ERR_NOT_APPLICABLE (the variables of this library are not known).
+ * library reads them when it starts, and may silently ignore a name that it does not know. Local; needs no
+ * MPI. Errors: SWP_ERR_ARGUMENT, SWP_ERR_NOT_APPLICABLE (the variables of this library are not known).
  */
 int swp_environment_set(enum swp_operation operation, const char *name);
 
 /* Sets those that let its algorithms be chosen later, as the method "vendor:algorithm=NAME" requires under
    Open MPI 4; variables that are already set stay unchanged. Affects the whole process; call it before
-   MPI_Init. Local. */
+   MPI_Init. Local; needs no MPI. */
 void swp_environment_allow(void);
 
 /* ---- Method tables ---------------------------------------------------------------------------------- */
@@ -436,11 +436,11 @@ int swp_exchange_start(swp_plan *plan, const void *send, void *recv);
  * Sets *send to memory of the plan for the nitems items that the next execution sends. With the method `lent`
  * receivers read them there, and nobody copies them before; with any other it is memory like the caller's
  * own, which may be used as well. Two buffers may take turns: call this before each execution, and write what
- * it sends to where *send points then; what was there before is lost. With `lent`, an execution that sends
- * from such memory without this call before it is refused (SWP_ERR_STATE). Local, but may wait for the ranks
- * to which this one sends to complete the execution before the last. Freed with the plan. Errors:
- * SWP_ERR_ARGUMENT (send is NULL), SWP_ERR_STATE (under way, or a plan of fields), SWP_ERR_MEMORY, _MPI,
- * _POISONED.
+ * it sends to where *send points then; what was there before is lost. With `lent` receivers may still read
+ * this memory after swp_wait: do not write it until this function returns it again; to send from it without
+ * that is refused (SWP_ERR_STATE). Local, but may wait for the ranks to which this one sends to complete the
+ * execution before the last. Freed with the plan. Errors: SWP_ERR_ARGUMENT (send is NULL), SWP_ERR_STATE
+ * (under way, or a plan of fields), SWP_ERR_MEMORY, _MPI, _POISONED.
  */
 int swp_exchange_buffer(swp_plan *plan, void **send);
 
