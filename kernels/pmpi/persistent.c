@@ -216,11 +216,13 @@ void persistent_progress(void) {
     bool done = false;
     if (!next->active)
       continue;
-    next->error = planned_test(next->planned, &done);
-    if (next->error != MPI_SUCCESS)
-      atomic_fetch_add(&persistent_failed, 1);
-    else if (!done)
+    const int error = planned_test(next->planned, &done);
+    if (error == MPI_SUCCESS && !done)
       continue;
+    if (error != MPI_SUCCESS && !next->freed) { /* else no call will complete it */
+      next->error = error;
+      atomic_fetch_add(&persistent_failed, 1);
+    }
     next->active = false;
     atomic_fetch_sub(&persistent_active, 1);
     PMPI_Send(NULL, 0, MPI_BYTE, 0, next->tag, self);
