@@ -141,10 +141,9 @@ class Collective(Plan):
         source = _place(send, send_bytes, "send", writable=False)
         receives = not (self._operation == "bcast" and at_root)
         target = _place(recv, recv_bytes, "recv", writable=receives)
-        addresses = (
-            each if isinstance(each, int | None) else each.address for each in (source, target)
-        )
-        call("swp_collective_execute", self._handle, *addresses)
+        memories = source, target
+        addresses = (each if isinstance(each, int | None) else each.address for each in memories)
+        self._execute("swp_collective_execute", memories, *addresses)
 
 
 class _Lists(NamedTuple):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from mpi4py import MPI
 
 from .buffers import memory
-from .library import Inbox, call, handle, library, operations
+from .library import ErrorCode, Inbox, SwitchpointError, call, handle, library, operations
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -144,6 +144,11 @@ class Stage(NamedTuple):
     bytes_max: int
 
 
+_LEFT: list[Sequence[object]] = []
+"""The memory of exchanges that were started and dropped, and of executions in which MPI failed: MPI
+may use it until it ends."""
+
+
 class Plan:
     """A method that is prepared on a communicator. Free it, or use it in `with`.
 
@@ -218,6 +223,15 @@ class Plan:
         result = ctypes.byref(self._handle)
         call(function, handle(comm), *problem, method.encode(), known, result)
 
+    def _execute(self, function: str, memories: Sequence[object], *arguments: object) -> None:
+        """Call a function that executes the plan, or starts to, with these memories."""
+        try:
+            call(function, self._handle, *arguments)
+        except SwitchpointError as error:
+            if error.code in (ErrorCode.MPI, ErrorCode.MEMORY):
+                _LEFT.append(memories)
+            raise
+
 
 class _Exchange(ctypes.Structure):
     _fields_ = (
@@ -233,16 +247,12 @@ class _Exchange(ctypes.Structure):
     )
 
 
-_LEFT: list[Sequence[MPI.buffer]] = []
-"""The memory of exchanges that were started and dropped: MPI may use it until it ends."""
-
-
 class _Lasting(Plan):
     """A plan whose execution may be under way."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._started: Sequence[MPI.buffer] | None = None  # must stay where it is
+        self._started: Sequence[object] | None = None  # memory that must stay where it is
 
     def __del__(self) -> None:
         if (started := getattr(self, "_started", None)) is not None:
@@ -336,8 +346,10 @@ class Exchange(_Lasting):
     def buffer(self) -> memoryview:
         """Return memory for what the next execution sends, of bytes; call this before each.
 
-        Where the method is `lent`, what is written there is not copied before receivers read it.
-        May wait for receivers. The view must not be used after the plan was freed.
+        Where the method is `lent`, what is written there is not copied before receivers read it,
+        which may be after the execution: do not write it again until this returns it again. May
+        wait for receivers. The view must not be used after the plan was freed. A rank without
+        messages must have planned with the item_bytes of the others.
         """
         address = ctypes.c_void_p()
         call("swp_exchange_buffer", self._handle, ctypes.byref(address))
@@ -345,8 +357,8 @@ class Exchange(_Lasting):
 
     def execute(self, send: Buffer, recv: Buffer) -> None:
         """Exchange the items of `send` for those of `recv`. Collective."""
-        source, target = self._memories(send, recv)
-        call("swp_exchange_execute", self._handle, source.address, target.address)
+        memories = self._memories(send, recv)
+        self._execute("swp_exchange_execute", memories, *(each.address for each in memories))
 
     def start(self, send: Buffer, recv: Buffer) -> None:
         """Start an exchange; until it is complete, write neither buffer and do not read `recv`.
@@ -354,7 +366,7 @@ class Exchange(_Lasting):
         Collective. May wait until receivers have completed the execution before the last.
         """
         memories = self._memories(send, recv)
-        call("swp_exchange_start", self._handle, *(each.address for each in memories))
+        self._execute("swp_exchange_start", memories, *(each.address for each in memories))
         self._started = memories
 
     def _memories(self, send: Buffer, recv: Buffer) -> tuple[MPI.buffer, MPI.buffer]:
@@ -399,17 +411,17 @@ class Fields(_Lasting):
 
     def execute(self, send: Sequence[Buffer], recv: Sequence[Buffer]) -> None:
         """Exchange the items of each field in `send` for those in `recv`. Collective."""
-        sources, targets = self._memories(send, recv)
-        call("swp_fields_execute", self._handle, _addresses(sources), _addresses(targets))
+        memories = self._memories(send, recv)
+        self._execute("swp_fields_execute", memories, *map(_addresses, memories))
 
     def start(self, send: Sequence[Buffer], recv: Sequence[Buffer]) -> None:
         """Start an exchange; until it is complete, write no buffer and do not read `recv`.
 
         Collective. May wait until receivers have completed the execution before the last.
         """
-        sources, targets = self._memories(send, recv)
-        call("swp_fields_start", self._handle, _addresses(sources), _addresses(targets))
-        self._started = [*sources, *targets]
+        memories = self._memories(send, recv)
+        self._execute("swp_fields_start", memories, *map(_addresses, memories))
+        self._started = memories
 
     def _memories(
         self, send: Sequence[Buffer], recv: Sequence[Buffer]
@@ -448,9 +460,9 @@ class Discovery(Plan):
         data = (ctypes.c_void_p * len(parts))(*(part.address or 1 for part in parts))
         inbox = ctypes.POINTER(Inbox)()
         owner = _InboxOwner(inbox)
-        call(
+        self._execute(
             "swp_discovery_execute",
-            self._handle,
+            parts,
             len(parts),
             _start(ranks),
             _start(sizes),

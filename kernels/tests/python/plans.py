@@ -8,11 +8,13 @@ import pickle
 import sys
 from array import array
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import switchpoint_mpi as swp
 from mpi4py import MPI
+from switchpoint_mpi import plans
 
 COMM = MPI.COMM_WORLD.Dup()
 RANK, PROCS = COMM.rank, COMM.size
@@ -321,6 +323,36 @@ def errors_of_collectives() -> None:
         refused(ValueError, "32 bits", lambda: gather.set(**wrong, **lists))
 
 
+def failures() -> None:
+    """Expect that buffers stay where they are after MPI has failed, which may still use them."""
+
+    def fail(name: str, *_: object) -> None:
+        raise swp.SwitchpointError(swp.ErrorCode.MPI, name, 0)
+
+    alone = (1, [RANK], [0, 1], [RANK], [0, 1])
+    number = {"recv_count": 1, "recv_type": MPI.DOUBLE, "op": MPI.SUM}
+    with (
+        swp.Exchange(COMM, 8, *alone) as exchange,
+        swp.Fields(COMM, [8], *alone) as pair,
+        swp.Discovery(COMM) as discovery,
+        swp.Collective(COMM, "allreduce", **number) as collective,
+    ):
+        for execute in (
+            exchange.execute,
+            exchange.start,
+            lambda send, recv: pair.execute([send], [recv]),
+            lambda send, recv: pair.start([send], [recv]),
+            lambda send, _: discovery.execute({RANK: send}),
+            collective.execute,
+        ):
+            send = bytearray(8)
+            call, plans.call = plans.call, fail
+            failed(swp.ErrorCode.MPI, "swp_", partial(execute, send, bytearray(8)))
+            plans.call = call
+            gc.collect()
+            refused(BufferError, "", partial(send.append, 1))
+
+
 def tables(path: Path) -> None:
     if RANK == 0:
         rules = ("op=discovery method=rsx", "op=bcast method=vendor:algorithm=no_such")
@@ -352,6 +384,7 @@ errors_of_exchanges()
 discoveries()
 collectives()
 errors_of_collectives()
+failures()
 tables(Path(sys.argv[1]))
 COMM.Barrier()
 if RANK == 0:
