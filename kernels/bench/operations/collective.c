@@ -12,17 +12,17 @@ enum { PEERS, ROOTED };
 enum { MOVES, REDUCES };
 
 /* The contents of the buffers. */
-static const struct layout {
+static const struct contents {
   enum blocks send, recv;
   bool reduces;
-} layouts[] = {
+} contents[] = {
 #define OPERATION(upper, lower, method, rooted, reduces, send, recv) [SWP_##upper] = {send, recv, reduces},
 #include <switchpoint_operations.def>
 #undef OPERATION
 };
 
-static const struct layout *layout_of(const struct workload *workload) {
-  return &layouts[workload->operation->operation];
+static const struct contents *contents_of(const struct workload *workload) {
+  return &contents[workload->operation->operation];
 }
 
 static bool is_root(const struct workload *workload) {
@@ -37,11 +37,11 @@ static int count_blocks(const struct workload *workload, enum blocks blocks) {
 }
 
 static int send_blocks(const struct workload *workload) {
-  return count_blocks(workload, layout_of(workload)->send);
+  return count_blocks(workload, contents_of(workload)->send);
 }
 
 static int recv_blocks(const struct workload *workload) {
-  return count_blocks(workload, layout_of(workload)->recv);
+  return count_blocks(workload, contents_of(workload)->recv);
 }
 
 static int check(const struct operation *operation, const struct pattern_spec *pattern,
@@ -52,10 +52,10 @@ static int check(const struct operation *operation, const struct pattern_spec *p
   for (int i = 0; i < nsizes; i++) {
     if (sizes_bytes[i] > INT_MAX)
       return failure_set("--sizes: %lld exceeds the largest block, 2 GiB - 1", (long long)sizes_bytes[i]);
-    if (layouts[operation->operation].recv == NONE && sizes_bytes[i] != 1)
+    if (contents[operation->operation].recv == NONE && sizes_bytes[i] != 1)
       return failure_set("--sizes: %lld: a %s moves no data; write 1, as which it counts",
                          (long long)sizes_bytes[i], operation->name);
-    if (layouts[operation->operation].reduces && sizes_bytes[i] % (int64_t)sizeof(double) != 0)
+    if (contents[operation->operation].reduces && sizes_bytes[i] % (int64_t)sizeof(double) != 0)
       return failure_set("--sizes: %lld: %s adds doubles; write multiples of 8", (long long)sizes_bytes[i],
                          operation->name);
   }
@@ -113,7 +113,7 @@ static int size(struct workload *workload) {
 }
 
 static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
-  const bool reduces = layout_of(workload)->reduces;
+  const bool reduces = contents_of(workload)->reduces;
   const int64_t bytes = workload->payload.item_bytes;
   const int count = (int)(reduces ? bytes / (int64_t)sizeof(double) : bytes);
   const MPI_Datatype type = reduces ? MPI_DOUBLE : MPI_BYTE;
@@ -194,7 +194,7 @@ static void prepare(struct workload *workload) {
   }
   const bool is_bcast = workload->operation->operation == SWP_BCAST;
   memset(workload->recv, 0, (size_t)workload->recv_bytes);
-  if (layout_of(workload)->reduces)
+  if (contents_of(workload)->reduces)
     write_operands(workload);
   else if (is_bcast && is_root(workload))
     payload_write(&workload->payload, workload->team->rank, NULL, 1, workload->recv);
@@ -225,14 +225,14 @@ static int verify_sums(const struct workload *workload) {
 /* Block i is from rank i, or all are from the root; its number there is this rank's if each rank gets another
    one. */
 static int verify(const struct workload *workload) {
-  const struct layout *layout = layout_of(workload);
-  const int64_t number = layout->send >= ALL ? workload->team->rank : 0;
-  if (layout->reduces)
+  const struct contents *its = contents_of(workload);
+  const int64_t number = its->send >= ALL ? workload->team->rank : 0;
+  if (its->reduces)
     return verify_sums(workload);
   if (workload->operation->operation == SWP_ALLTOALLV)
     return verify_uneven(workload);
   for (int i = 0; i < recv_blocks(workload); i++) {
-    const int source = layout->recv >= ALL ? i : workload->pattern->root;
+    const int source = its->recv >= ALL ? i : workload->pattern->root;
     if (payload_compare(&workload->payload, source, &number, 1,
                         workload->recv + i * workload->payload.item_bytes))
       return -1;

@@ -97,7 +97,7 @@ static int twolevel_plan(struct swp_plan *plan) {
     TRY(swp_agree(plan->comm, swp_node_plan(plan)));
   if (has_leaders(&plan->spec))
     TRY(swp_leaders_plan(plan));
-  snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->features.nodes,
+  snprintf(plan->arrangement, sizeof plan->arrangement, "%d nodes of up to %d ranks", plan->features.nodes,
            plan->features.ppn);
 done:
   return error;

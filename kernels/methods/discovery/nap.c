@@ -158,7 +158,7 @@ static int nap_plan(struct swp_plan *plan) {
     error = plan_local(plan, state);
   }
   TRY(swp_agree(plan->comm, error));
-  snprintf(plan->layout, sizeof plan->layout, "%d nodes of up to %d ranks", plan->topology->nodes,
+  snprintf(plan->arrangement, sizeof plan->arrangement, "%d nodes of up to %d ranks", plan->topology->nodes,
            plan->topology->ppn);
   if (find_of(&plan->spec) == FIND_PUT)
     TRY(swp_agree(plan->comm, swp_puts_plan(plan, SWP_SUCCESS, &state->puts)));

@@ -58,7 +58,7 @@ static int nap_plan(struct swp_plan *plan) {
   struct schedule *schedule;
   int error = SWP_SUCCESS;
   TRY(swp_agree(plan->comm, begin(plan, &schedule)));
-  snprintf(plan->layout, sizeof plan->layout, "%d nodes of at most %d ranks", plan->topology->nodes,
+  snprintf(plan->arrangement, sizeof plan->arrangement, "%d nodes of at most %d ranks", plan->topology->nodes,
            plan->topology->ppn);
   error = swp_nap_schedule(plan, sharing->value == SHARING_YES, schedule);
   if (is_by_memory(&plan->spec))

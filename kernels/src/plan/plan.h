@@ -11,7 +11,7 @@
 
 enum plan_state { PLAN_IDLE, PLAN_STARTED, PLAN_POISONED };
 
-enum { LAYOUT_BYTES = 96, CHOSEN_BYTES = 1024 };
+enum { ARRANGEMENT_BYTES = 96, CHOSEN_BYTES = 1024 };
 
 /* The part that plans of all kinds share, the first member of each kind: see kinds.h. */
 struct swp_plan {
@@ -36,11 +36,11 @@ struct swp_plan {
   struct topology *topology;
   struct features features;
   struct swp_hints hints;
-  int64_t account;              /* bytes allocated */
-  bool is_trial;                /* comm is that of another plan */
-  bool same_comm;               /* comm is the caller's: SWP_SAME_COMM */
-  char layout[LAYOUT_BYTES];    /* for people, may stay empty */
-  char chosen_by[CHOSEN_BYTES]; /* of an exchange or a discovery, for people */
+  int64_t account;                     /* bytes allocated */
+  bool is_trial;                       /* comm is that of another plan */
+  bool same_comm;                      /* comm is the caller's: SWP_SAME_COMM */
+  char arrangement[ARRANGEMENT_BYTES]; /* for people, may stay empty */
+  char chosen_by[CHOSEN_BYTES];        /* of an exchange or a discovery, for people */
   struct swp_statistics problem_statistics, statistics;
 };
 

@@ -61,7 +61,7 @@ static void release_stages(struct exchange_plan *exchange) {
 
 void swp_plan_unmake(struct swp_plan *plan) {
   swp_plan_unprepare(plan);
-  plan->layout[0] = '\0';
+  plan->arrangement[0] = '\0';
   if (plan->operation == SWP_EXCHANGE)
     release_stages(exchange_plan_of(plan));
 }

@@ -326,9 +326,9 @@ int swp_plan_describe(const swp_plan *plan, char *text, size_t length) {
   if (plan == NULL || text == NULL || length == 0)
     return swp_fail(SWP_ERR_ARGUMENT,
                     "swp_plan_describe: plan and text must not be NULL, length must be at least 1");
-  const char *layout = plan->layout;
+  const char *arrangement = plan->arrangement;
   int used = snprintf(text, length, "%s %s%s%s, chosen by ", swp_shapes[plan->operation].name,
-                      plan->spec.text, layout[0] != '\0' ? ", " : "", layout);
+                      plan->spec.text, arrangement[0] != '\0' ? ", " : "", arrangement);
   if ((size_t)used >= length)
     return SWP_SUCCESS;
   const struct collective_plan *collective = collective_plan_of(plan);

@@ -9,7 +9,7 @@ enum { WHY_BYTES = 160 };
 struct prepared {
   bool done;
   void *state; /* the method's */
-  char layout[LAYOUT_BYTES];
+  char arrangement[ARRANGEMENT_BYTES];
   char why[WHY_BYTES]; /* it could not be prepared */
 };
 
@@ -35,7 +35,7 @@ static void load(struct collective_plan *collective, int index) {
   plan->spec = collective->choices->list[index].spec;
   plan->method_state = prepared->state;
   plan->prepared = prepared->done;
-  memcpy(plan->layout, prepared->layout, sizeof plan->layout);
+  memcpy(plan->arrangement, prepared->arrangement, sizeof plan->arrangement);
   collective->procedure = &plan->spec.method->procedures[plan->operation];
 }
 
@@ -48,7 +48,7 @@ static int prepare(struct collective_plan *collective, struct prepared *prepared
     swp_plan_unprepare(plan);
   prepared->state = plan->method_state;
   prepared->done = plan->prepared;
-  memcpy(prepared->layout, plan->layout, sizeof prepared->layout);
+  memcpy(prepared->arrangement, plan->arrangement, sizeof prepared->arrangement);
   return error;
 }
 

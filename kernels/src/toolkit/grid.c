@@ -235,6 +235,6 @@ bool swp_stfw_variant(enum swp_operation operation, int index, int procs, char *
 void swp_stfw_describe(struct swp_plan *plan, const struct grid *grid) {
   char sizes[48];
   swp_grid_text(grid, sizes, sizeof sizes);
-  snprintf(plan->layout, sizeof plan->layout, "%sgrid %s, at most %lld messages a rank",
+  snprintf(plan->arrangement, sizeof plan->arrangement, "%sgrid %s, at most %lld messages a rank",
            swp_grid_incomplete(grid) ? "incomplete " : "", sizes, (long long)swp_grid_message_bound(grid));
 }

@@ -65,7 +65,7 @@ const char *swp_stfw_choose_grid(const struct spec *spec, int procs, struct grid
 const char *swp_stfw_applicable(const struct spec *spec, const struct features *features);
 bool swp_stfw_variant(enum swp_operation operation, int index, int procs, char *text, size_t length);
 
-/* Writes the plan's layout. */
+/* Writes the plan's arrangement. */
 void swp_stfw_describe(struct swp_plan *plan, const struct grid *grid);
 
 #endif
