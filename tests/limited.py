@@ -21,7 +21,7 @@ GRACE_S = 60.0  # for the last output of an interrupted command
 
 
 @dataclass(frozen=True)
-class Ended:
+class LimitedRun:
     """The end of a command."""
 
     status: int
@@ -35,7 +35,7 @@ def run_limited(
     env: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
     grace_s: float = GRACE_S,
-) -> Ended:
+) -> LimitedRun:
     """Run a command; at the limit interrupt it, as Ctrl-C does, and then kill it.
 
     All that it started is killed at its end, also in sessions of their own, and also where this
@@ -67,7 +67,7 @@ def run_limited(
             process.kill()
             process.wait()
             kill_descendants()
-    return Ended(process.returncode, time.monotonic() - started, in_time)
+    return LimitedRun(process.returncode, time.monotonic() - started, in_time)
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> None:

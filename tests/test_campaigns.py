@@ -420,7 +420,7 @@ def test_options_for_jobs_are_those_of_later_sessions_too(
     planned = PlannedCampaign.make(call, session, Budget(600), 6)
     assert planned.order.options == kept
     planned.order.options = given
-    assert planned.soak_site(200).options == kept
+    assert planned.soak_request(200).options == kept
 
 
 def test_several_partitions_get_no_common_name(

@@ -234,8 +234,8 @@ def test_reframe_finds_results_that_are_named_relatively(tmp_path, monkeypatch):
     monkeypatch.setattr(reframe, "run", lambda call, found, *_: planned.append(found) or found)
     place = "local:cpu", find_mpis()[0].name
     launch = SoakLaunch(5.0, [Entrants([8], ["direct"], 10)], "exchange")
-    site = soaking.SoakSite(CONFIG, 10, 60)
-    soaking._run([SoakJob(*place, 1, 2, [launch])], site, Console())
+    request = soaking.SoakRequest(CONFIG, 10, 60)
+    soaking._run([SoakJob(*place, 1, 2, [launch])], request, Console())
     job = StudyJob("exchange", "random:degree=1", 1, 2, {"SWITCHPOINT_OFF": "nap lent"}, [{}])
     wanted = StudyOrder(*place, str(tmp_path), 1.0, [job])
     studied.run(wanted, CONFIG, [], "", Console())

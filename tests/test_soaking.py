@@ -84,8 +84,8 @@ def test_what_wins_is_soaked_and_what_fails_makes_room(
     table, path = measured(results, tmp_path)
     place = [f"--prefix={tmp_path / 'reframe'}"]
     wrong = corrupting(find_mpis()[0], tmp_path, "", way, "neighbor")
-    site = soaking.SoakSite(CONFIGS["local"], 200, 600, place, wrong)
-    soaking.soak([table.provenance.system], site, Console())
+    request = soaking.SoakRequest(CONFIGS["local"], 200, 600, place, wrong)
+    soaking.soak([table.provenance.system], request, Console())
     said = capsys.readouterr().out
     assert "200 executions each: exchange alltoallv, exchange neighbor; " in said
     assert "soak failed: " in said

@@ -14,7 +14,7 @@ from tests.decisions import PROVENANCE, point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
 from tuner.campaign.plans import Entrants, PlannedCase
-from tuner.campaign.soaking import SoakSite, affordable, jobs_of, partition_of
+from tuner.campaign.soaking import SoakRequest, affordable, jobs_of, partition_of
 from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt, Table
 from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
@@ -240,8 +240,8 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
             PlannedCase(partition, "mpich", "exchange", "random", "", 2, 2, [8])
             for partition in ("site:cpu", "site:gpu")
         ]
-        site = SoakSite(Path("local.py"), 500, 60.0, ran=ran)
-        jobs = jobs_of(table, waiting(table), lambda lack: 1.0, site)
+        request = SoakRequest(Path("local.py"), 500, 60.0, ran=ran)
+        jobs = jobs_of(table, waiting(table), lambda lack: 1.0, request)
         own = replace(table.provenance, name="site:cpu")
         assert partition_of(own, ran) == "site:cpu"
     assert {(job.system, job.environment) for job in jobs} == {("site:gpu", "mpich")}

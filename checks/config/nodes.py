@@ -5,7 +5,7 @@ The nodes share the machine's cores, but each has at least two ranks, even with 
 
 from checks.machine import site
 from tuner.machine.mpi import available_cores
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import NodesError, meant
 
 try:
@@ -14,7 +14,7 @@ except NodesError as error:
     raise SystemExit(f"checks/config/nodes.py: {error}") from error
 
 site_configuration = site(
-    {"name": SYSTEM, "descr": "network namespaces of this machine"},
+    {"name": VIRTUAL_NODES, "descr": "network namespaces of this machine"},
     [
         {
             "name": nodes.partition,

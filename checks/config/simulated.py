@@ -2,7 +2,7 @@
 
 from checks.machine import site
 from tuner.machine.simulation.launch import NO_SIMGRID, find_simgrid
-from tuner.machine.simulation.machines import CORES, SYSTEM, configured
+from tuner.machine.simulation.machines import CORES, SIMULATED_MACHINES, configured
 from tuner.machine.simulation.networks import NetworkError
 
 mpi = find_simgrid()
@@ -14,7 +14,7 @@ except NetworkError as error:
     raise SystemExit(f"checks/config/simulated.py: {error}") from error
 
 site_configuration = site(
-    {"name": SYSTEM, "descr": "machines that SimGrid simulates"},
+    {"name": SIMULATED_MACHINES, "descr": "machines that SimGrid simulates"},
     [
         {
             "name": machine.name,

@@ -20,9 +20,9 @@ from dashboard.query import Query
 from dashboard.widgets import badge, card, data_table, prose
 from tuner.domain.cases import COLD, STAGGERED
 from tuner.models import fitting, predicting
-from tuner.models.columns import shown_parameters, tables
 from tuner.models.predict import SwitchPoint
-from tuner.models.predicting import Outcome
+from tuner.models.predicting import CasePrediction
+from tuner.models.shown import shown_parameters, tables
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
 from tuner.store.store import Store
@@ -37,7 +37,7 @@ class ModelsChoice(CaseChoice[CaseQuery]):
     """The case, its system's model and the model's outcome, or the reason why these are missing."""
 
     model: SystemModel | None
-    outcome: Outcome | None
+    outcome: CasePrediction | None
     reason: str
     errors: pd.DataFrame  # as `residuals` draws them
 

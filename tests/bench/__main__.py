@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.report import UNKNOWN, commit, kept_at, print_table
-from tests.limited import Ended, run_limited
+from tests.limited import LimitedRun, run_limited
 
 PARTS = (
     *("tuner_speed", "dashboard_speed", "planning", "decisions", "unmeasured", "borrowing"),
@@ -68,7 +68,7 @@ def figure_rows(part: str, figures: list[dict[str, Any]], least: bool) -> list[l
 
 
 def rows_of(
-    part: str, figures: list[dict[str, Any]], ended: Ended, least: bool, skipped: str = ""
+    part: str, figures: list[dict[str, Any]], ended: LimitedRun, least: bool, skipped: str = ""
 ) -> list[list[str]]:
     """Return the rows of a part: one for each bar, and one for how the part ended."""
     failure = failure_of(figures, ended, least)
@@ -77,7 +77,7 @@ def rows_of(
     return [*rows, [part, "", f"{ended.seconds:.0f} s", "", result]]
 
 
-def failure_of(figures: list[dict[str, Any]], ended: Ended, least: bool) -> str:
+def failure_of(figures: list[dict[str, Any]], ended: LimitedRun, least: bool) -> str:
     """Return why a part failed, other than by bars that it missed; "" if it did not."""
     if not ended.in_time:
         return f"over its limit of {LIMIT_S / 60:g} min"

@@ -29,7 +29,7 @@ from tuner.catalogue.bundle import Bundle
 from tuner.domain.cases import Case
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Provenance, Rule
-from tuner.machine.simulation.machines import SYSTEM
+from tuner.machine.simulation.machines import SIMULATED_MACHINES
 from tuner.machine.simulation.machines import machine as simulated
 from tuner.models.networks import as_model
 from tuner.paths import CHECKOUT
@@ -164,7 +164,7 @@ def screened(name: str, measured: list[MeasuredSize], lender: Bundle) -> list[Fi
         Figure(f"{name}: screening, in a random order", other, "of all methods"),
         Figure(f"{name}: screening, lender's / random", like / other, "", most=1.0),
     ]
-    if (system := measured[0].system).startswith(SYSTEM):
+    if (system := measured[0].system).startswith(SIMULATED_MACHINES):
         models = cost(measured, by_models(system))
         print(f"{name}: screening: {share_text(models, 0)} in the order of the models alone")
         figures.append(Figure(f"{name}: screening, in the models' order", models, "of all methods"))

@@ -81,7 +81,7 @@ def place(procs: int, without_nodes: bool = False) -> Iterator[tuple[str, Starte
         yield "local:cpu", here
         return
     try:
-        system = f"{on_nodes.SYSTEM}:{made.partition}"
+        system = f"{on_nodes.VIRTUAL_NODES}:{made.partition}"
         yield system, lambda one, build: on_nodes.launch(made, one, procs, PPN, build)
     finally:
         nodes.__exit__(None, None, None)

@@ -26,7 +26,7 @@ from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import Kernels, build_kernels
 from tests.kernels.preloaded import INSTRUCTIONS, instructions_over_pmpi, vendor_table
 from tuner.machine.mpi import LaunchCommand, Mpi, launch
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 
 PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
 PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery", "swp_compare_fields")
@@ -105,7 +105,7 @@ def compare(
     figures = list(ratios(done.stdout))
     if done.returncode != 0 or not figures:
         raise ComparisonError(f"{title.rstrip()}: failed with exit status {done.returncode}")
-    on_nodes = where.startswith(SYSTEM)
+    on_nodes = where.startswith(VIRTUAL_NODES)
     bars = NODE_BARS if on_nodes else BARS
     for name, ratio, unit in figures:
         bar = next((most for pattern, most in bars.items() if re.match(pattern, name)), None)
@@ -159,7 +159,7 @@ def main() -> int:
             figures += count_instructions(mpi)
     on_nodes = False
     for kernels, program, where, start in runs(mpis, options.procs, options.nodes):
-        on_nodes |= where.startswith(SYSTEM)
+        on_nodes |= where.startswith(VIRTUAL_NODES)
         try:
             figures += compare(kernels, program, where, start, arguments)
         except ComparisonError as error:

@@ -28,7 +28,7 @@ from tests.bench.unmeasured import DATA
 from tuner import atomic
 from tuner.campaign import launches
 from tuner.domain.operations import COLLECTIVES
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import available
 from tuner.machine.simulation.machines import is_simulated
 from tuner.machine.systems import BuiltKernels, kernels, launch_on
@@ -87,7 +87,7 @@ def launch(
 def main() -> int:
     """Measure, and write the data anew."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--system", default=f"{SYSTEM}:tcp-1gbit", help="ReFrame's name")
+    parser.add_argument("--system", default=f"{VIRTUAL_NODES}:tcp-1gbit", help="ReFrame's name")
     parser.add_argument("--mpi", default="", help="name; by default the first")
     parser.add_argument("--layouts", default=LAYOUTS, help="nodes x processes on each")
     parser.add_argument("--operations", default=OPERATIONS)
@@ -102,7 +102,7 @@ def main() -> int:
     built = kernels((options.system, options.mpi))
     layouts = [tuple(map(int, each.split("x"))) for each in options.layouts.split()]
     found: dict[Key, dict[str, list[float | None]]] = defaultdict(dict)
-    virtual = options.system.startswith(SYSTEM)
+    virtual = options.system.startswith(VIRTUAL_NODES)
     operations = options.operations.split(",")
     together = [[each] for each in operations] if is_simulated(options.system) else [operations]
     with available() if virtual else nullcontext():

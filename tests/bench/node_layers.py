@@ -18,7 +18,7 @@ from tests.bench.collectives import Campaigns, place
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import build_kernels
 from tuner.domain.operations import method_word
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import NodesError
 from tuner.units import size_text
 
@@ -58,7 +58,7 @@ def main() -> int:
     options = options_of(parser, "node_layers", least)
     figures: list[Figure] = []
     with place(PROCS) as (system, start):
-        skipped = "" if system.startswith(SYSTEM) else "no virtual nodes"
+        skipped = "" if system.startswith(VIRTUAL_NODES) else "no virtual nodes"
         for one in [] if skipped else measured_mpis(options):
             results = Path(tempfile.mkdtemp(prefix="switchpoint-layers-"))
             print(f"\n== on-node layers, {one}, {PROCS} ranks, {system}; raw files in {results}")

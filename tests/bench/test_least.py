@@ -14,7 +14,7 @@ from tests.bench.collectives import place
 from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
 from tuner.machine.mpi import find_mpis
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.paths import CHECKOUT
 
 FIGURES = {  # one of each part
@@ -36,7 +36,7 @@ FIGURES = {  # one of each part
 
 def _are_nodes_possible() -> bool:
     with place(1) as (system, _):
-        return system.startswith(SYSTEM)
+        return system.startswith(VIRTUAL_NODES)
 
 
 @pytest.mark.check

@@ -10,7 +10,7 @@ import pytest
 from tests.bench.__main__ import kept, rows_of
 from tests.bench.comparisons import lost_bars, ratios
 from tests.bench.report import UNKNOWN, Figure, conclude
-from tests.limited import Ended
+from tests.limited import LimitedRun
 from tuner.machine.mpi import Mpi
 
 MET = Figure("one", 1.0, "s", most=2)
@@ -82,7 +82,7 @@ def test_the_table_separates_missed_bars_from_failures(
     status: int, in_time: bool, figure: Figure | None, results: list[str]
 ) -> None:
     figures = [] if figure is None else [figure.as_json()]
-    rows = rows_of("part", figures, Ended(status, 3.0, in_time), least=False)
+    rows = rows_of("part", figures, LimitedRun(status, 3.0, in_time), least=False)
     assert [row[-1] for row in rows] == results
 
 
@@ -121,7 +121,7 @@ def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
     assert conclude("part", [], Namespace(least=False, json=path), "no virtual nodes") == 0
     document = json.loads(path.read_text())
     assert (document["figures"], document["skipped"]) == ([], "no virtual nodes")
-    ((*_, result),) = rows_of("part", [], Ended(0, 3.0, True), False, document["skipped"])
+    ((*_, result),) = rows_of("part", [], LimitedRun(0, 3.0, True), False, document["skipped"])
     assert result == "skipped: no virtual nodes"
     path.write_text(json.dumps(document | now))
     assert kept("part", tmp_path) == []

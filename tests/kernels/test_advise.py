@@ -165,7 +165,7 @@ def test_winners_are_soaked_as_they_were_measured(
     ]
     place = LOCAL, any_kernels.mpi.name
     jobs = [SoakJob(*place, 1, 2, launches_of), SoakJob(*place, 2, 1, launches_of)]
-    soak = measuring.soak_site(site, 50, 60.0).run
+    soak = measuring.soak_request(site, 50, 60.0).run
     assert soak is not None
     soak(jobs)  # those on two nodes cannot start here
     with Store.open(tmp_path / "results/switchpoint.db", readonly=True) as store:

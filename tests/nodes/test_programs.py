@@ -20,7 +20,7 @@ from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels
 from tuner.cli import main
 from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.machine.nodes import namespaces
-from tuner.machine.nodes.launch import SYSTEM, launch
+from tuner.machine.nodes.launch import VIRTUAL_NODES, launch
 from tuner.machine.nodes.namespaces import SET_VARIABLE, UNLIMITED, Nodes, NodesError
 from tuner.machine.nodes.traffic import traffic
 from tuner.machine.systems import launch_on
@@ -188,7 +188,7 @@ def test_a_study_of_partitions_runs_on_the_nodes(nodes, kernels, tmp_path, monke
     answer = CliRunner().invoke(main, ["study", "crossover", str(matrix), *options])
     assert answer.exit_code == 0, answer.output
     study = json.loads(answer.stdout)
-    assert study["system"] == f"{SYSTEM}:tcp-unlimited"
+    assert study["system"] == f"{VIRTUAL_NODES}:tcp-unlimited"
     assert (study["procs"], study["nodes"]) == (6, 3)
 
 
@@ -258,7 +258,7 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
         check=True,
     ).stdout
     plan = json.loads(said)
-    assert {case["system"] for case in plan["cases"]} == {f"{SYSTEM}:tcp-unlimited"}
+    assert {case["system"] for case in plan["cases"]} == {f"{VIRTUAL_NODES}:tcp-unlimited"}
     wanted = {(case["operation"], case["scale"]) for case in plan["cases"]}
     for operation in ("exchange", "discovery", "bcast"):
         assert {(operation, "2_nodes"), (operation, "4_nodes")} <= wanted
@@ -289,7 +289,7 @@ def test_a_campaign_runs_on_nodes_of_its_own_and_ends_them(
     said = subprocess.run(
         command, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
-    (table,) = tmp_path.glob(f"{SYSTEM}-tcp-1gbit-*/switchpoint.table")
+    (table,) = tmp_path.glob(f"{VIRTUAL_NODES}-tcp-1gbit-*/switchpoint.table")
     assert "rule op=discovery" in table.read_text()
 
     # What it printed to try the table serves nodes made later as well.

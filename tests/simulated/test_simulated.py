@@ -15,7 +15,14 @@ from tuner.inputs.structure.patterns import pattern
 from tuner.machine.mpi import Mpi
 from tuner.machine.simulation import launch as simulated
 from tuner.machine.simulation import networks
-from tuner.machine.simulation.machines import CORES, DEFAULT, SYSTEM, VARIABLE, Machine, machine
+from tuner.machine.simulation.machines import (
+    CORES,
+    DEFAULT,
+    SIMULATED_MACHINES,
+    VARIABLE,
+    Machine,
+    machine,
+)
 from tuner.machine.simulation.networks import NetworkError
 from tuner.machine.systems import launch_on
 from tuner.models import predict
@@ -161,7 +168,7 @@ def test_a_machine_is_known_by_its_name(tmp_path, monkeypatch):
     written = sorted(path.name for path in (tmp_path / "simulated").iterdir())
     assert written == ["torus-4x4x2-16.hosts", "torus-4x4x2.xml"]
     with pytest.raises(NetworkError, match="no simulated machine 'cube-9x9x9'; write torus"):
-        launch_on(f"{SYSTEM}:cube-9x9x9", mpi, 32, 16)
+        launch_on(f"{SIMULATED_MACHINES}:cube-9x9x9", mpi, 32, 16)
 
 
 @pytest.mark.parametrize(

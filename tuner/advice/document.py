@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tuner.advice.mix import LEAST_SHARE, Assessment, Mix, State
-from tuner.advice.profile import MOST_S, Natural, Seconds, Shape
+from tuner.advice.profile import MOST_S, Natural, ProfiledSeconds, Shape
 from tuner.advice.proof import LEAST_PAIRS, Outcome, Proof
 from tuner.domain.records import SHORTEST_S
 from tuner.selection.next_step import with_options
@@ -42,9 +42,9 @@ class CallAdvice(msgspec.Struct, frozen=True):
     bytes: Natural
     types: list[str]
     count: Natural
-    seconds: Seconds
+    seconds: ProfiledSeconds
     own_s: Difference
-    spread_s: Seconds | None
+    spread_s: ProfiledSeconds | None
     state: State
     method: str
     evidence: str
@@ -59,9 +59,9 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     processes: Natural
     reported: Natural
     finalized: bool
-    seconds: Seconds
-    communication_s: Seconds
-    bound_s: Seconds
+    seconds: ProfiledSeconds
+    communication_s: ProfiledSeconds
+    bound_s: ProfiledSeconds
     lost: Natural
     gain: Gain
     calls: list[CallAdvice]
@@ -75,7 +75,7 @@ class Advice(msgspec.Struct, frozen=True, omit_defaults=True):
     identity: str = msgspec.field(name="trial", default="")
     earlier: Natural = 0  # of the pairs: those of an earlier start
     failed_before: str = ""  # why an earlier start ended with the outcome "failed"
-    recorded_s: Seconds | None = None  # of the whole run that was recorded
+    recorded_s: ProfiledSeconds | None = None  # of the whole run that was recorded
     pairs: list[tuple[RunSeconds, RunSeconds]] = []
     ratio: float | None = None
     low: float | None = None  # None: too few pairs for an interval

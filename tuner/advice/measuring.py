@@ -23,7 +23,7 @@ from tuner.campaign.plan_state import failed_methods
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import FAILED, Start, Starts
 from tuner.campaign.reframe import CONFIGS, DispatchError
-from tuner.campaign.soaking import SoakSite
+from tuner.campaign.soaking import SoakRequest
 from tuner.domain.operations import NO_DATA, NO_DATA_BYTES
 from tuner.files import one_line
 from tuner.machine.directories import python_path, scratch_directory
@@ -200,9 +200,9 @@ def _words(
     return words_of(options, campaign, place, launcher, site.cores)
 
 
-def soak_site(site: Site, required: int, seconds: float) -> SoakSite:
+def soak_request(site: Site, required: int, seconds: float) -> SoakRequest:
     """Return where and how the winners are soaked: as they were measured."""
-    return SoakSite(CONFIGS["local"], required, seconds, run=partial(_soak, site))
+    return SoakRequest(CONFIGS["local"], required, seconds, run=partial(_soak, site))
 
 
 def _soak(site: Site, jobs: list[SoakJob]) -> None:

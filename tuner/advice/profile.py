@@ -20,10 +20,10 @@ NEAR_RATIO = 1.125
 
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 MOST_S = 1e12
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)]
+ProfiledSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)]
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 LongName = Annotated[str, msgspec.Meta(max_length=1024)]
-CallSample = tuple[Natural, Seconds, Seconds, int]
+CallSample = tuple[Natural, ProfiledSeconds, ProfiledSeconds, int]
 """The number of a collective call, when it began, how long it took, and the index of its tally."""
 
 
@@ -44,7 +44,7 @@ class _Tally(msgspec.Struct):
     type: Name
     bytes: Natural
     calls: Natural
-    seconds: Seconds
+    seconds: ProfiledSeconds
 
 
 class _Group(msgspec.Struct):
@@ -65,7 +65,7 @@ class _Process(msgspec.Struct):
     finalized: bool
     program: LongName
     node: LongName
-    seconds: Seconds
+    seconds: ProfiledSeconds
     lost: Natural
     calls: list[_Tally]
     groups: list[_Group]

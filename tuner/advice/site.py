@@ -88,7 +88,7 @@ def system_at(launcher: Sequence[str], name: str = "") -> str:
     if not launcher:
         return LOCAL
     nodes = _nodes_of(launcher)
-    return f"{virtual.SYSTEM}:{nodes.partition}" if nodes else name or _here(launcher)
+    return f"{virtual.VIRTUAL_NODES}:{nodes.partition}" if nodes else name or _here(launcher)
 
 
 def _nodes_of(launcher: Sequence[str]) -> Nodes | None:

@@ -15,7 +15,7 @@ from tuner.campaign.batch import Batch
 from tuner.campaign.durations import BUILD_S, JOB_S, LEAST_LAUNCH_S, MOST_SOAKS_S, SOAKS_S
 from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
-from tuner.campaign.soaking import SoakSite
+from tuner.campaign.soaking import SoakRequest
 from tuner.domain.effort import START_S
 from tuner.machine.simulation import machines
 from tuner.rawfile import keeping
@@ -107,9 +107,9 @@ class FixedCampaign:
             session.clear()
         return keeping.of_campaign(order.campaign)
 
-    def soak_site(self, required: int) -> SoakSite:
+    def soak_request(self, required: int) -> SoakRequest:
         """Return where and how the winners are soaked."""
-        return SoakSite.of(self.order.call, self.planned.jobs, required, MOST_SOAKS_S)
+        return SoakRequest.of(self.order.call, self.planned.jobs, required, MOST_SOAKS_S)
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:

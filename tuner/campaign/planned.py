@@ -32,7 +32,7 @@ from tuner.campaign.plan_state import (
 from tuner.campaign.planning import exhaustive_s, least_s, screening_budget_s
 from tuner.campaign.plans import MOST_BATCHES, Budget, PlannedCase, RacePlan, octaves
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
-from tuner.campaign.soaking import SoakSite
+from tuner.campaign.soaking import SoakRequest
 from tuner.campaign.standings import known_methods, settled_before
 from tuner.domain.effort import START_S
 from tuner.domain.operations import sizes_for
@@ -167,11 +167,11 @@ class PlannedCampaign:
         names = [str(self.order.cases[number]) for number in numbers]
         return f"left out of this run: {', '.join(names) or 'nothing'}"
 
-    def soak_site(self, required: int) -> SoakSite:
+    def soak_request(self, required: int) -> SoakRequest:
         """Return where and how the winners are soaked."""
         call = Call(self.config, self.order.options, self.order.variables)
         left_s = self.order.budget_s - self.order.spent_s
-        return SoakSite.of(call, self.jobs, required, max(left_s, self.order.soaks_s))
+        return SoakRequest.of(call, self.jobs, required, max(left_s, self.order.soaks_s))
 
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""

@@ -43,7 +43,7 @@ LEAST_SOAK_S, ROOM = 5.0, 3.0
 
 
 @dataclass(frozen=True)
-class SoakSite:
+class SoakRequest:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
     `ran` are the jobs of the campaign that is soaked, if there is one. Where there is `run`, that
@@ -61,8 +61,8 @@ class SoakSite:
     @classmethod
     def of(
         cls, call: Call, ran: Sequence[Job | PlannedCase], required: int, most_s: float
-    ) -> SoakSite:
-        """Return the site on which the jobs of a campaign ran."""
+    ) -> SoakRequest:
+        """Return the request for soaks where the jobs of a campaign ran."""
         passed_on = ("anonymous", "system_name", "swpbench")
         return cls(
             call.config,
@@ -84,7 +84,7 @@ def partition_of(provenance: Provenance, ran: Iterable[Job | PlannedCase]) -> st
     return provenance.name if provenance.name in names or not names else names[-1]
 
 
-def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
+def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool:
     """Soak the methods that the systems' tables would choose, until all are done or time is up.
 
     When a method fails, the one that takes its place is soaked. Print why soaks cannot run; they
@@ -94,18 +94,18 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
         TuningError, OffError, StoreError: no table can be made.
         KeyboardInterrupt, SystemExit: interrupted; the finished launches are kept.
     """
-    end_s = time.monotonic() + site.most_s
+    end_s = time.monotonic() + request.most_s
     for name in SOAKINGS.campaigns():  # that were killed
         keep_finished(name, SOAKINGS.load(SOAKINGS.path_of(name)).stage)
     before: list[tuple[str, Lack]] = []
     has_soaked = False
-    while site.required:
+    while request.required:
         wanted: dict[str, list[Lack]] = {}
         expected: dict[str, Expected] = {}
         tables: dict[str, Table] = {}
         with Store.open(database_path()) as store:
             for name in systems:
-                tables[name] = tuning.tune(store, name, required_executions=site.required)
+                tables[name] = tuning.tune(store, name, required_executions=request.required)
                 wanted[name] = soaks.waiting(tables[name])
                 expected[name] = _expected(store.contents(name))
         lacking = [(name, lack) for name, lacks in wanted.items() for lack in lacks]
@@ -113,9 +113,9 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
         left_s = end_s - time.monotonic()
         if not lacking or lacking == before or (before and left_s < SESSION_S):
             break
-        usable_s = left_s if site.run else max(left_s - SESSION_S, SESSION_S)
+        usable_s = left_s if request.run else max(left_s - SESSION_S, SESSION_S)
         most_s = usable_s / len(systems)
-        at_least_one = not before and site.run is None
+        at_least_one = not before and request.run is None
         chosen = {
             name: affordable(wanted[name], expected[name], most_s, at_least_one=at_least_one)
             for name in systems
@@ -127,20 +127,20 @@ def soak(systems: Sequence[str], site: SoakSite, console: Console) -> bool:
             break
         before = lacking
         console.print(
-            f"soaking winners, {site.required} executions each: {_names(chosen)}; "
+            f"soaking winners, {request.required} executions each: {_names(chosen)}; "
             f"layouts and sizes: {sum(map(len, chosen.values()))} of {len(lacking)}",
             soft_wrap=True,
         )
         jobs = [
             job
             for name, lacks in chosen.items()
-            for job in jobs_of(tables[name], lacks, expected[name], site)
+            for job in jobs_of(tables[name], lacks, expected[name], request)
         ]
         try:
-            if site.run:
-                site.run(jobs)
+            if request.run:
+                request.run(jobs)
             else:
-                end_s += _run(jobs, site, console)
+                end_s += _run(jobs, request, console)
         except DispatchError as error:
             console.print(f"not soaked: {error}", soft_wrap=True)
             break
@@ -198,14 +198,14 @@ def affordable(
 
 
 def jobs_of(
-    table: Table, lacks: Iterable[Lack], expected: Expected, site: SoakSite
+    table: Table, lacks: Iterable[Lack], expected: Expected, request: SoakRequest
 ) -> list[SoakJob]:
     """Return the jobs for soaks of a system."""
     jobs: dict[tuple[int, int], list[Lack]] = defaultdict(list)
     for lack in lacks:
         jobs[lack.nodes, lack.ppn].append(lack)
     provenance = table.provenance
-    system = partition_of(provenance, site.ran)
+    system = partition_of(provenance, request.ran)
     return [
         SoakJob(system, provenance.environment, nodes, ppn, list(_launches(of_job, expected)))
         for (nodes, ppn), of_job in jobs.items()
@@ -228,7 +228,7 @@ def _launches(lacks: Iterable[Lack], expected: Expected) -> Iterator[SoakLaunch]
         yield SoakLaunch(round(LEAST_SOAK_S + ROOM * soaks_s, 2), races, operation)
 
 
-def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> float:
+def _run(jobs: list[SoakJob], request: SoakRequest, console: Console) -> float:
     """Run one session of ReFrame; return the seconds that its jobs waited in a queue.
 
     Raise DispatchError when it cannot run them.
@@ -236,16 +236,18 @@ def _run(jobs: list[SoakJob], site: SoakSite, console: Console) -> float:
     name = new_campaign()
     path = SOAKINGS.path_of(name).absolute()
     SOAKINGS.save(SoakOrder(jobs), path)
-    options = ["--name=^winners", *site.options]
-    variables = {**site.variables, "campaign": name}
-    call = Call(site.config, options, variables, {SOAKS: str(path)}, "soak.py")
+    options = ["--name=^winners", *request.options]
+    variables = {**request.variables, "campaign": name}
+    call = Call(request.config, options, variables, {SOAKS: str(path)}, "soak.py")
     planned = reframe.dry_run(call).clear()
     SOAKINGS.save(SoakOrder(jobs, str(planned.stage)), path)
     launches = [launch for job in jobs for launch in job.launches]
     soaks_s = sum((launch.budget_s - LEAST_SOAK_S) / ROOM for launch in launches)
     expected_s = SESSION_S + START_S * len(launches) + soaks_s
-    of_site = "" if site.config in CONFIGS.values() else f" --config {quote(str(site.config))}"
-    its_options = f" -- {join(site.options)}" if site.options else ""
+    of_site = (
+        "" if request.config in CONFIGS.values() else f" --config {quote(str(request.config))}"
+    )
+    its_options = f" -- {join(request.options)}" if request.options else ""
     batch = Batch(
         *(name, "soaking", call, planned, len(launches), expected_s),
         built=True,  # by the winners' campaign

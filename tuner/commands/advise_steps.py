@@ -178,7 +178,7 @@ class AdviceSteps:
             self._say(f"measured {systems[0]}, not --system {system}, whose table stays")
             return None
         required = tuning.required(self._required)
-        site = measuring.soak_site(self._site, required, max(end_s - time.monotonic(), 1.0))
+        site = measuring.soak_request(self._site, required, max(end_s - time.monotonic(), 1.0))
         try:
             soaking.soak(systems, site, self._out)
         except SwitchpointError as error:

@@ -11,7 +11,7 @@ from tuner.campaign.plans import PlannedCase
 from tuner.campaign.reframe import DispatchError, Job
 from tuner.machine.directories import installation_directory
 from tuner.machine.mpi import launch, mpi_named, preload_library
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.systems import THIS_MACHINE, launch_on
 
 EXAMPLE_SIZES = ["8", "1024", "65536"]
@@ -74,7 +74,7 @@ def print_preload_command(table: Path, job: RanJob, console: Console) -> None:
 
 def _again(job: RanJob, settings: dict[str, str], command: list[str], program: list[str]) -> str:
     """Return the shell command that repeats the example, even on virtual nodes made later."""
-    if job.system.partition(":")[0] == SYSTEM:
+    if job.system.partition(":")[0] == VIRTUAL_NODES:
         ranks = ["-n", str(job.procs), "--ppn", str(job.ppn), "--environment", job.environment]
         command = ["switchpoint", "nodes", "exec", *ranks, "--", *program]
         settings = {"SWITCHPOINT_TABLE": settings["SWITCHPOINT_TABLE"]}

@@ -55,7 +55,7 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
     systems = sorted({path.parent.parent.name for path in raw_files})
     with Store.open(database_path()) as store:
         tunable = [name for name in systems if store.campaigns_with_cells(name)]
-    soaking.soak(tunable, campaign.soak_site(required), console)
+    soaking.soak(tunable, campaign.soak_request(required), console)
     tuned = tune_systems(systems, console, required)
     exported = [each.path.parent / name for each in tuned for name in EXPORTS.values()]
     raw_directories = sorted({path.parent for path in raw_files})

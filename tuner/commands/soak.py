@@ -38,7 +38,7 @@ def soak(
     from tuner.commands.options import chosen_systems, for_jobs
     from tuner.commands.printing.console import console
     from tuner.machine.nodes import namespaces
-    from tuner.machine.nodes.launch import SYSTEM as VIRTUAL
+    from tuner.machine.nodes.launch import VIRTUAL_NODES
     from tuner.machine.nodes.namespaces import NodesError
     from tuner.machine.systems import other_machine
     from tuner.paths import database_path
@@ -47,7 +47,7 @@ def soak(
 
     if reframe_options and config is None:
         raise click.UsageError("REFRAME_OPTIONS are for jobs, of a system that --config names")
-    configs = {"local": CONFIGS["local"], VIRTUAL: CONFIGS["nodes"]}
+    configs = {"local": CONFIGS["local"], VIRTUAL_NODES: CONFIGS["nodes"]}
     out = console()
     with Store.open(database_path(), readonly=True) as store:
         names = chosen_systems(store, system)
@@ -69,9 +69,9 @@ def soak(
         its = configs.get(kind, config if is_of_config else None)
         try:
             its = _config_for(of_reframe[name], its, config, systems["other"][name])
-            with namespaces.available(partition) if kind == VIRTUAL else nullcontext():
+            with namespaces.available(partition) if kind == VIRTUAL_NODES else nullcontext():
                 own = options if its is config else ()
-                site = soaking.SoakSite(its, required or soaks.ENOUGH, 60 * minutes, own)
+                site = soaking.SoakRequest(its, required or soaks.ENOUGH, 60 * minutes, own)
                 has_soaked = soaking.soak([name], site, out) or has_soaked
         except (_ElsewhereError, NodesError) as error:
             if system:

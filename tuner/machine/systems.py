@@ -21,7 +21,7 @@ from tuner.paths import CHECKOUT
 LOCAL = "local:cpu"
 """This machine itself."""
 
-THIS_MACHINE = {"local", virtual.SYSTEM}  # of checks/config/local.py and nodes.py
+THIS_MACHINE = {"local", virtual.VIRTUAL_NODES}  # of checks/config/local.py and nodes.py
 
 SIMULATED, VIRTUAL = "simulated", "virtual nodes"
 
@@ -30,7 +30,7 @@ def unreal(name: str, cpu_model: str) -> str:
     """Return SIMULATED or VIRTUAL for a system that is not a real machine, else ""."""
     if cpu_model == "simulated":
         return SIMULATED
-    return VIRTUAL if "+" in name or name.startswith(f"{virtual.SYSTEM}:") else ""
+    return VIRTUAL if "+" in name or name.startswith(f"{virtual.VIRTUAL_NODES}:") else ""
 
 
 def is_here(system: str) -> bool:
@@ -39,7 +39,7 @@ def is_here(system: str) -> bool:
     So do those of results that have a name of their own, which has no partition.
     """
     name, of_reframe, _ = system.partition(":")
-    return not of_reframe or name in {*THIS_MACHINE, machines.SYSTEM}
+    return not of_reframe or name in {*THIS_MACHINE, machines.SIMULATED_MACHINES}
 
 
 def is_one_machine(system: str, nodes: Iterable[int]) -> bool:
@@ -123,7 +123,7 @@ def kernels(*places: tuple[str, str], family: str = "") -> BuiltKernels:
     mpis: dict[str, Mpi] = {}
     of_other: Path | None = None
     for system, environment in places:
-        is_simulated = system.partition(":")[0] == machines.SYSTEM
+        is_simulated = system.partition(":")[0] == machines.SIMULATED_MACHINES
         found = filter(None, [simulated.find_simgrid()]) if is_simulated else find_mpis()
         mpis = {mpi.name: mpi for mpi in found}
         names = [environment] if environment in mpis or not is_here(system) else []
@@ -158,7 +158,7 @@ def _installations(system: str, environment: str) -> list[Path]:
     Those of this machine serve its virtual nodes too.
     """
     kind = system.partition(":")[0]
-    known = {machines.SYSTEM: [system], virtual.SYSTEM: [system, LOCAL]}
+    known = {machines.SIMULATED_MACHINES: [system], virtual.VIRTUAL_NODES: [system, LOCAL]}
     systems = known.get(kind, [LOCAL] if is_here(system) else [system])
     return [installation_directory(each, environment) for each in systems]
 
@@ -182,8 +182,8 @@ def launch_on(
         NetworkError: no such simulated machine, or it has no room for the ranks.
     """
     name, _, partition = system.partition(":")
-    if name == virtual.SYSTEM:
+    if name == virtual.VIRTUAL_NODES:
         return virtual.launch(meant(), mpi, procs, ppn, build)
-    if name == machines.SYSTEM:
+    if name == machines.SIMULATED_MACHINES:
         return simulated.launch(machines.machine(partition), mpi, procs, ppn, operation)
     return this_machine.launch(mpi, procs, cores, build)

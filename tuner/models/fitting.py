@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from tuner.domain.cases import Layout, ProbeKey, ProbeLaunch
 from tuner.domain.flat import columns, take
 from tuner.errors import SwitchpointError
-from tuner.machine.simulation.machines import SYSTEM, machine
+from tuner.machine.simulation.machines import SIMULATED_MACHINES, machine
 from tuner.machine.simulation.networks import NetworkError
 from tuner.models import system as models
 from tuner.models.networks import as_model
-from tuner.models.predicting import Outcome, outcomes
+from tuner.models.predicting import CasePrediction, outcomes
 from tuner.models.system import ProbeLaunches, SystemModel
 from tuner.store.store import Store
 
@@ -66,7 +66,7 @@ def stored(store: Store, system: str, campaign: str | None = None) -> ProbeLaunc
     return found
 
 
-def validated(store: Store, model: SystemModel, campaign: str | None) -> list[Outcome]:
+def validated(store: Store, model: SystemModel, campaign: str | None) -> list[CasePrediction]:
     """Return a model's predictions for the cells of a campaign of its system, by default the last.
 
     Raise FittingError when the system has no such campaign of methods, StoreError.
@@ -85,7 +85,7 @@ def known(store: Store) -> list[str]:
     return [
         system
         for system, name in zip(systems["system"], systems["name"], strict=True)
-        if name.startswith(f"{SYSTEM}:") or store.model(system) is not None
+        if name.startswith(f"{SIMULATED_MACHINES}:") or store.model(system) is not None
     ]
 
 
@@ -127,7 +127,7 @@ def _given(store: Store, system: str) -> SystemModel | None:
     """Return the model of a simulated machine, found by its name; None for any other system."""
     names = store.systems().set_index("system")["name"]
     kind, _, simulated = str(names.get(system, "")).partition(":")
-    if kind != SYSTEM:
+    if kind != SIMULATED_MACHINES:
         return None
     try:
         return replace(as_model(machine(simulated)), system=system)

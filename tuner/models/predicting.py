@@ -47,7 +47,7 @@ class PatternCase:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CasePrediction:
     """A case of a campaign with its prediction, or the reason for none."""
 
     case: PatternCase
@@ -62,7 +62,7 @@ class Outcome:
         return self.reason or "none of its methods has a formula"
 
 
-def share_close_of(outcomes: Sequence[Outcome]) -> float | None:
+def share_close_of(outcomes: Sequence[CasePrediction]) -> float | None:
     """Return the share of close predictions of all cases together, None without any."""
     found = [outcome.validation for outcome in outcomes if outcome.validation]
     errors = [error for validation in found for error in validation.errors]
@@ -146,7 +146,7 @@ def _example(file: str) -> Pattern:
         raise MatrixError(f"{file}: neither a file to read here nor an example of pyamg") from error
 
 
-def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
+def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[CasePrediction]:
     """Yield the model's predictions for the cells of `Store.cells`, case by case.
 
     Operations without formulas, products, cold caches and ranks that arrived apart are left out.
@@ -160,22 +160,22 @@ def outcomes(model: SystemModel, cells: pd.DataFrame) -> Iterator[Outcome]:
             continue
         case = PatternCase(*(fields[name] for name in ("operation", "pattern", "procs", "ppn")))
         if fields["oversubscribed"]:
-            yield Outcome(case, None, "more ranks than cores, which the models do not cover")
+            yield CasePrediction(case, None, "more ranks than cores, which the models do not cover")
             continue
         if case.procs > MOST_PROCS:
-            yield Outcome(case, None, f"more than {MOST_PROCS} ranks")
+            yield CasePrediction(case, None, f"more than {MOST_PROCS} ranks")
             continue
         if fields["nodes"] != -(-case.procs // case.ppn):
-            yield Outcome(case, None, "nodes that are not filled one after the other")
+            yield CasePrediction(case, None, "nodes that are not filled one after the other")
             continue
         keys = zip(rows["method"], rows["size_bytes"].tolist(), strict=True)
         measured = dict(zip(keys, rows["median_s"].tolist(), strict=True))
         specs = predictable(case, sorted(set(rows["method"])))
         try:
             its = _predictor(model, case, specs, _stored_halo)
-            yield Outcome(case, validate(its, measured))
+            yield CasePrediction(case, validate(its, measured))
         except SwitchpointError as error:
-            yield Outcome(case, None, str(error))
+            yield CasePrediction(case, None, str(error))
 
 
 def predictable(case: PatternCase, specs: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from shlex import join, quote
 from tuner.domain.effort import RUN_MINUTES, SOAKS_SHARE
 from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
-from tuner.machine.nodes.launch import SYSTEM as VIRTUAL_SITE
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import DEFAULT_RATE, NETWORK
 from tuner.machine.sites.orders import measured_as
 from tuner.machine.systems import SIMULATED, configuration, is_here, site_option, unreal
@@ -75,7 +75,7 @@ def measuring_lines(
     if kind == SIMULATED:
         return [f"SWITCHPOINT_SIMULATE={quote(partition)} switchpoint run{options}"]
     rate = partition.removeprefix(NETWORK)
-    if site == VIRTUAL_SITE and rate != DEFAULT_RATE:
+    if site == VIRTUAL_NODES and rate != DEFAULT_RATE:
         return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
     if config is None and (kind or site == "local" or not of_partition):
         return [f"switchpoint run{options}"]

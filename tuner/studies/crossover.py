@@ -19,7 +19,7 @@ from tuner.errors import SwitchpointError
 from tuner.inputs.matrices.market import read_pattern, stem
 from tuner.inputs.matrices.partition import kept_partition
 from tuner.machine.mpi import LaunchCommand
-from tuner.machine.nodes.launch import SYSTEM
+from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.systems import LOCAL, kernels, launch_on
 from tuner.paths import results_directory
@@ -92,7 +92,7 @@ def study(request: CrossoverRequest) -> tuple[Study, Path]:
         NodesError: the virtual nodes are not up, or too few.
     """
     nodes = meant() if request.on_nodes else None
-    system = f"{SYSTEM}:{nodes.partition}" if nodes else LOCAL
+    system = f"{VIRTUAL_NODES}:{nodes.partition}" if nodes else LOCAL
     built = kernels((system, request.environment))
     ppn = request.ppn or -(-request.procs // (nodes.count if nodes else 1))
     start = launch_on(system, built.mpi, request.procs, ppn, built.root)

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from tuner.commands.printing.grids import Columns
 from tuner.models.closed_forms import ClosedForm
-from tuner.models.columns import shown_parameters, tables
 from tuner.models.parameter import NotIdentified
 from tuner.models.predict import MethodTimes, SwitchPoint
-from tuner.models.predicting import Outcome, share_close_of
+from tuner.models.predicting import CasePrediction, share_close_of
+from tuner.models.shown import shown_parameters, tables
 from tuner.models.system import SystemModel
 from tuner.models.validation import CLOSE
 from tuner.units import change_text, share_text, size_text, us_text
@@ -124,7 +124,7 @@ def prediction_document(
     return document
 
 
-def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
+def show_outcomes(outcomes: Sequence[CasePrediction], out: Console) -> None:
     """Print signed errors by method and size, rank correlations and switch points, case by case."""
     for outcome in outcomes:
         case, validation = outcome.case, outcome.validation
@@ -153,7 +153,7 @@ def show_outcomes(outcomes: Sequence[Outcome], out: Console) -> None:
     _show_all(outcomes, out)
 
 
-def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
+def _show_all(outcomes: Sequence[CasePrediction], out: Console) -> None:
     """Print one line for all cases together."""
     found = [outcome.validation for outcome in outcomes if outcome.validation]
     share = share_close_of(outcomes)
@@ -172,7 +172,7 @@ def _show_all(outcomes: Sequence[Outcome], out: Console) -> None:
     )
 
 
-def outcome_document(outcome: Outcome) -> dict[str, Any]:
+def outcome_document(outcome: CasePrediction) -> dict[str, Any]:
     """Return an outcome as a JSON object."""
     case, validation = outcome.case, outcome.validation
     document = asdict(case)

@@ -9,7 +9,7 @@ from tuner.machine.mpi import LaunchCommand, Mpi
 from tuner.machine.nodes.namespaces import Nodes, NodesError
 
 # The name that ReFrame gives systems of virtual nodes.
-SYSTEM = "virtual-nodes"
+VIRTUAL_NODES = "virtual-nodes"
 
 # Inter-node messages go by TCP over the nodes' cables, others by shared memory; windows use
 # messages, which Debian switches off.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tuner.machine.simulation.networks import GENERIC, Network, NetworkError, network
 from tuner.machine.simulation.topologies import KINDS, Topology
 
-SYSTEM = "simulated"  # ReFrame's name of all simulated machines
+SIMULATED_MACHINES = "simulated"  # ReFrame's name of all simulated machines
 CORES = 16  # of a node
 VARIABLE = "SWITCHPOINT_SIMULATE"
 DEFAULT = "torus-4x4x2 dragonfly-4x1x4x2 fattree-8x4"  # of 32 nodes each
@@ -16,7 +16,7 @@ DEFAULT = "torus-4x4x2 dragonfly-4x1x4x2 fattree-8x4"  # of 32 nodes each
 
 def is_simulated(system: str) -> bool:
     """Return whether a system is a simulated machine, by ReFrame's name or by its id."""
-    return system.startswith((f"{SYSTEM}:", f"{SYSTEM}-"))
+    return system.startswith((f"{SIMULATED_MACHINES}:", f"{SIMULATED_MACHINES}-"))
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Machine:
     @property
     def system(self) -> str:
         """Return ReFrame's name: simulated:torus-4x4x2."""
-        return f"{SYSTEM}:{self.name}"
+        return f"{SIMULATED_MACHINES}:{self.name}"
 
     def require_room(self, procs: int, ppn: int) -> None:
         """Raise NetworkError where the machine has no room for `procs` ranks, `ppn` per node."""
@@ -65,7 +65,9 @@ def machine(name: str) -> Machine:
 
 def naming(systems: Iterable[str]) -> dict[str, str]:
     """Return the variable with which the simulated ones of ReFrame's systems are configured."""
-    names = [system.removeprefix(f"{SYSTEM}:") for system in systems if is_simulated(system)]
+    names = [
+        system.removeprefix(f"{SIMULATED_MACHINES}:") for system in systems if is_simulated(system)
+    ]
     return {VARIABLE: " ".join(names)} if names else {}
 
 
