@@ -109,7 +109,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
     def find_lacking(self) -> list[str]:
         """Return what is needed to build and is not here; without a compiler of MPI, nothing.
 
-        Modules may bring that later.
+        The commands of a job may bring that.
         """
         if not SOURCES.is_dir():
             return [f"their sources in {SOURCES}, or a swpbench on the path"]

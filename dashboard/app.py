@@ -19,6 +19,7 @@ import scipy.special  # noqa: F401  else the first visitor to compare waits for 
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
 from dash.exceptions import PreventUpdate
 from flask import Flask
+from werkzeug.exceptions import HTTPException, ServiceUnavailable
 
 from dashboard import compared, ids, web
 from dashboard.api import add_api
@@ -126,11 +127,10 @@ def compare_campaigns(database: Path) -> None:
 
 def _report(error: Exception) -> None:
     """Show above the page why a callback failed; raise other errors: bugs, forged requests."""
-    if not isinstance(error, StoreError | UnknownError):
+    if not isinstance(error, StoreError | UnknownError | ServiceUnavailable):
         raise error
-    set_props(
-        ids.ALERT, {"children": notice("This view cannot be shown", str(error), color="warning")}
-    )
+    why = f"{error.description} Try again." if isinstance(error, HTTPException) else str(error)
+    set_props(ids.ALERT, {"children": notice("This view cannot be shown", why, color="warning")})
 
 
 def _shell() -> Component:

@@ -26,9 +26,9 @@ _PLACE = ["operation", "procs", "nodes", "ppn", "sync", "oversubscribed"]
 class Steadiness:
     """The canaries of cells, and shares of all their samples.
 
-    canaries_s: the usual ones by layout. slowest: the slowest canary of a cell, as a multiple of
-    the usual one on its layout at its size in the whole campaign (tuner/selection/trust.py), as
-    large messages slow it; 0 if there is none.
+    canaries_s: the medians by layout. slowest: the slowest canary of a cell, as a multiple of the
+    usual one on its layout at its size in the whole campaign (tuner/selection/trust.py), as large
+    messages slow it; 0 if there is none.
     """
 
     canaries_s: dict[str, float]
@@ -39,7 +39,7 @@ class Steadiness:
     @classmethod
     def of(cls, store: Store, system: str, campaign: str, case: Mapping[str, Any]) -> Self:
         """Return the steadiness of the cells with these columns, at least one; {} takes all."""
-        cells = _slowdowns(store, system, campaign, case.get("operation"))
+        cells = _slowdowns(store, system, campaign)
         if "sync" not in case:  # ranks that arrive apart are late by intention
             staggered = cells["sync"].str.endswith(STAGGERED)
             cells = cells if staggered.all() else cells[~staggered]
@@ -65,9 +65,9 @@ class Steadiness:
     def text(self) -> str:
         """Return all figures as text, for the reader to judge."""
         texts = [f"{time_text(each_s)} on {layout}" for layout, each_s in self.canaries_s.items()]
-        canary = f"canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
+        canary = f"median canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
         if texts:
-            canary += f"at most {ratio_text(self.slowest)} the usual value in any cell; "
+            canary += f"at most {ratio_text(self.slowest)} the usual one in any cell; "
         return (
             f"{canary}{share_text(self.above_2_medians)} of the samples exceed twice their median, "
             f"{share_text(self.late)} have a late rank"
@@ -75,14 +75,14 @@ class Steadiness:
 
 
 @kept(64)
-def _slowdowns(store: Store, system: str, campaign: str, operation: str | None) -> pd.DataFrame:
+def _slowdowns(store: Store, system: str, campaign: str) -> pd.DataFrame:
     """Return `Store.steadiness`, with the `slowdown` of the slowest canary of each case; cached."""
-    contents = store.contents(system, campaign=campaign, operation=operation, samples=False)
+    contents = store.contents(system, campaign=campaign, samples=False)
     trust = Trust(contents, drifts=False)
     rows = [(*_where(cell.key.case), trust.slowdown(cell)) for cell in contents]
     places = [*_PLACE, "pattern"]
     slowest = pd.DataFrame(rows, columns=[*places, "slowdown"]).groupby(places).max().reset_index()
-    return store.steadiness(system, campaign, operation).merge(slowest, how="left", on=places)
+    return store.steadiness(system, campaign).merge(slowest, how="left", on=places)
 
 
 def _where(case: Case) -> tuple[str, int, int, int, str, bool, str]:

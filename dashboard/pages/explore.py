@@ -326,7 +326,7 @@ def _notes(choice: ExploreChoice, case: pd.Series, selected: pd.DataFrame) -> li
             f"messages sent by a rank: {case['mavg']:.3g} on average, {case['mmax']} at most"
         )
     for canary_s in choice.steadiness.canaries_s.values():
-        facts.append(f"canary (8-byte ping-pong) {time_text(canary_s)}")
+        facts.append(f"median canary (8-byte ping-pong) {time_text(canary_s)}")
     return [*marks, html.Span([html.Span(fact) for fact in facts], className="facts")]
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,18 @@ def test_large_messages_that_slow_the_canary_after_them_are_no_other_work(tmp_pa
     assert steadiness.slowest == pytest.approx(1, abs=0.1)
 
 
+def test_a_slow_operation_is_slow_by_itself_too(tmp_path: Path) -> None:
+    write(tmp_path, Campaign(sizes=(8, 512), cores=64))
+    for path in write(tmp_path, of_bcast(Campaign(sizes=(8, 512), cores=64))):
+        slow_canaries(path, 5, (8, 512))
+    ingest(tmp_path / "switchpoint.db", [tmp_path])
+    with Store.open(tmp_path / "switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        of = partial(Steadiness.of, store, system, "20261121T034500Z")
+        assert of({"operation": "bcast"}).doubts() == of({}).doubts() != []
+        assert of({"operation": "exchange"}).doubts() == []
+
+
 def test_the_overview_reports_how_steady_the_newest_campaign_was(tmp_path: Path) -> None:
     for path in write(tmp_path, Campaign(sizes=(8, 512), cores=64))[:4]:
         slow_canaries(path, 5, (8, 512))  # other work slowed four launches of six
@@ -72,7 +85,7 @@ def test_the_overview_reports_how_steady_the_newest_campaign_was(tmp_path: Path)
         page = pages.overview.PAGE.layout(store, "")
     text = said(page)
     assert "unsteady machine: slowest canary 3." in text
-    assert re.search(r"Newest campaign: canary \(8-byte ping-pong\) (4\.9|5\.0)", text)
+    assert re.search(r"Newest campaign: median canary \(8-byte ping-pong\) (4\.9|5\.0)", text)
     assert "1 node × 2; at most " in text
     shown = as_html(page, linked=True)
     links = re.findall(r'explore\?s=[^&"]+&amp;c=([^&"]+)', shown)

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from dash import Dash
 
+from dashboard import server as http
+from dashboard import web
 from dashboard.server import server_on
 from tests.conftest import TIMEOUT_S
 from tests.dashboard.chromium import served
@@ -53,6 +55,10 @@ def test_half_open_connections_keep_nobody_out(database: Path, sent: bytes) -> N
         for page in PAGES:
             with urllib.request.urlopen(address + page, timeout=TIMEOUT_S) as answer:
                 assert answer.status == 200
+
+
+def test_more_requests_are_answered_at_a_time_than_may_wait() -> None:
+    assert http._THREADS > web.VIEWS
 
 
 @pytest.fixture

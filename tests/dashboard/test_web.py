@@ -230,6 +230,8 @@ def test_beyond_the_views_that_may_wait_the_rest_is_answered_still(
     for path in ("/explore", "/api/v1/systems"):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    answer = client.post("/_dash-update-component", json=call(client, "explore"))
+    assert "Too many pages are being made. Try again." in answer.text
     assert client.get("/healthz").status_code == 200
     assert client.get("/assets/switchpoint.css").status_code == 200
 

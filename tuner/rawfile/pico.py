@@ -25,6 +25,7 @@ from tuner.files import files_below, one_line, read_bytes, shown
 from tuner.rawfile import reading
 from tuner.rawfile.keeping import campaign_directory
 from tuner.rawfile.kinds.kind import UnusableError
+from tuner.units import size_text
 
 METADATA = "_metadata.csv"
 ARCHIVE = ".tar.gz"
@@ -254,9 +255,10 @@ class _Unpacked(gzip.GzipFile):
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """Return the content of a member. Raise UnusableError where it is not what it would take."""
+    """Return the content of a member. Raise UnusableError for a sparse or too large one."""
     if member.issparse() or not 0 <= member.size <= _MEMBER_BYTES_MOST:
-        raise UnusableError(f"{one_line(member.name)} is sparse, or has {member.size} bytes")
+        most = size_text(_MEMBER_BYTES_MOST)
+        raise UnusableError(f"{one_line(member.name)} is sparse, or larger than {most}")
     file = tar.extractfile(member)
     return file.read() if file else b""
 

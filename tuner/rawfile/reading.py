@@ -420,8 +420,5 @@ def raw_files(sources: list[Path]) -> Iterator[Path]:
 
 
 def below(directory: Path, links: bool = False) -> list[Path]:
-    """Return all raw files below a directory, also behind links to directories if asked for.
-
-    Files deleted meanwhile are left out.
-    """
+    """Return all raw files below a directory, also behind links to directories if asked for."""
     return files_below(directory, ".jsonl", links)
