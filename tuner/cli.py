@@ -120,7 +120,7 @@ def check_table(files: tuple[Path, ...], fast: bool, as_json: bool) -> None:
         if not as_json:
             say(document["text"])
         for its in verify_rules(files) if not fast else ():
-            document["valid"] &= its.result != DID_NOT
+            document["valid"] &= its.verdict != DID_NOT
             document["rules"].append(flat(its))
             if not as_json:
                 say(str(its))

@@ -25,7 +25,7 @@ from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import Nodes, NodesError
 from tuner.stats import Floats
 
-RAN, DID_NOT, UNKNOWN = RESULTS = ("ran", "did not run", "undetermined")
+RAN, DID_NOT, UNKNOWN = VERDICTS = ("ran", "did not run", "undetermined")
 
 PROCS_MOST = 64
 """The most processes that are started to check a rule."""
@@ -43,14 +43,14 @@ _WHOLE = ("reduce", "allreduce")  # where MPICH's file is for one element a proc
 
 
 class CheckedRule(NamedTuple):
-    """What is known of a rule: one of RESULTS, and why."""
+    """What is known of a rule: one of VERDICTS, and why."""
 
     rule: Exported
-    result: str
+    verdict: str
     why: str
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.result}" + (f": {self.why}" if self.why else "")
+        return f"{self.rule}: {self.verdict}" + (f": {self.why}" if self.why else "")
 
 
 def checked_rules(texts: dict[Path, str], family: str, witness: Witness) -> Iterator[CheckedRule]:
@@ -70,7 +70,7 @@ def checked_rules(texts: dict[Path, str], family: str, witness: Witness) -> Iter
                     raise nodes
                 on = nodes if layout[0] > 1 and isinstance(nodes, Nodes) else None
                 check = _Check(texts, family, witness, witness.start(layout, on), of_layout)
-                yield from check.results()
+                yield from check.verdicts()
             except (WitnessError, NodesError) as error:
                 yield from (CheckedRule(rule, UNKNOWN, str(error)) for rule in of_layout)
 
@@ -113,8 +113,8 @@ class _Check:
         for path, text in texts.items():
             self._loaded |= settings_of(path, text, family, self._procs)
 
-    def results(self) -> list[CheckedRule]:
-        """Return the result on each rule. Raise WitnessError."""
+    def verdicts(self) -> list[CheckedRule]:
+        """Return the verdict on each rule. Raise WitnessError."""
         for how in self._ways[:-1]:
             with suppress(WitnessError):
                 return self._seen_by(how)
@@ -237,14 +237,14 @@ def settings_of(path: Path, text: str, family: str, procs: int) -> dict[str, str
 def _of_cases(
     rule: Exported, cases: Sequence[SizedCall], found: dict[SizedCall, tuple[str, str]]
 ) -> CheckedRule:
-    """Return the result on a rule by those on its sizes."""
+    """Return the verdict on a rule by those on its sizes."""
     if not cases:
         return CheckedRule(rule, UNKNOWN, "no size of it can be tried here")
-    for result in (DID_NOT, RAN, UNKNOWN):
+    for verdict in (DID_NOT, RAN, UNKNOWN):
         for case in cases:
-            if found[case][0] == result:
+            if found[case][0] == verdict:
                 why = found[case][1]
-                return CheckedRule(rule, result, f"at {case[1]} B {why}" if why else "")
+                return CheckedRule(rule, verdict, f"at {case[1]} B {why}" if why else "")
     raise AssertionError(found)
 
 
