@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.synthetic import Campaign, write
 from tuner.domain.cases import LaunchKey
 from tuner.domain.flat import columns
 from tuner.domain.tables import Provenance, Ratio
+from tuner.rawfile.ingest import ingest
 from tuner.selection.evidence import verdict
 from tuner.selection.tuning import tune
 from tuner.store.database import APPLICATION_ID, VERSION, MissingStoreError, StoreError
@@ -57,6 +59,20 @@ def test_texts_of_earlier_versions_are_bounded_and_printable(database: Path) -> 
         texts = [library, of_table, store.provenance(system).compiler]
         texts += store.campaigns()["commit"].to_list()
     assert all(len(text) == 255 and text.isprintable() for text in texts)
+
+
+def test_of_a_name_and_an_environment_the_last_measured_system_is_last(tmp_path: Path) -> None:
+    days = {"local:cpu": "2026-11-03", "local:cpu+block": "2026-11-02", "local:gpu": "2026-11-01"}
+    for number, (name, day) in enumerate(days.items()):
+        its = Campaign(system=name, day=day, launches=1, sizes=(8,), cores=number + 2)
+        write(tmp_path / str(number), its)
+        ingest(tmp_path / "db", [tmp_path / str(number)])
+    with Store.open(tmp_path / "db") as store:
+        ids = store.systems().set_index("name")["system"]
+        assert store.named("local:cpu", "mpich") == [ids["local:cpu"]]
+        both = store.named("local:cpu", "mpich", with_virtual=True)
+        assert both == [ids["local:cpu+block"], ids["local:cpu"]]
+        assert store.named("local:cpu", "openmpi", with_virtual=True) == []
 
 
 def test_the_launcher_is_that_of_the_last_launch(database: Path) -> None:

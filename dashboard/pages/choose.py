@@ -100,11 +100,13 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         selected[(selected["bytes_low"] <= int(size)) & (int(size) <= selected["bytes_high"])]
     )
     rule = here[0] if here else None
+    its = described(systems, system)
+    name = its["name"].partition("+")[0]
     stored, soaks = cached_table(store, system), soaked.of_table(store, system)
     return ChooseChoice(
         query=filters.query,
         options=filters.options,
-        system=described(systems, system),
+        system=its,
         selected=selected,
         rule=rule,
         point=_nearest(stored.points, case, rule["method"], int(size)) if rule and stored else None,
@@ -112,20 +114,9 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         procs=procs,
         missing=rules.missing(store, system),
         launcher=store.launcher(system),
-        is_last=_is_last(systems, system),
+        # Placements on virtual nodes share the installation of their machine.
+        is_last=store.named(name, its["environment"], with_virtual=True)[-1] == system,
     )
-
-
-def _is_last(systems: pd.DataFrame, system: str) -> bool:
-    """Return whether a system is the last measured of its name and environment.
-
-    Placements on virtual nodes share the installation of their machine.
-    """
-    names = [name.partition("+")[0] for name in systems["name"]]
-    keys = list(zip(names, systems["environment"], strict=True))
-    own = keys[systems["system"].tolist().index(system)]
-    alike = systems[[key == own for key in keys]]
-    return bool(alike["last_date"].max() == alike.set_index("system")["last_date"][system])
 
 
 def _degrees(operation: str, points: pd.DataFrame) -> list[Option]:

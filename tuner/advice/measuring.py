@@ -63,12 +63,13 @@ def cases_of(wanted: Sequence[Assessment], site: Site) -> list[PlannedCase]:
             sizes[key].append(size)
             first.setdefault(key, each.calls)
         weights[key] += each.more_s
-    environment, failed = site.kernels.mpi.name, failed_methods() if sizes else {}
+    environment = site.kernels.mpi.name
+    failed = failed_methods(site.system, environment) if sizes else {}
     return [
         PlannedCase(
             *(site.system, environment, operation, "blocks", _scale(nodes, procs), procs, ppn),
             sorted(its),
-            failed.get((site.system, environment, operation), []),
+            failed.get(operation, []),
             oversubscribed=site.is_oversubscribed(first[operation, nodes, ppn, procs].shape),
             arrival_s=_arrival_s(first[operation, nodes, ppn, procs]),
             weight=weights[operation, nodes, ppn, procs],

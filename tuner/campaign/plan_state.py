@@ -124,13 +124,12 @@ def _of_plan(path: Path, changed_ns: int) -> dict[CaseGroup, set[str]]:
 
 def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
     """Return the places of a plan by the ids of their systems."""
-    campaigns, systems = store.campaigns(), store.systems().sort_values("last_date")
+    campaigns = store.campaigns()
     own = {*campaigns[campaigns["campaign"] == plan.campaign]["system"]}
     found: dict[str, tuple[str, str]] = {}
     for place in plan.places:
-        name, environment = recorded_name(plan.variables, place[0]), place[1]
-        here = systems["name"].str.split("+").str[0] == name  # virtual nodes add how ranks lie
-        ids = list(systems[here & (systems["environment"] == environment)]["system"])
+        name = recorded_name(plan.variables, place[0])
+        ids = store.named(name, place[1], with_virtual=True)
         found |= dict.fromkeys(own.intersection(ids) or ids[-1:], place)
     return found
 
@@ -174,20 +173,16 @@ def _baseline(systems: Collection[str]) -> Baseline:
     return predicted_s
 
 
-def failed_methods() -> dict[tuple[str, str, str], list[str]]:
+def failed_methods(name: str, environment: str) -> dict[str, list[str]]:
     """Return the methods, other than defaults, that failed their soak with the last MPI library.
 
-    The keys are the system's name, the environment and the operation. Raise StoreError.
+    The keys are operations. Raise StoreError.
     """
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    found: dict[str, list[str]] = defaultdict(list)
     if not database_path().is_file():
         return found
     with Store.open(database_path()) as store:
-        systems = store.systems().sort_values("last_date").to_dict("records")
-        newest = {
-            (str(row["name"]), str(row["environment"])): str(row["system"]) for row in systems
-        }
-        for place, system in newest.items():
+        for system in store.named(name, environment)[-1:]:
             for operation, method in sorted(soaks.failed(tuning.outcomes(store, system))):
-                found[*place, operation].append(method)
+                found[operation].append(method)
     return found

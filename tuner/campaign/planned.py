@@ -62,15 +62,17 @@ class PlannedCampaign:
         Raises:
             OrderError: the budget is too small, or a requested size is invalid.
         """
-        name, failed = call.variables["campaign"], failed_methods()
+        name = call.variables["campaign"]
         names = {job.system: recorded_name(call.variables, job.system) for job in session.jobs}
         jobs = [job for job in session.wanted if job.races]
+        places = {(names[job.system], job.environment) for job in jobs}
+        failed = {place: failed_methods(*place) for place in places}
         cases = [
             PlannedCase(
                 *(job.system, job.environment, job.operation, job.pattern, job.scale),
                 *(job.procs, job.ppn),
                 _sizes(job),
-                failed.get((names[job.system], job.environment, job.operation), []),
+                failed[names[job.system], job.environment].get(job.operation, []),
                 _methods(job),
                 job.oversubscribed,
                 cache=job.cache,

@@ -38,10 +38,5 @@ def _worths(name: str, environment: str) -> list[Worth]:
     if not path.is_file():
         return []
     with Store.open(path, readonly=True) as store:
-        systems = store.systems()
-        here = systems[(systems["name"] == name) & (systems["environment"] == environment)]
-        tables = [table for its in here["system"] if (table := store.table(str(its)))]
-    if not tables:
-        return []
-    newest = max(tables, key=lambda table: table.provenance.date)
-    return worths(newest.points, newest.provenance.cores)
+        tables = [table for its in store.named(name, environment) if (table := store.table(its))]
+    return worths(tables[-1].points, tables[-1].provenance.known_cores) if tables else []

@@ -175,9 +175,8 @@ def _recorded_cores(name: str, environment: str) -> int | None:
     if not database_path().is_file():
         return None
     with Store.open(database_path(), readonly=True) as store:
-        rows = store.systems().sort_values("last_date")
-    its = rows[(rows["name"] == name) & (rows["environment"] == environment)]
-    return int(its["cores"].iloc[-1]) if len(its) else None
+        its = store.named(name, environment)
+        return int(store.description(its[-1])["cores"]) if its else None
 
 
 def _of_site(part: str | None, environment: str, elsewhere: bool) -> list[tuple[str, str]]:

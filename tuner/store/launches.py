@@ -51,6 +51,15 @@ class Launches(Database):
             frame[name] = frame[name].map(one_line)
         return frame
 
+    def named(self, name: str, environment: str, with_virtual: bool = False) -> list[str]:
+        """Return the systems of a name and an environment, the last measured one last.
+
+        With `with_virtual`, also those of virtual nodes there, whose names have a placement too.
+        """
+        rows = self.systems().sort_values("last_date")
+        names = rows["name"].str.split("+").str[0] if with_virtual else rows["name"]
+        return list(rows["system"][(names == name) & (rows["environment"] == environment)])
+
     def campaigns(self, system: str | None = None) -> pd.DataFrame:
         """Return one row per campaign of a system, or of all; `complete` counts launches.
 
