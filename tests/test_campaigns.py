@@ -243,6 +243,7 @@ def test_campaigns_of_one_name_have_a_stage_for_each_results(
     ],
     ids=range(7),
 )
+@pytest.mark.usefixtures("synthetic_machine")
 def test_a_damaged_order_is_one_line(results: Path, content: str) -> None:
     synthetic.write(results, synthetic.Campaign(samples=5))
     succeed("ingest")
