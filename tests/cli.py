@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import click
-import pytest
 from click.testing import CliRunner, Result
 
-from tests import synthetic
 from tuner.cli import main
 
 
@@ -39,14 +37,3 @@ def commands(group: click.Group, before: str = "") -> dict[str, click.Command]:
         if isinstance(command, click.Group):
             found |= commands(command, f"{whole} ")
     return found
-
-
-def write_two_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write two systems, measured but not ingested; return the directory of results."""
-    directory = tmp_path / "results"
-    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(directory))
-    synthetic.write(directory, synthetic.Campaign(samples=20))
-    synthetic.write(
-        directory, synthetic.of_discovery(synthetic.Campaign(environment="openmpi", samples=20))
-    )
-    return directory

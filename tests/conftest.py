@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,17 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the test's directory, which is that of the results."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def two_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write two systems, measured but not ingested; return the directory of results."""
+    directory = tmp_path / "results"
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(directory))
+    its = synthetic.Campaign(samples=20)
+    synthetic.write(directory, its)
+    synthetic.write(directory, synthetic.of_discovery(replace(its, environment="openmpi")))
+    return directory
 
 
 SHOWN = 0.01  # of the whole time: files below it are summed up

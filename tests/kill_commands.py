@@ -28,7 +28,7 @@ from tests import synthetic
 from tests.faults import dump
 from tests.kernels.conftest import build_kernels
 from tests.kill_writers import FORK, alongside
-from tests.processes import environments
+from tests.processes import environments, wait_for
 from tests.test_soaking import measured
 from tuner.campaign.order import PLANS, SOAKINGS
 from tuner.machine.mpi import find_mpis
@@ -56,14 +56,6 @@ def started_for(results: Path) -> list[int]:
     return [pid for pid, its in environments() if its.get("SWITCHPOINT_RESULTS") == str(results)]
 
 
-def until(condition: Callable[[], object], timeout_s: float = GRACE_S) -> None:
-    """Wait until a function returns a true value."""
-    end_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end_s, "timed out"
-        time.sleep(0.02)
-
-
 def end(
     command: Sequence[str], results: Path, number: int, when: Callable[[], object]
 ) -> tuple[int, str]:
@@ -79,10 +71,10 @@ def end(
             stderr=output,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as run:
-            until(lambda: run.poll() is not None or when(), WHOLE_S)
+            wait_for(lambda: run.poll() is not None or when(), WHOLE_S)
             run.send_signal(number)
             code = run.wait(GRACE_S)
-        until(lambda: not started_for(results))
+        wait_for(lambda: not started_for(results), GRACE_S)
         output.seek(0)
         return code, output.read()
 

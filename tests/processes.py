@@ -1,8 +1,20 @@
 """The processes of this machine, as Linux lists them in /proc."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tests.conftest import TIMEOUT_S
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
+    """Return when a condition holds. Raise TimeoutError."""
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end_s:
+            raise TimeoutError
+        time.sleep(0.02)
 
 
 def is_running(pid: int) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import synthetic
-from tests.cli import call, commands, fail, succeed, write_two_systems
+from tests.cli import call, commands, fail, succeed
 from tests.conftest import Require
 from tests.kernels.conftest import build_kernels
 from tuner import __version__
@@ -31,11 +31,6 @@ from tuner.machine.mpi import Mpi, find_mpis
 from tuner.paths import CHECKOUT
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text()
-
-
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return write_two_systems(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(("name", "command"), commands(main).items())
@@ -127,23 +122,23 @@ def test_commands_start_without_what_takes_long_to_load(
     assert without.isdisjoint(loaded)
 
 
-def test_ingest_reports_what_it_did(results: Path) -> None:
+def test_ingest_reports_what_it_did(two_systems: Path) -> None:
     assert "12 launches" in succeed("ingest")
     report: dict[str, Any] = json.loads(succeed("ingest", "--json"))
     assert (report["files"], report["unchanged"], report["launches"]) == (12, 12, 0)
-    assert report["database"] == str(results / "switchpoint.db")
+    assert report["database"] == str(two_systems / "switchpoint.db")
 
 
-def test_the_committed_sample_is_ingested_only_when_it_is_named(results: Path) -> None:
-    sample = results / "sample"
+def test_the_committed_sample_is_ingested_only_when_it_is_named(two_systems: Path) -> None:
+    sample = two_systems / "sample"
     synthetic.write(sample, synthetic.Campaign(system="sample", samples=20))
     assert "12 launches" in succeed("ingest")
     assert "6 launches" in succeed("ingest", sample)
     assert "0 launches" in succeed("ingest")
 
 
-def test_ingest_reports_what_it_cannot_use(results: Path) -> None:
-    broken = results / "broken.jsonl"
+def test_ingest_reports_what_it_cannot_use(two_systems: Path) -> None:
+    broken = two_systems / "broken.jsonl"
     broken.write_text("{\n")
     result = call("ingest")
     assert result.exit_code == 0
@@ -159,8 +154,8 @@ def test_a_budget_is_a_time_or_a_share() -> None:
             BUDGET.convert(wrong, None, None)
 
 
-def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:
-    synthetic.write(results, synthetic.Campaign(name="20261122T000000Z", samples=20, seed=2))
+def test_a_table_can_be_restricted_to_campaigns(two_systems: Path) -> None:
+    synthetic.write(two_systems, synthetic.Campaign(name="20261122T000000Z", samples=20, seed=2))
     succeed("ingest")
     arguments = ("--system", "local-cpu-mpich", "--json")
     (both,) = json.loads(succeed("tune", *arguments))
@@ -174,19 +169,19 @@ def test_a_table_can_be_restricted_to_campaigns(results: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "header", "json"])
-def test_a_rebuilt_store_exports_the_same(results: Path, tmp_path: Path, form: str) -> None:
+def test_a_rebuilt_store_exports_the_same(two_systems: Path, tmp_path: Path, form: str) -> None:
     succeed("ingest")
     succeed("tune")
     arguments = ("export", "--system", "local-cpu-mpich", "--format", form)
     before = succeed(*arguments)
-    (results / "switchpoint.db").unlink()
+    (two_systems / "switchpoint.db").unlink()
     succeed("ingest")
     assert succeed(*arguments) == before
     succeed(*arguments, "--output", tmp_path / "written")
     assert (tmp_path / "written").read_text() == before
 
 
-def test_export_asks_which_system(results: Path) -> None:
+def test_export_asks_which_system(two_systems: Path) -> None:
     succeed("ingest")
     assert "there are several systems; choose one with --system: local-cpu-mpich-" in fail("export")
     assert "2 systems match local" in fail("export", "--system", "local")
@@ -194,26 +189,28 @@ def test_export_asks_which_system(results: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "export", "tune", "serve"])
-def test_without_a_store_the_command_that_makes_one_is_named(command: str, results: Path) -> None:
+def test_without_a_store_the_command_that_makes_one_is_named(
+    command: str, two_systems: Path
+) -> None:
     assert "no store there; make it with `switchpoint ingest`" in fail(command)
-    assert not (results / "switchpoint.db").exists()
+    assert not (two_systems / "switchpoint.db").exists()
 
 
 @pytest.mark.parametrize("command", ["ingest", "show", "export", "tune", "serve"])
-def test_a_foreign_file_is_no_store(command: str, results: Path, tmp_path: Path) -> None:
+def test_a_foreign_file_is_no_store(command: str, two_systems: Path, tmp_path: Path) -> None:
     (tmp_path / "other.db").write_text("text " * 100)
     assert "not a Switchpoint store" in fail(command, "--database", tmp_path / "other.db")
 
 
-def test_tune_brings_an_old_store_up_to_date(results: Path) -> None:
+def test_tune_brings_an_old_store_up_to_date(two_systems: Path) -> None:
     old = Path(__file__).parent / "data" / "store-v1.db"
-    shutil.copy(old, results / "switchpoint.db")
+    shutil.copy(old, two_systems / "switchpoint.db")
     assert "older version 1; run `switchpoint ingest`" in fail("show")
     succeed("tune")
     succeed("show")
 
 
-def test_piped_output_is_not_wrapped(results: Path) -> None:
+def test_piped_output_is_not_wrapped(two_systems: Path) -> None:
     succeed("ingest")
     command = [sys.executable, "-m", "tuner.cli", "show"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -240,7 +237,7 @@ def test_without_kernels_the_place_without_them_is_named(
 
 
 def test_a_name_that_is_not_there_is_printed_with_those_that_are(
-    results: Path, monkeypatch: pytest.MonkeyPatch
+    two_systems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     succeed("ingest")
     said = fail("compare", "local-cpu-mpich", "nope")
@@ -248,7 +245,7 @@ def test_a_name_that_is_not_there_is_printed_with_those_that_are(
     names = ", ".join(mpi.name for mpi in find_mpis())
     said = fail("run", "--dry-run", "--environment", "nope")
     assert said == f"Error: no environment nope; there are: {names}"
-    table = results / "a.table"
+    table = two_systems / "a.table"
     table.touch()
     said = fail("study", "applications", f"--table={table}", "--procs=2", "--environment=nope")
     assert said == f"Error: no environment nope here; there are: {names}"
@@ -262,13 +259,13 @@ def test_each_partition_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize("command", [("soak",), ("check", "choices")])
 def test_options_for_jobs_need_jobs_and_select_nothing(
-    results: Path, command: tuple[str, ...]
+    two_systems: Path, command: tuple[str, ...]
 ) -> None:
     succeed("ingest")
     succeed("tune")
     system = ("--system", "mpich") if command == ("check", "choices") else ()
     assert "--config names" in call(*command, *system, "--", "-J", "account=a").stderr
-    config = results / "a.py"
+    config = two_systems / "a.py"
     config.touch()
     chosen = call(*command, *system, "--config", config, "--", "-n", "exchange")
     assert "select checks" in chosen.stderr
@@ -294,19 +291,19 @@ def test_options_that_would_be_ignored_are_refused(arguments: str, said: str) ->
     assert said in answer.stderr
 
 
-def test_a_source_without_a_launch_is_an_error(results: Path, tmp_path: Path) -> None:
+def test_a_source_without_a_launch_is_an_error(two_systems: Path, tmp_path: Path) -> None:
     bad, empty = tmp_path / "bad.jsonl", tmp_path / "empty"
     bad.write_text("bad\n")
     empty.mkdir()
     for source in (bad, empty):
         for options in ([], ["--json"]):
-            result = call("ingest", results, source, *options)
+            result = call("ingest", two_systems, source, *options)
             assert (result.exit_code, result.stderr.splitlines()[-1]) == (
                 1,
                 f"Error: no launch in {source}",
             )
             assert result.stdout
-    succeed("ingest", results)  # which are present
+    succeed("ingest", two_systems)  # which are present
     succeed("ingest", CHECKOUT / "tests" / "data" / "pico")
 
 
@@ -405,7 +402,7 @@ def test_advice_is_by_the_kernels_of_the_only_site(
 
 
 def test_the_library_reads_what_is_exported(
-    results: Path, tmp_path: Path, require: Require, monkeypatch: pytest.MonkeyPatch
+    two_systems: Path, tmp_path: Path, require: Require, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mpis = find_mpis()
     require("mpi", bool(mpis), "no MPI is installed")

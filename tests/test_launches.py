@@ -1,12 +1,10 @@
 """What is said of a launch that did not end well."""
 
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S
-from tests.processes import is_running
+from tests.processes import is_running, wait_for
 from tuner.campaign.launches import LaunchError, run
 from tuner.machine.mpi import LaunchCommand
 
@@ -39,7 +37,4 @@ def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_pat
     rank = int((tmp_path / "rank").read_text())
     message = f"a launch did not end within 1 s; rank 1 (process {rank}) is stopped"
     assert (str(raised.value), raised.value.output) == (message, "waits\n")
-    end = time.monotonic() + TIMEOUT_S
-    while is_running(rank) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not is_running(rank)
+    wait_for(lambda: not is_running(rank))

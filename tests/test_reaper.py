@@ -5,13 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from tests.processes import is_running
+from tests.processes import is_running, wait_for
 from tuner.campaign import reaper
 from tuner.campaign.ending import Process, descendants
 from tuner.paths import CHECKOUT
@@ -81,10 +80,7 @@ def test_the_reaper_knows_what_runs_when_its_command_is_killed() -> None:
         pid = int(command.stdout.readline())
         assert is_running(pid)
         command.kill()
-    end_s = time.monotonic() + 60
-    while is_running(pid):
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
+    wait_for(lambda: not is_running(pid))
 
 
 def test_the_reaper_finds_its_parts_where_a_wheel_has_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,19 +10,14 @@ import click
 import pytest
 
 from dashboard import app
-from tests.cli import call, fail, succeed, write_two_systems
+from tests.cli import call, fail, succeed
 from tests.conftest import TIMEOUT_S, Require
 from tuner.cli import main
 from tuner.commands import browse
 
 
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return write_two_systems(tmp_path, monkeypatch)
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_serve_answers_until_it_is_ended(results: Path, host: str, require: Require) -> None:
+def test_serve_answers_until_it_is_ended(two_systems: Path, host: str, require: Require) -> None:
     require("ipv6", ":" not in host or _has_ipv6(), "this machine cannot listen on ::1")
     succeed("ingest")
     command = [sys.executable, "-m", "tuner.cli", "serve", "--port", "0", "--host", host]
@@ -48,14 +43,14 @@ def _has_ipv6() -> bool:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "192.0.2.1"])
-def test_a_bind_error_is_one_line(results: Path, host: str) -> None:
+def test_a_bind_error_is_one_line(two_systems: Path, host: str) -> None:
     succeed("ingest")
     line = fail("serve", "--host", host)
     assert f"cannot listen on {host}:8050: " in line
     assert call("serve", "--port", "65536").exit_code == 2
 
 
-def test_an_empty_token_serves_nobody(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_token_serves_nobody(two_systems: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As by a script whose command for a token fails."""
     succeed("ingest")
     monkeypatch.setenv("SWITCHPOINT_TOKEN", "")
@@ -64,7 +59,7 @@ def test_an_empty_token_serves_nobody(results: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
-    results: Path, monkeypatch: pytest.MonkeyPatch
+    two_systems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def serve(database: Path, port: int, **options: str) -> None:
         ports.append(port)

@@ -7,18 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tests.cli import call, succeed, write_two_systems
+from tests.cli import call, succeed
 from tuner.selection import tuning
 from tuner.store.database import StoreError
 
 
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return write_two_systems(tmp_path, monkeypatch)
-
-
 def test_tables_that_cannot_be_written_stay_missing(
-    results: Path, monkeypatch: pytest.MonkeyPatch
+    two_systems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise StoreError("the disk is full")
@@ -28,7 +23,7 @@ def test_tables_that_cannot_be_written_stay_missing(
     assert "no table" in succeed("show")
 
 
-def test_show_can_be_restricted_to_an_operation(results: Path) -> None:
+def test_show_can_be_restricted_to_an_operation(two_systems: Path) -> None:
     succeed("ingest")
     succeed("tune")
     text = succeed("show", "--op", "exchange", "--system", "mpich")
@@ -72,7 +67,7 @@ def test_options_of_show_count_before_and_after_what_is_shown(tmp_path: Path) ->
     assert succeed("show", *options, "plan", "--next") == after
 
 
-def test_tune_then_show(results: Path) -> None:
+def test_tune_then_show(two_systems: Path) -> None:
     succeed("ingest")
     tuned = succeed("tune", "--system", "openmpi")
     assert "nbx" in tuned
@@ -89,7 +84,7 @@ def test_tune_then_show(results: Path) -> None:
     assert "mpich" not in succeed("show", "--system", "openmpi").split("campaign ")[1]
 
 
-def test_show_prints_switch_points(results: Path) -> None:
+def test_show_prints_switch_points(two_systems: Path) -> None:
     succeed("ingest")
     lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
     (before,) = (line for line in lines if "up to 1.41 KiB" in line)
@@ -99,9 +94,9 @@ def test_show_prints_switch_points(results: Path) -> None:
     assert "direct" in after
 
 
-def test_collectives_are_shown_and_exported_beside_the_others(results: Path) -> None:
+def test_collectives_are_shown_and_exported_beside_the_others(two_systems: Path) -> None:
     """Without a degree: the one rule at each size is for all."""
-    synthetic.write(results, synthetic.of_bcast(synthetic.Campaign()))
+    synthetic.write(two_systems, synthetic.of_bcast(synthetic.Campaign()))
     succeed("ingest")
     lines = succeed("show", "--system", "local-cpu-mpich").splitlines()
     rows = [line.split() for line in lines if line.startswith("bcast")]
@@ -113,7 +108,7 @@ def test_collectives_are_shown_and_exported_beside_the_others(results: Path) -> 
     assert not any("mmax=" in rule for rule in rules)
 
 
-def test_json_holds_what_is_shown(results: Path) -> None:
+def test_json_holds_what_is_shown(two_systems: Path) -> None:
     succeed("ingest")
     document = json.loads(succeed("show", "--json"))
     assert [len(document[name]) for name in ("systems", "campaigns", "tables")] == [2, 2, 2]
@@ -198,8 +193,8 @@ def test_starts_by_other_than_one_clock_are_marked(
     assert words in said
 
 
-def test_words_in_brackets_are_shown_as_they_are(results: Path) -> None:
-    for path in results.rglob("*.jsonl"):
+def test_words_in_brackets_are_shown_as_they_are(two_systems: Path) -> None:
+    for path in two_systems.rglob("*.jsonl"):
         path.write_text(path.read_text().replace("MPICH Version", "MPICH [/x] [mpiexec@n0]"))
     succeed("ingest")
     assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("show")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from dashboard import web
 from dashboard.server import server_on
 from tests.conftest import TIMEOUT_S
 from tests.dashboard.chromium import served
+from tests.processes import wait_for
 
 HALF_OPEN = 400  # the most that the limit of open files lets a test hold everywhere
 HALF_A_HEADER = b"GET /healthz HTTP/1.1\r\nHost: localhost"
@@ -105,8 +106,8 @@ def test_an_answer_that_nobody_reads_is_given_up(app: Dash) -> None:
     with connect(f"http://127.0.0.1:{server.effective_port}") as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.sendall(b"GET /assets/plotly-cartesian.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        wait_until(lambda: len(server.active_channels) == 1)
-        wait_until(lambda: not server.active_channels)
+        wait_for(lambda: len(server.active_channels) == 1)
+        wait_for(lambda: not server.active_channels)
     server.close()
 
 
@@ -131,11 +132,3 @@ def ended(client: socket.socket) -> bool:
         return client.recv(1) == b""
     except ConnectionError:
         return True
-
-
-def wait_until(reached: Callable[[], bool]) -> None:
-    for _ in range(10 * TIMEOUT_S):
-        if reached():
-            return
-        threading.Event().wait(0.1)
-    raise TimeoutError

@@ -15,6 +15,7 @@ import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, bench, documented_keys, has_type
 from tests.kernels.conftest import TIMEOUT_S, Kernels
+from tests.processes import wait_for
 from tuner.machine.mpi import available_cores, launch
 
 LISTS = ("samples_s", "argmax_rank", "round", "position", "late", "skew_s", "canary_s")
@@ -353,9 +354,7 @@ def test_a_killed_run_leaves_an_honest_file(
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    give_up = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < give_up and not (out.is_file() and '"case"' in out.read_text()):
-        time.sleep(0.02)
+    wait_for(lambda: out.is_file() and '"case"' in out.read_text())
     if signum == signal.SIGKILL:
         os.killpg(process.pid, signum)
     else:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH
 from tests.kernels.conftest import TIMEOUT_S, Kernels, in_turn
+from tests.processes import wait_for
 from tuner.machine.mpi import launch
 
 SOAKS = (
@@ -37,14 +37,6 @@ def ranks_of(program: Path) -> list[int]:
         except OSError:  # it ended, or is another user's
             continue
     return found
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds; fail where it does not for long."""
-    give_up = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

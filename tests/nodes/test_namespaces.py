@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.processes import command_lines
+from tests.processes import command_lines, wait_for
 from tuner.export import loaded
 from tuner.machine.nodes import namespaces
 from tuner.machine.nodes.namespaces import UNLIMITED, Nodes, NodesError
@@ -37,13 +36,6 @@ def switches(name: str) -> set[int]:
         if scripts and any(word.endswith(f"/{name}") for word in words):
             found.add(number)
     return found
-
-
-def eventually(condition) -> bool:
-    deadline_s = time.monotonic() + SOON_S
-    while not condition() and time.monotonic() < deadline_s:
-        time.sleep(0.02)
-    return condition()
 
 
 def program_before(tmp_path: Path, monkeypatch, name: str, script: str) -> None:
@@ -97,10 +89,10 @@ def test_what_is_terminated_beside_the_switch_is_gone(nodes):
         return any(words == ["sleep", seconds] for _, words in command_lines())
 
     launcher = subprocess.Popen([*nodes.beside_switch(), "sleep", seconds])
-    assert eventually(sleeps)
+    wait_for(sleeps)
     launcher.terminate()
     launcher.wait(SOON_S)
-    assert eventually(lambda: not sleeps())
+    wait_for(lambda: not sleeps())
 
 
 def test_a_rate_is_set_on_both_ends_of_every_cable(set_name):
@@ -121,7 +113,7 @@ def test_a_failure_half_way_leaves_nothing(set_name, tmp_path, monkeypatch):
     with pytest.raises(NodesError, match=r"cannot be made: tc: broken: failed: tc qdisc") as error:
         namespaces.up(set_name, 4, UNLIMITED)
     assert "\n" not in str(error.value)
-    assert eventually(lambda: not switches(set_name))
+    wait_for(lambda: not switches(set_name))
     assert not (place / set_name).exists()
 
 
@@ -139,12 +131,12 @@ def test_a_signal_while_they_come_up_leaves_nothing(set_name, tmp_path, monkeypa
         # Tests that run in the background of a shell have it ignored, and hand that down.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    assert eventually(reached.exists)
+    wait_for(reached.exists)
     assert switches(set_name)
     making.send_signal(number)
     assert making.wait(SOON_S) != 0
     go.touch()
-    assert eventually(lambda: not switches(set_name))
+    wait_for(lambda: not switches(set_name))
     assert namespaces.find(set_name) is None
 
 
@@ -157,7 +149,7 @@ def test_temporary_nodes_end_with_the_process_that_made_them(nodes):
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT)
     assert done.returncode == -signal.SIGKILL
-    assert eventually(lambda: namespaces.find(name) is None)
+    wait_for(lambda: namespaces.find(name) is None)
     namespaces.down(name)
 
 

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import is_running, wait_for
 from tests.slurm import accounting
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
@@ -123,10 +124,9 @@ class Cluster:
         pids = [pid for file in self.place.glob("*.pid") if (pid := _running(file))]
         for pid in pids:
             os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + END_S
-        while any(_exists(pid) for pid in pids) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        for pid in filter(_exists, pids):
+        with suppress(TimeoutError):
+            wait_for(lambda: not any(map(is_running, pids)), END_S)
+        for pid in filter(is_running, pids):
             os.kill(pid, signal.SIGKILL)
 
     def start_node(self, name: str) -> None:
@@ -212,16 +212,7 @@ def _running(pid_file: Path) -> int | None:
         pid = int(pid_file.read_text())
     except (OSError, ValueError):
         return None
-    return pid if _exists(pid) else None
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # A zombie has ended.
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    return pid if is_running(pid) else None
 
 
 def _free_ports(count: int) -> list[int]:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tests import synthetic
 from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
 from tests.kill_commands import end, launches
+from tests.processes import wait_for
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
 from tuner.advice.running import Application
@@ -464,10 +464,3 @@ def job_running() -> str:
 def queued(job: str, form: str) -> str:
     command = ["squeue", "--noheader", f"--jobs={job}", f"--format={form}"]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + END_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
