@@ -76,13 +76,13 @@ def main() -> None:
 @json_option
 def doctor(config: Path | None, as_json: bool) -> None:
     """Check prerequisites."""
-    from tuner.campaign.examine import examine
+    from tuner.campaign.site_file import examine_site
     from tuner.commands.printing.console import activity, console
     from tuner.commands.printing.grids import Columns
-    from tuner.machine import doctor as examination
+    from tuner.machine.doctor import examine, missing
 
     with activity() as show:
-        parts = examine(config, show) if config else examination.examine(show)
+        parts = examine_site(config, show) if config else examine(show)
     if as_json:
         say_json([asdict(part) for part in parts])
     else:
@@ -91,8 +91,8 @@ def doctor(config: Path | None, as_json: bool) -> None:
             sign = "ok" if part.found else "missing" if part.required else "-"
             grid.add_row(part.name, sign, part.used_for, part.found or part.advice)
         console().print(grid)
-    if missing := examination.missing(parts):
-        raise SwitchpointError(f"missing: {', '.join(missing)}")
+    if lacking := missing(parts):
+        raise SwitchpointError(f"missing: {', '.join(lacking)}")
 
 
 @main.group(cls=Commands)

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from tests.conftest import TIMEOUT_S, by_day
 from tests.sites.conftest import init
 from tuner import atomic
-from tuner.campaign.examine import ConfigurationError, examine
 from tuner.campaign.reframe import Call, Session
+from tuner.campaign.site_file import ConfigurationError, examine_site
 from tuner.cli import main
 from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.machine.sites import environments, schedulers
@@ -187,13 +187,13 @@ def test_a_file_that_is_no_configuration_is_reported(tmp_path, text, reason):
     config = tmp_path / "site.py"
     config.write_text(text)
     with pytest.raises(ConfigurationError, match=reason):
-        examine(config)
+        examine_site(config)
 
 
 def test_a_configuration_that_does_not_end_is_reported(tmp_path, monkeypatch):
     config = tmp_path / "site.py"
     config.write_text("import time\ntime.sleep(600)\n")
-    monkeypatch.setattr("tuner.campaign.examine._READ_S", 0.5)
+    monkeypatch.setattr("tuner.campaign.site_file._READ_S", 0.5)
     answer = CliRunner().invoke(main, ["doctor", "--config", str(config), "--json"])
     assert answer.exit_code == 1
     assert answer.stdout == ""
@@ -212,9 +212,9 @@ def test_the_doctor_reports_what_a_configuration_lacks(answering, tmp_path, monk
     text = text.replace('"num_cpus": 48,', "")
     config.write_text(re.sub(r'"cc": ".*"', '"cc": "no-such-mpicc"', text))
     (tmp_path / "lsf-span-bin" / "bsub").unlink()
-    monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
+    monkeypatch.setattr("tuner.campaign.site_file._PLAN_S", 0.1)
     done: list[str] = []
-    parts = [part for part in examine(config, done.append) if part.required and not part.found]
+    parts = [part for part in examine_site(config, done.append) if part.required and not part.found]
     lacking = {(part.name, part.used_for): part.advice for part in parts}
     assert done == [
         f"reading {config}, for 60 s at most",
@@ -332,7 +332,7 @@ def test_the_doctor_leaves_the_stages_of_others_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("tuner.campaign.reframe.dry_run", dry_run)
     config = tmp_path / "here.py"
     config.write_text(f"site_configuration = {PARTS}")
-    examine(config)
+    examine_site(config)
     assert [word for word in commands if word.startswith("--timestamp=doctor-")]
     assert not (tmp_path / "stage").exists()
 
@@ -341,10 +341,10 @@ def test_the_doctor_examines_the_launcher_of_an_environment(answering, tmp_path,
     answering("pbs")
     config = tmp_path / "site.py"
     init("--name", "site", "--output", str(config))
-    monkeypatch.setattr("tuner.campaign.examine._PLAN_S", 0.1)
+    monkeypatch.setattr("tuner.campaign.site_file._PLAN_S", 0.1)
 
     def lacking() -> list[str]:
-        parts = [part for part in examine(config) if part.used_for == "building"]
+        parts = [part for part in examine_site(config) if part.used_for == "building"]
         return [part.advice for part in parts if not part.found]
 
     assert lacking() == []

@@ -25,7 +25,7 @@ from tests.processes import wait_for
 from tests.slurm import accounting
 from tests.slurm.cluster import Cluster, ClusterError, missing
 from tuner.advice.running import Application
-from tuner.campaign.examine import examine
+from tuner.campaign.site_file import examine_site
 from tuner.cli import main
 from tuner.machine import doctor
 from tuner.machine.mpi import Mpi, find_mpis
@@ -95,7 +95,7 @@ def test_site_init_finds_what_slurm_has(cluster, monkeypatch):
 
 
 def test_the_doctor_finds_all_that_site_init_wrote(site_init):
-    assert doctor.missing(examine(site_init())) == []
+    assert doctor.missing(examine_site(site_init())) == []
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,8 @@ def run(
     the end.
     """
     from tuner.campaign.campaigns import find, make
-    from tuner.campaign.examine import environments
     from tuner.campaign.plans import Budget
+    from tuner.campaign.site_file import environments
     from tuner.commands.finish import carry_out
     from tuner.commands.printing.campaign import show_campaign
     from tuner.commands.printing.console import console

@@ -33,7 +33,7 @@ def soak(
     has raised its requirement. REFRAME_OPTIONS are passed to ReFrame for the jobs: `switchpoint
     soak --config site.py -- -J account=m42`.
     """
-    from tuner.campaign import examine, soaking
+    from tuner.campaign import site_file, soaking
     from tuner.commands.finish import tune_systems
     from tuner.commands.options import chosen_systems, for_jobs
     from tuner.commands.printing.console import console
@@ -60,7 +60,7 @@ def soak(
     required = tuning.required(required_executions)
     options, has_soaked = for_jobs(reframe_options), False
     # ReFrame alone reads configurations in other languages than Python.
-    of_config = examine.systems(config) if config and config.suffix == ".py" else None
+    of_config = site_file.systems(config) if config and config.suffix == ".py" else None
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue

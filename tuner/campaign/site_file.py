@@ -1,4 +1,4 @@
-"""The checks of a site's configuration for `switchpoint doctor --config`."""
+"""A site's configuration: what it names, and its checks for `switchpoint doctor --config`."""
 
 import json
 import os
@@ -75,7 +75,9 @@ class _Configuration(msgspec.Struct):
     general: list[dict[str, Any]] = []
 
 
-def examine(config: Path, say: Callable[[str], None] = lambda text: None) -> list[Prerequisite]:
+def examine_site(
+    config: Path, say: Callable[[str], None] = lambda text: None
+) -> list[Prerequisite]:
     """Return the parts of a configuration, and how many checks ReFrame would run with it.
 
     `say` is called with what is being done.
