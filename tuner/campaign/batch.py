@@ -34,13 +34,13 @@ class Queue:
 
 @dataclass(frozen=True)
 class Batch:
-    """The launches of a campaign or of one of its stages; ReFrame runs the missing ones.
+    """The launches of a campaign or of one of its batches; ReFrame runs the missing ones.
 
     Where `launches` is None, the job decides how many it makes.
     """
 
     campaign: str
-    stage: str  # shown with the progress
+    title: str  # shown with the progress
     call: Call
     planned: Session  # by a dry run
     launches: int | None  # some may have finished already
@@ -69,7 +69,7 @@ class Batch:
             raise
 
     def _run_and_keep(self, console: Console) -> Session:
-        shown = self.stage, self.launches, self.expected_s, self.built, self._counter()
+        shown = self.title, self.launches, self.expected_s, self.built, self._counter()
         queue = Queue(self.planned.waits)
         try:
             with progress(*shown, self.settled, queue, console) as tick:

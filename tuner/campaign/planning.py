@@ -147,8 +147,8 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
     chosen = _affordable(plan, wanted, plan.left_s(turn) - plan.session_s)
     if not chosen:
         return None
-    stage = "staggered" if turn.staggered else f"race {len(plan.batches)}"
-    return PlannedBatch(stage, _tasks(plan, chosen), *settled(standings))
+    title = "staggered" if turn.staggered else f"race {len(plan.batches)}"
+    return PlannedBatch(title, _tasks(plan, chosen), *settled(standings))
 
 
 def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | None:

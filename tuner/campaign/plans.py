@@ -33,7 +33,7 @@ RAW_NAME = "planned"
 """The part of a raw file's name before the number of its launch."""
 
 SCREENING = "screening"
-"""The stage of the first batch."""
+"""The title of the first batch."""
 
 
 class Budget(NamedTuple):
@@ -163,7 +163,7 @@ class Task:
 class PlannedBatch:
     """Launches that are planned together, and how much the measurements before them settled."""
 
-    stage: str
+    stage: str  # the title, by the key of plan files
     tasks: list[Task]
     sizes: int = 0  # of all cases
     settled: int = 0

@@ -13,7 +13,7 @@ from tuner.units import counted
 
 @contextmanager
 def progress(
-    stage: str,
+    title: str,
     launches: int | None,
     expected_s: float,
     built: bool,
@@ -36,7 +36,7 @@ def progress(
         refresh_per_second=1 / BAR_S,
         disable=not console.is_terminal,
     )
-    shown = bar.add_task(stage, total=launches or expected_s)
+    shown = bar.add_task(title, total=launches or expected_s)
 
     def tick() -> None:
         nonlocal next_s, next_asked_s, waits
@@ -44,11 +44,11 @@ def progress(
         if elapsed_s < next_s:
             return
         next_s = elapsed_s + period_s
-        what, whole, done = f"{stage}: building the kernels or in the first launch", "", count()
+        what, whole, done = f"{title}: building the kernels or in the first launch", "", count()
         if done or built:
             finished = f"{done} of " * bool(launches)
             finished += counted(launches or done, "launch", "launches")
-            what, whole = f"{stage}: {finished}{settled()}", f" of about {expected_s:.0f} s"
+            what, whole = f"{title}: {finished}{settled()}", f" of about {expected_s:.0f} s"
         if elapsed_s >= next_asked_s:
             waits, next_asked_s = pending(), elapsed_s + LINE_S
         what += f"; {waits}" if waits else ""

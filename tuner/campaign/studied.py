@@ -19,11 +19,11 @@ from tuner.rawfile.reading import BenchFile
 
 
 def run(
-    wanted: StudyOrder, config: Path, options: Sequence[str], stage: str, console: Console
+    wanted: StudyOrder, config: Path, options: Sequence[str], title: str, console: Console
 ) -> list[list[BenchFile]]:
     """Run all launches by one session of ReFrame with its options; return their files by job.
 
-    `stage` is shown with the progress. The directory of the order must be seen by all nodes. Why
+    `title` is shown with the progress. The directory of the order must be seen by all nodes. Why
     a job failed is printed; it has no files.
 
     Raises:
@@ -43,7 +43,7 @@ def run(
     log = results_directory() / "logs" / f"{name}.log"
     launches = sum(len(job.launches) for job in wanted.jobs)
     expected_s = SESSION_S + (START_S + wanted.budget_s) * launches
-    shown = stage, launches, expected_s, False, finished, lambda: "", planned.waits, console
+    shown = title, launches, expected_s, False, finished, lambda: "", planned.waits, console
     with progress(*shown) as tick:
         session = reframe.run(call, planned, log, tick)
     failures, files = [*session.failures], []

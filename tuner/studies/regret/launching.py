@@ -63,8 +63,8 @@ def in_jobs(
         order = StudyOrder(
             *(request.system, request.environment, str(request.path.parent), request.budget_s, jobs)
         )
-        stage = f"judging {counted(len(jobs), 'problem')}"
-        return studied.run(order, config, options, stage, console)
+        title = f"judging {counted(len(jobs), 'problem')}"
+        return studied.run(order, config, options, title, console)
 
     return measure
 
