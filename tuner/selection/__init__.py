@@ -1,1 +1,1 @@
-"""The way from the cells of a system to the rules of its table."""
+"""The way from cells to the rules of a table; comparisons, guidelines, products, next steps."""
