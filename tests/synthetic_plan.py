@@ -13,7 +13,7 @@ from tests import raw, synthetic
 from tuner.campaign.durations import LEAST_LAUNCH_S
 from tuner.campaign.measured import Measured
 from tuner.campaign.planning import next_batch
-from tuner.campaign.plans import Entrants, PlannedBatch, PlannedCase, RacePlan, Task, octaves
+from tuner.campaign.plans import Entrants, PlannedBatch, PlannedCase, RacePlan, Task, default_sizes
 from tuner.domain.cases import COLD, STAGGERED, DegreeClass
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.domain.records import Cell
@@ -51,7 +51,7 @@ class SyntheticMachine:
     ) -> RacePlan:
         """Return a campaign on it, with so many patterns at each number of processes.
 
-        Without `sizes`, they are octaves.
+        Without `sizes`, they are the default ones.
         """
         cases = []
         for number in procs:
@@ -60,7 +60,7 @@ class SyntheticMachine:
                 cases.append(
                     PlannedCase(
                         *(*PLACE, self.operation, spec, "1_node", number, number),
-                        list(sizes) or octaves(self.operation, spec),
+                        list(sizes) or default_sizes(self.operation, spec),
                     )
                 )
         return RacePlan("20261121T034500Z", "local.py", budget_s, cases, in_job=True)

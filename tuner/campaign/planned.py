@@ -30,7 +30,7 @@ from tuner.campaign.plan_state import (
     spent_s,
 )
 from tuner.campaign.planning import exhaustive_s, least_s, screening_budget_s
-from tuner.campaign.plans import MOST_BATCHES, Budget, PlannedCase, RacePlan, octaves
+from tuner.campaign.plans import MOST_BATCHES, Budget, PlannedCase, RacePlan, default_sizes
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
 from tuner.campaign.soaking import SoakRequest
 from tuner.campaign.standings import known_methods, settled_before
@@ -269,11 +269,11 @@ class PlannedCampaign:
 
 
 def _sizes(job: Job) -> list[int]:
-    """Return the sizes asked for, or octaves. Raise OrderError."""
+    """Return the sizes asked for, or the default ones. Raise OrderError."""
     try:
         if job.sizes:
             return parse_sizes(sizes_for(job.operation, job.sizes))
-        return octaves(job.operation, job.pattern)
+        return default_sizes(job.operation, job.pattern)
     except ValueError as error:
         raise OrderError(f"--setvar=sizes: {error}") from error
 

@@ -324,8 +324,11 @@ def dealt(plan: RacePlan, tasks: Sequence[Task]) -> list[list[Task]]:
     return [job for alike in jobs.values() for job in alike]
 
 
-def octaves(operation: str, pattern: str) -> list[int]:
-    """Return the sizes: bytes of a message or block, or of an item; messages have many items."""
+def default_sizes(operation: str, pattern: str) -> list[int]:
+    """Return the sizes of a race unless others are asked for: powers of two from 8 bytes.
+
+    For matrix patterns they are up to 2 KiB an item, as their messages have many.
+    """
     if operation in NO_DATA:
         return [NO_DATA_BYTES]
     last = 2048 if pattern.startswith("matrix:") else 131072
