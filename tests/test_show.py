@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
-from tests.cli import call, succeed
+from tests.cli import call, fail, succeed
 from tuner.selection import tuning
 from tuner.store.database import StoreError
 
@@ -21,6 +21,10 @@ def test_tables_that_cannot_be_written_stay_missing(
     succeed("ingest")
     monkeypatch.setattr(tuning, "tune", fail)
     assert "no table" in succeed("show")
+
+
+def test_without_a_plan_the_command_that_makes_one_is_named(results: Path) -> None:
+    assert "no plan; run `switchpoint run` first" in fail("show", "plan")
 
 
 def test_show_can_be_restricted_to_an_operation(two_systems: Path) -> None:

@@ -288,4 +288,4 @@ def newest() -> Path:
     if campaigns := PLANS.campaigns():
         return PLANS.path_of(campaigns[-1])
     place = PLANS.path_of("").parent
-    raise OrderError(f"{place}: no plan; run `switchpoint run --budget 10m` first")
+    raise OrderError(f"{place}: no plan; run `switchpoint run` first")
