@@ -9,8 +9,8 @@
 
 #include "planned.h"
 
-/* How many persistent requests were started and are not complete; and how many have failed, which no call has
-   returned yet. */
+/* How many persistent requests were started and are not complete; and how many failures no call has returned
+   yet. */
 extern atomic_int persistent_active, persistent_failed;
 
 static inline bool persistent_any(void) {

@@ -15,7 +15,7 @@ static const char *const SYMMETRIES[] = {"general", "symmetric", "skew-symmetric
 static const int64_t LARGEST = INT64_MAX / 4;
 
 /* Rows take memory, a size line does not. */
-enum { TOKENS_MAX = 6, ROWS_MOST = 1 << 20, ROWS_OF_ENTRY_MOST = 64 };
+enum { TOKENS_MAX = 6, ROWS_MOST = 1 << 20, ROWS_PER_ENTRY_MOST = 64 };
 
 static int refuse(const struct matrix_market *matrix, const char *what) {
   return lines_refuse(&matrix->lines, what);
@@ -106,8 +106,8 @@ static int read_size(struct matrix_market *matrix) {
   if (matrix->entries / matrix->rows > columns ||
       (matrix->entries / matrix->rows == columns && matrix->entries % matrix->rows))
     return refuse(matrix, "more entries than the matrix has places");
-  if (matrix->rows > ROWS_MOST && (matrix->rows - ROWS_MOST - 1) / ROWS_OF_ENTRY_MOST >= matrix->entries)
-    return refuse(matrix, "over 1048576 rows and 64 more for each entry");
+  if (matrix->rows > ROWS_MOST && (matrix->rows - ROWS_MOST - 1) / ROWS_PER_ENTRY_MOST >= matrix->entries)
+    return refuse(matrix, "more rows than 1048576 plus 64 for each entry");
   return 0;
 }
 

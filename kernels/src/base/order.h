@@ -21,7 +21,7 @@ static inline int swp_by_double(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The median of n > 0 values, which are also written to sorted, by size. */
+/* The median of n > 0 values. `sorted` is room for n, and then has them in order. */
 static inline double swp_median(const double *values, double *sorted, int n) {
   memcpy(sorted, values, (size_t)n * sizeof *sorted);
   qsort(sorted, (size_t)n, sizeof *sorted, swp_by_double);

@@ -32,7 +32,7 @@ _VALUES = {"real": 1, "integer": 1, "complex": 2, "pattern": 0}  # numbers of ea
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _BLOCK_BYTES = 1 << 24
 _LARGEST = 2**61 - 1
-_ROWS_MOST, _ROWS_OF_ENTRY_MOST = 1 << 20, 64  # rows take memory, a size line does not
+_ROWS_MOST, _ROWS_PER_ENTRY_MOST = 1 << 20, 64  # rows take memory, a size line does not
 _LINE_BYTES = 1 << 16
 _INTEGER = re.compile(r"([-+]?)0*([0-9]{1,19})")
 _REAL = re.compile(r"[-+.0-9eE]+")
@@ -183,8 +183,8 @@ class _EntryReader:
             self.refuse("a symmetric matrix is square")
         if entries > rows * columns:
             self.refuse("more entries than the matrix has places")
-        if rows > _ROWS_MOST + _ROWS_OF_ENTRY_MOST * entries:
-            self.refuse(f"over {_ROWS_MOST} rows and {_ROWS_OF_ENTRY_MOST} more for each entry")
+        if rows > _ROWS_MOST + _ROWS_PER_ENTRY_MOST * entries:
+            self.refuse(f"more rows than {_ROWS_MOST} plus {_ROWS_PER_ENTRY_MOST} for each entry")
         self.shape, self.entries = (rows, columns), entries
 
     def _read_entries(self) -> Iterator[Indices]:

@@ -66,8 +66,7 @@ def ownership(matrix: Path, pattern: Pattern, by: str, procs: int) -> Ownership:
         procs: Number of processes.
 
     Raises:
-        MatrixError: the matrix is not square, or the partition cannot be read or does
-            not fit it.
+        MatrixError: the matrix is not square, or the partition cannot be read or does not fit it.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
     _require_partitionable(matrix, pattern)
@@ -83,8 +82,7 @@ def kept_partition(matrix: Path, pattern: Pattern, by: str, procs: int, seed: in
     """Return the partition beside the matrix, made when missing or when of another matrix.
 
     Raises:
-        MatrixError: the matrix is not square, or the existing file was made by
-            something else.
+        MatrixError: the matrix is not square, or the existing file was made by something else.
         PartitionerError: the partitioner is not installed, or has too few rows.
     """
     _require_partitionable(matrix, pattern)
