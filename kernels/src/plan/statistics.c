@@ -62,7 +62,7 @@ int swp_statistics_find(struct exchange_plan *exchange) {
   struct swp_plan *plan = &exchange->plan;
   const struct problem *problem = exchange->problem;
   struct swp_statistics *statistics = &plan->problem_statistics;
-  enum { BUFFER = TRAFFIC, DIFFERENCE = TRAFFIC, COPIED, VALUES };
+  enum { BUFFER = TRAFFIC, DIFFERENCE, COPIED, VALUES };
   int64_t mine[VALUES] = {0}, max[VALUES], sum[VALUES];
   int error = SWP_SUCCESS;
   for (int i = 0; i < problem->nsends; i++) {
@@ -71,8 +71,8 @@ int swp_statistics_find(struct exchange_plan *exchange) {
     mine[COPIED] += send->nruns > 1 ? send->bytes : 0; /* as `direct` packs */
   }
   mine[BUFFER] = problem->send_bytes + problem->recv_bytes;
-  MPI_TRY(MPI_Allreduce(mine, max, VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
   mine[DIFFERENCE] = (int64_t)(problem->send_hash - problem->recv_hash);
+  MPI_TRY(MPI_Allreduce(mine, max, VALUES, MPI_INT64_T, MPI_MAX, plan->comm));
   MPI_TRY(MPI_Allreduce(mine, sum, VALUES, MPI_UINT64_T, MPI_SUM, plan->comm)); /* hashes wrap */
   if (sum[DIFFERENCE] != 0)
     return swp_fail(SWP_ERR_MISMATCH,
