@@ -14,7 +14,10 @@
   do {                                                                                                       \
     persistent_progress();                                                                                   \
     error = (call);                                                                                          \
-  } while (error == MPI_SUCCESS && !(done) && sched_yield() == 0)
+    if (error != MPI_SUCCESS || (done))                                                                      \
+      break;                                                                                                 \
+    sched_yield();                                                                                           \
+  } while (true)
 
 static void progress(void) {
   if (persistent_any())
@@ -26,17 +29,32 @@ static int end_one(MPI_Request request) {
   return persistent_any_failed() ? persistent_result(request) : MPI_SUCCESS;
 }
 
-/* The same of several: of all, if no indices are given. */
-static int end_several(int count, const MPI_Request requests[], const int *indices, MPI_Status statuses[]) {
-  int error = MPI_SUCCESS;
-  if (!persistent_any_failed())
-    return error;
-  for (int i = 0; i < count; i++) {
+/* Sets the code of the i-th of `count` statuses; the others have one only after MPI_ERR_IN_STATUS. */
+static void set_code(int error, int count, MPI_Status statuses[], int i, int code) {
+  for (int other = 0; error == MPI_SUCCESS && other < count; other++)
+    statuses[other].MPI_ERROR = MPI_SUCCESS;
+  statuses[i].MPI_ERROR = code;
+}
+
+/* Returns whether a call for several requests may have completed some. */
+static bool completes(int error) {
+  return error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS;
+}
+
+/* The return code of a call that has completed several, where MPI's is `error`: all, if no indices are given.
+   Those to which MPI gave a code have failed by themselves, or are not complete. */
+static int end_several(int error, int count, const MPI_Request requests[], const int *indices,
+                       MPI_Status statuses[]) {
+  const bool has_codes = error == MPI_ERR_IN_STATUS && statuses != MPI_STATUSES_IGNORE;
+  for (int i = 0; persistent_any_failed() && i < count; i++) {
+    if (has_codes && statuses[i].MPI_ERROR != MPI_SUCCESS)
+      continue;
     const int result = persistent_result(requests[indices != NULL ? indices[i] : i]);
+    if (result == MPI_SUCCESS)
+      continue;
     if (statuses != MPI_STATUSES_IGNORE)
-      statuses[i].MPI_ERROR = result;
-    if (result != MPI_SUCCESS)
-      error = MPI_ERR_IN_STATUS;
+      set_code(error, count, statuses, i, result);
+    error = MPI_ERR_IN_STATUS;
   }
   return error;
 }
@@ -105,14 +123,15 @@ EXPORTED int MPI_Testany(int count, MPI_Request requests[], int *index, int *don
 EXPORTED int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status statuses[]) {
   progress();
   const int error = PMPI_Testall(count, requests, done, statuses);
-  return error == MPI_SUCCESS && *done ? end_several(count, requests, NULL, statuses) : error;
+  const bool all = error == MPI_SUCCESS ? *done != 0 : completes(error); /* all that it will complete */
+  return all ? end_several(error, count, requests, NULL, statuses) : error;
 }
 
 EXPORTED int MPI_Testsome(int count, MPI_Request requests[], int *done, int indices[],
                           MPI_Status statuses[]) {
   progress();
   const int error = PMPI_Testsome(count, requests, done, indices, statuses);
-  return error == MPI_SUCCESS ? end_several(*done, requests, indices, statuses) : error;
+  return completes(error) ? end_several(error, *done, requests, indices, statuses) : error;
 }
 
 EXPORTED int MPI_Wait(MPI_Request *request, MPI_Status *status) {
@@ -139,7 +158,7 @@ EXPORTED int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[
     error = PMPI_Waitall(count, requests, statuses);
   else
     POLL(error, PMPI_Testall(count, requests, &done, statuses), done);
-  return error == MPI_SUCCESS ? end_several(count, requests, NULL, statuses) : error;
+  return completes(error) ? end_several(error, count, requests, NULL, statuses) : error;
 }
 
 EXPORTED int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[],
@@ -149,7 +168,7 @@ EXPORTED int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indi
     error = PMPI_Waitsome(count, requests, done, indices, statuses);
   else
     POLL(error, PMPI_Testsome(count, requests, done, indices, statuses), *done != 0);
-  return error == MPI_SUCCESS ? end_several(*done, requests, indices, statuses) : error;
+  return completes(error) ? end_several(error, *done, requests, indices, statuses) : error;
 }
 
 /* ---- Messages ---- */

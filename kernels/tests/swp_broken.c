@@ -87,18 +87,24 @@ static void call_others(void) {
   EXPECT_EQUAL(came, sent);
 }
 
-static void a_request_returns_its_own_error(bool several) {
-  MPI_Comm graph = make_graph();
-  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-  MPI_Status statuses[2];
-  test_case("a persistent request that fails, in a list: %d", several);
-  MPI_Neighbor_alltoall_init(&number, 1, MPI_INT, &received, 1, MPI_INT, graph, MPI_INFO_NULL, &requests[1]);
-  EXPECT_EQUAL(MPI_Start(&requests[1]), MPI_SUCCESS);
-  EXPECT_EQUAL(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), MPI_SUCCESS);
-  EXPECT_EQUAL(MPI_Start(&requests[1]), MPI_SUCCESS);
+/* Returns a request whose second execution has failed. */
+static MPI_Request make_failed(MPI_Comm graph) {
+  MPI_Request request;
+  MPI_Neighbor_alltoall_init(&number, 1, MPI_INT, &received, 1, MPI_INT, graph, MPI_INFO_NULL, &request);
+  EXPECT_EQUAL(MPI_Start(&request), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Start(&request), MPI_SUCCESS);
   tests_fail = true;
   call_others();
   tests_fail = false;
+  return request;
+}
+
+static void a_request_returns_its_own_error(bool several) {
+  MPI_Comm graph = make_graph();
+  test_case("a persistent request that fails, in a list: %d", several);
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, make_failed(graph)};
+  MPI_Status statuses[2];
   if (several) {
     EXPECT_EQUAL(MPI_Waitall(2, requests, statuses), MPI_ERR_IN_STATUS);
     EXPECT_EQUAL(statuses[0].MPI_ERROR, MPI_SUCCESS);
@@ -111,6 +117,27 @@ static void a_request_returns_its_own_error(bool several) {
   MPI_Request_free(&requests[1]);
   MPI_Comm_free(&graph);
 }
+
+static void a_list_returns_all_errors(bool with_statuses) {
+  MPI_Comm graph = make_graph();
+  MPI_Status statuses[2];
+  int sent[2] = {1, 2}, came, class;
+  test_case("two requests that fail, with statuses: %d", with_statuses);
+  MPI_Request requests[2] = {make_failed(graph)}, send;
+  MPI_Irecv(&came, 1, MPI_INT, 0, 2, MPI_COMM_SELF, &requests[1]);
+  MPI_Isend(sent, 2, MPI_INT, 0, 2, MPI_COMM_SELF, &send);
+  EXPECT_EQUAL(MPI_Waitall(2, requests, with_statuses ? statuses : MPI_STATUSES_IGNORE), MPI_ERR_IN_STATUS);
+  if (with_statuses) {
+    EXPECT_EQUAL(statuses[0].MPI_ERROR, CODE);
+    MPI_Error_class(statuses[1].MPI_ERROR, &class);
+    EXPECT_EQUAL(class, MPI_ERR_TRUNCATE);
+  }
+  EXPECT_EQUAL(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_SUCCESS); /* no error is left */
+  MPI_Wait(&send, MPI_STATUS_IGNORE);
+  MPI_Request_free(&requests[0]);
+  MPI_Comm_free(&graph);
+}
+
 #endif
 
 int main(int argc, char **argv) {
@@ -118,10 +145,14 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   number = rank;
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPICH calls it for a list */
   later_calls_return_the_same_error();
 #ifdef SWP_HAVE_PERSISTENT
   a_request_returns_its_own_error(false);
   a_request_returns_its_own_error(true);
+  a_list_returns_all_errors(false);
+  a_list_returns_all_errors(true);
 #endif
   return test_end();
 }
