@@ -122,11 +122,27 @@ static struct persistent **find(MPI_Request request) {
   return at;
 }
 
-/* Hands an error over to the handler of the communicator. */
-static int hand_over(const struct persistent *persistent, int error) {
-  MPI_Comm comm = persistent->place != NULL ? atomic_load(&persistent->place->comm) : MPI_COMM_WORLD;
-  PMPI_Comm_call_errhandler(comm, error);
+/* Whose error handler is called. */
+static MPI_Comm comm_of(const struct persistent *its) {
+  return its->place != NULL ? atomic_load(&its->place->comm) : MPI_COMM_WORLD;
+}
+
+static int hand_over(const struct persistent *its, int error) {
+  PMPI_Comm_call_errhandler(comm_of(its), error);
   return error;
+}
+
+/* Returns whether the error handler ends the job. */
+static bool is_fatal(const struct persistent *its) {
+  MPI_Errhandler handler;
+  if (PMPI_Comm_get_errhandler(comm_of(its), &handler) != MPI_SUCCESS)
+    return false;
+  bool fatal = handler == MPI_ERRORS_ARE_FATAL;
+#ifdef MPI_ERRORS_ABORT
+  fatal = fatal || handler == MPI_ERRORS_ABORT;
+#endif
+  PMPI_Errhandler_free(&handler);
+  return fatal;
 }
 
 /* Both without the lock, as they may wait for other ranks. */
@@ -219,6 +235,8 @@ void persistent_progress(void) {
     const int error = planned_test(next->planned, &done);
     if (error == MPI_SUCCESS && !done)
       continue;
+    if (error != MPI_SUCCESS && is_fatal(next)) /* other ranks may wait for this one before it completes it */
+      hand_over(next, error);
     if (error != MPI_SUCCESS && !next->freed) { /* else no call will complete it */
       next->error = error;
       atomic_fetch_add(&persistent_failed, 1);

@@ -1,11 +1,14 @@
 /*
  * Neighbourhoods, for a preload by the method `alltoallv`, when MPI fails below it: each rank exchanges a
  * number with one other. This program's own PMPI functions come before those of MPI.
+ * Usage: swp_broken [--fatal]
+ *   --fatal   only a persistent request that fails where errors are fatal
  */
 #define _GNU_SOURCE
 #include "testing.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 
 enum { CODE = MPI_ERR_NAME }; /* which nothing else returns */
 
@@ -138,6 +141,13 @@ static void a_list_returns_all_errors(bool with_statuses) {
   MPI_Comm_free(&graph);
 }
 
+static void a_fatal_error_ends_the_job(void) {
+  MPI_Comm graph = make_graph();
+  test_case("a persistent request that fails where errors are fatal");
+  MPI_Comm_set_errhandler(graph, MPI_ERRORS_ARE_FATAL);
+  make_failed(graph);
+  printf("swp_broken: went on\n");
+}
 #endif
 
 int main(int argc, char **argv) {
@@ -147,6 +157,12 @@ int main(int argc, char **argv) {
   number = rank;
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPICH calls it for a list */
+#ifdef SWP_HAVE_PERSISTENT
+  if (argc > 1) {
+    a_fatal_error_ends_the_job();
+    return test_end();
+  }
+#endif
   later_calls_return_the_same_error();
 #ifdef SWP_HAVE_PERSISTENT
   a_request_returns_its_own_error(false);

@@ -84,14 +84,28 @@ def test_a_start_that_waits_stops_no_other_thread(
     assert used == {method}
 
 
-def test_an_error_is_that_of_its_own_request_and_of_later_calls(
-    kernels: Kernels, tmp_path: Path
-) -> None:
+@pytest.fixture
+def breaking(tmp_path: Path) -> Path:
+    """Return a table with a rule for swp_broken."""
     table = tmp_path / "one.table"
     table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
-    done = run_preloaded(kernels, "swp_broken", 2, table=table)
+    return table
+
+
+def test_an_error_is_that_of_its_own_request_and_of_later_calls(
+    kernels: Kernels, breaking: Path
+) -> None:
+    done = run_preloaded(kernels, "swp_broken", 2, table=breaking)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     assert dispatched(done.stderr)["exchange"] == {"alltoallv"}
+
+
+def test_an_error_of_a_request_ends_the_job_where_it_is_fatal(
+    kernels: Kernels, require, breaking: Path
+) -> None:
+    require_persistent(kernels, require)
+    done = run_preloaded(kernels, "swp_broken", 2, "--fatal", table=breaking)
+    assert done.returncode != 0 and "went on" not in done.stdout, done.stdout + done.stderr
 
 
 def test_blocks_arrive_under_the_guard(kernels: Kernels, exchanges: Path) -> None:
