@@ -142,7 +142,7 @@ static bool dispatch_blocks(struct place *place, const void *send, MPI_Count sen
   const bool failed = done && *result != MPI_SUCCESS;
   if (done && !failed && !fits)
     move_blocks(place, blocks, to, extent, recv);
-  if (!failed) /* MPI may still receive there */
+  if (!failed || place->refused_at_once) /* else MPI may still receive there */
     free(memory);
   free(lists);
   return done;

@@ -74,7 +74,8 @@ int dispatch_mpi_error(int error) {
 /* Calls the error handler of the communicator; returns the code. */
 static int hand_over(struct place *place, enum swp_operation operation, int error) {
   int *code = &place->errors[operation - FIRST_OPERATION];
-  if (error != SWP_ERR_POISONED)
+  place->refused_at_once = error == SWP_ERR_POISONED;
+  if (!place->refused_at_once)
     *code = dispatch_mpi_error(error);
   PMPI_Comm_call_errhandler(atomic_load(&place->comm), *code);
   return *code;

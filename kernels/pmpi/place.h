@@ -50,6 +50,7 @@ struct place {
   bool promised[PROMISES];           /* by the application, on all ranks */
   swp_plan *plans[COLLECTIVES];
   int errors[COLLECTIVES]; /* the MPI error code of the call that poisoned the plan */
+  bool refused_at_once;    /* the last call that failed: MPI has not seen its buffers */
   MPI_Datatype named_type; /* the last that cannot be freed, and its bytes */
   MPI_Count named_bytes;
   struct swp_choice choice; /* for the current call, with the bytes that rules refer to */

@@ -1,18 +1,19 @@
 /*
- * Neighbourhoods, for a preload by the method `alltoallv`, when MPI fails below it: each rank exchanges a
- * number with one other. This program's own PMPI functions come before those of MPI.
- * Usage: swp_broken [--fatal]
+ * For a preload on two ranks, when MPI fails below it: neighbourhoods by the method `alltoallv`, where each
+ * rank exchanges a number with the other, and an allgatherv by `ring`. This program's own functions come
+ * before those of MPI. Usage: swp_broken [--fatal]
  *   --fatal   only a persistent request that fails where errors are fatal
  */
 #define _GNU_SOURCE
 #include "testing.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 
 enum { CODE = MPI_ERR_NAME }; /* which nothing else returns */
 
-static bool starts_fail, tests_fail;
+static bool starts_fail, tests_fail, receives_fail;
 static int starts;
 static MPI_Request started = MPI_REQUEST_NULL;
 static int rank, procs, number, received;
@@ -44,6 +45,11 @@ __attribute__((visibility("default"))) int PMPI_Test(MPI_Request *request, int *
     return MPI_Test(request, done, status);
   PMPI_Wait(request, status);
   return CODE;
+}
+
+__attribute__((visibility("default"))) int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source,
+                                                     int tag, MPI_Comm comm, MPI_Request *request) {
+  return receives_fail ? CODE : PMPI_Irecv(buffer, count, type, source, tag, comm, request);
 }
 
 static MPI_Comm make_graph(void) {
@@ -150,6 +156,44 @@ static void a_fatal_error_ends_the_job(void) {
 }
 #endif
 
+#ifdef SWP_HAVE_LARGE_COUNTS
+static long long virtual_pages(void) {
+  long long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file == NULL)
+    return 0;
+  EXPECT(fscanf(file, "%lld", &pages) == 1, "no number");
+  fclose(file);
+  return pages;
+}
+
+/* Of items that lie so far apart that an int cannot express where the second one goes. */
+static void refused_calls_keep_no_memory(void) {
+  enum { EXTENT_BYTES = 1 << 28, PAGE_BYTES = 4096, CALLS = 8 };
+  const MPI_Count counts[2] = {1, 1};
+  const MPI_Aint near[2] = {0, 1}, far[2] = {0, (MPI_Aint)INT_MAX + 1};
+  char here = 0, all[2];
+  MPI_Comm comm;
+  MPI_Datatype type;
+  test_case("an allgatherv after one that failed");
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Type_create_resized(MPI_CHAR, 0, EXTENT_BYTES, &type);
+  MPI_Type_commit(&type);
+  EXPECT_EQUAL(MPI_Allgatherv_c(&here, 1, MPI_CHAR, all, counts, near, MPI_CHAR, comm), MPI_SUCCESS);
+  receives_fail = true;
+  EXPECT_EQUAL(MPI_Allgatherv_c(&here, 1, MPI_CHAR, all, counts, far, type, comm), CODE);
+  receives_fail = false;
+  const long long before = virtual_pages();
+  for (int i = 0; i < CALLS; i++)
+    EXPECT_EQUAL(MPI_Allgatherv_c(&here, 1, MPI_CHAR, all, counts, far, type, comm), CODE);
+  const long long grown = virtual_pages() - before;
+  EXPECT(grown < EXTENT_BYTES / PAGE_BYTES, "%lld pages are kept", grown);
+  MPI_Type_free(&type);
+  MPI_Comm_free(&comm);
+}
+#endif
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_broken");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -169,6 +213,9 @@ int main(int argc, char **argv) {
   a_request_returns_its_own_error(true);
   a_list_returns_all_errors(false);
   a_list_returns_all_errors(true);
+#endif
+#ifdef SWP_HAVE_LARGE_COUNTS
+  refused_calls_keep_no_memory();
 #endif
   return test_end();
 }

@@ -86,9 +86,10 @@ def test_a_start_that_waits_stops_no_other_thread(
 
 @pytest.fixture
 def breaking(tmp_path: Path) -> Path:
-    """Return a table with a rule for swp_broken."""
-    table = tmp_path / "one.table"
-    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
+    """Return a table with a rule for each operation of swp_broken."""
+    table = tmp_path / "two.table"
+    rules = "rule op=exchange method=alltoallv", "rule op=allgatherv method=ring"
+    table.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
     return table
 
 
