@@ -71,7 +71,7 @@ static int check_send_items(const struct swp_exchange *exchange) {
   return SWP_SUCCESS;
 }
 
-/* Returns whether this rank has no part in the exchange; then only the counts matter. */
+/* Returns whether this rank has no part in the exchange; then only nitems matters, to its buffer. */
 static bool is_idle(const struct swp_exchange *exchange) {
   return exchange->nsends == 0 && exchange->nrecvs == 0;
 }
@@ -181,11 +181,10 @@ static void build_recvs(const struct swp_exchange *exchange, int rank, struct pr
   }
 }
 
-/* An idle rank's numbers may be senseless. More than any memory may still be doubled. */
+/* An idle rank's numbers may be senseless: then it has no buffer. */
 static int64_t buffer_bytes(int64_t items, int64_t item_bytes, int procs) {
-  if (items <= 0 || item_bytes <= 0)
-    return 0;
-  return is_countable(items, item_bytes, procs) ? items * item_bytes : INT64_MAX / 4;
+  const bool sensible = items > 0 && item_bytes > 0 && is_countable(items, item_bytes, procs);
+  return sensible ? items * item_bytes : 0;
 }
 
 void swp_problem_agree(struct problem *problem, int64_t item_bytes, int procs) {
