@@ -351,9 +351,9 @@ void swp_selector_free(swp_selector **selector);
 /* ---- Plans ------------------------------------------------------------------------------------------ */
 
 /*
- * Describes the plan in one line: method, layout, and how it was chosen (caller, rule with file and line,
- * model with the estimated times, or default; and the first matching rule if its method cannot be used, with
- * the reason). Writes at most length-1 characters and a NUL. Local.
+ * Describes the plan in one line: method, arrangement, and how it was chosen (caller, rule with file and
+ * line, model with the estimated times, or default; and the first matching rule if its method cannot be used,
+ * with the reason). Writes at most length-1 characters and a NUL. Local.
  */
 int swp_plan_describe(const swp_plan *plan, char *text, size_t length);
 
