@@ -79,21 +79,26 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
         target = lookalike.coarsened(original.target, request.entries)
         path = lookalike_file(original, target, simulator.log)
         pattern = read_pattern(path)
-        item_bytes = round(original.target.rows / target.rows * _WORD_BYTES)
+        words = original.target.rows / target.rows  # of a row, which stands for so many
         for procs in request.procs:
             part, owned = _deal(path, pattern, request.by, procs)
             messages = halo(pattern, owned)
             most = np.bincount(owned.owner[pattern.rows], minlength=procs).max()
             entries = round(most / len(pattern.rows) * original.target.nnz)
             spec = f"matrix:{path},part={part}"
-            times = _times(simulator, request, spec, procs, item_bytes)
-            yield from _rows(simulator, original.name, messages, item_bytes, entries, times)
+            times = _times(simulator, request, spec, procs, _item_bytes(words))
+            yield from _rows(simulator, original.name, messages, words, entries, times)
 
 
 def schemes(procs: int) -> dict[str, int]:
     """Return method specs for `procs` ranks, with their dimensions."""
     many = {f"stfw:dims={dims}": dims for dims in range(2, procs.bit_length())}
     return {"direct": 1} | many
+
+
+def _item_bytes(words: float) -> int:
+    """Return the bytes of an item whose messages are timed: a whole number."""
+    return round(words * _WORD_BYTES)
 
 
 def _times(
@@ -116,22 +121,22 @@ def _rows(
     simulator: Simulator,
     name: str,
     messages: Halo,
-    item_bytes: int,
+    words: float,
     entries: int,
     times: tuple[dict[int, float], dict[int, float]],
 ) -> Iterator[StfwRow]:
     machine, procs = simulator.machine, messages.procs
     specs = schemes(procs)
     predictor = predict.of_exchange(as_model(machine), messages, simulator.ppn, list(specs))
-    predicted = predictor.times(item_bytes)
+    predicted = predictor.times(_item_bytes(words))
     for spec, dims in specs.items():
-        counts = method(spec, procs).count(messages, simulator.ppn).statistics(item_bytes)
+        counts = method(spec, procs).count(messages, simulator.ppn).statistics(_WORD_BYTES)
         time_s = predicted[spec]
         assert not isinstance(time_s, NotIdentified)  # noqa: S101 - all parameters are given
         yield StfwRow(
             *(name, procs, dims, counts.mmax, counts.mavg),
-            counts.vavg_bytes / _WORD_BYTES,
-            counts.buffer_bytes / 1024,
+            counts.vavg_bytes / _WORD_BYTES * words,
+            counts.buffer_bytes / 1024 * words,
             entries,
             time_s,
             times[0].get(dims),
