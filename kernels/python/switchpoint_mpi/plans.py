@@ -191,7 +191,7 @@ class Plan:
         )
 
     def describe(self) -> str:
-        """Return method, layout, and how it was chosen, in one line."""
+        """Return method, arrangement, and how it was chosen, in one line."""
         text = ctypes.create_string_buffer(_DESCRIPTION_BYTES)
         call("swp_plan_describe", self._handle, text, len(text))
         return text.value.decode(errors="replace")  # a path may be cut
@@ -295,6 +295,7 @@ class _Lasting(Plan):
         if items is not None and ranks and len(items) < offsets[-1]:
             raise ValueError(f"send_items has {len(items)} elements; send_offsets name more")
         self._send_items, self._recv_items = nitems, places[-1] if sources else 0
+        self._idle = not ranks and not sources
         problem = _Exchange(
             item_bytes,
             nitems,
@@ -348,12 +349,14 @@ class Exchange(_Lasting):
 
         Where the method is `lent`, what is written there is not copied before receivers read it,
         which may be after the execution: do not write it again until this returns it again. May
-        wait for receivers. The view must not be used after the plan was freed. A rank without
-        messages must have planned with the item_bytes of the others.
+        wait for receivers. The view must not be used after the plan was freed.
         """
         address = ctypes.c_void_p()
         call("swp_exchange_buffer", self._handle, ctypes.byref(address))
-        return _view(address.value, self._send_items * self._item_bytes, self)
+        size_bytes = self._send_items * self._item_bytes
+        if self._idle:  # the plan's memory is for items of the other ranks
+            return memoryview(bytearray(size_bytes))
+        return _view(address.value, size_bytes, self)
 
     def execute(self, send: Buffer, recv: Buffer) -> None:
         """Exchange the items of `send` for those of `recv`. Collective."""

@@ -174,6 +174,13 @@ def errors_of_exchanges() -> None:
     refused(ValueError, "send_items", lambda: swp.Exchange(COMM, 4, 1, *one, []))
     with swp.Exchange(COMM, 8, 0, [], [], [], []) as plan:
         plan.execute(b"", bytearray())
+    to_itself = ([0], [0, 1], [0], [0, 1]) if RANK == 0 else ([], [], [], [])
+    with swp.Exchange(COMM, 4 if RANK == 0 else 1 << 20, 64, *to_itself) as plan:
+        view = plan.buffer()
+        view[:] = bytes(len(view))
+        expect(
+            len(view) == (4 << 6 if RANK == 0 else 64 << 20), "buffer of a rank without messages"
+        )
     try:
         with ring() as plan:
             raise KeyError
