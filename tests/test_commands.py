@@ -147,3 +147,4 @@ def test_of_several_versions_of_an_mpi_advice_takes_the_last(
     write(tmp_path, replace(few, name="other", day="2026-11-03", cores=9999))
     succeed("ingest")
     assert system_of(None, "mpich") == system_of(None, "mpich", "local:cpu") == last
+    assert system_of(None, "openmpi", "local:cpu") is None

@@ -144,7 +144,7 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
         here = rows[rows["environment"] == environment] if environment else rows
         if len(here) > 1 or name:
             its = zip(here["name"], here["cpu_model"], here["cores"], strict=True)
-            here = here[[not other_machine(*row) for row in its]]
+            here = here.loc[[not other_machine(*row) for row in its]]  # [[]] would name columns
         here = here.drop_duplicates(["name", "environment"], keep="last")  # of several versions
         if (here["name"] == name).any():
             here = here[here["name"] == name]
