@@ -1,19 +1,27 @@
 """Campaigns are resumed, and their systems measured again, where they began."""
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.cli import fail
+from tests.decisions import PROVENANCE, point
 from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import Budget
 from tuner.campaign.reframe import Call, Job, Session
+from tuner.commands.printing.results import show_table
+from tuner.domain.tables import Table
+from tuner.export.forms import export
 from tuner.machine.nodes.namespaces import Nodes
-from tuner.selection.next_step import measuring_lines, soaking_command
+from tuner.machine.sites.orders import measured_as
+from tuner.selection.next_step import measuring_lines
+from tuner.selection.rules import compile_rules
 
 NAME = "20261121T034500Z"
 
@@ -53,6 +61,18 @@ def test_what_has_a_name_of_its_own_is_measured_where_it_was(results: Path, race
         FIXED.save(FixedCampaign.make(call, session, 600).order, FIXED.path_of(NAME))
     (results / "logs" / "later.order.json").parent.mkdir(exist_ok=True)
     (results / "logs" / "later.order.json").write_text("{")
-    expected = f"switchpoint run --config {config} --anonymous-as sample -- --system=site:cpu"
-    assert soaking_command("sample") == expected
-    assert measuring_lines("other", "") == ["switchpoint run --anonymous-as other"]
+    command = f"switchpoint run --config {config} --environment mpich --anonymous-as sample"
+    points = [point("direct", status="unsoaked")._replace(challenger="neighbor")]
+    table = Table(
+        replace(PROVENANCE, name="sample", required_executions=10), compile_rules(points), points
+    )
+    said = StringIO()
+    show_table(table, "", Console(file=said, width=500))
+    assert said.getvalue().count(f"`{command} -- --system=site:cpu`") == 2
+    for form in ("table", "header", "json"):
+        exported = export(table, form)
+        assert "switchpoint run --environment mpich --anonymous-as sample" in exported
+        assert str(config) not in exported
+        assert "site:cpu" not in exported
+    lines = measuring_lines("other", "", place=measured_as("other"))
+    assert lines == ["switchpoint run --anonymous-as other"]

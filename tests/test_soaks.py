@@ -152,7 +152,9 @@ def test_a_system_with_a_name_of_its_own_is_soaked_by_a_run(results: Path) -> No
     succeed("tune")
     said = succeed("show", "--system", "cluster-")
     assert re.search(
-        r"until soaked 10000 times: .*; run `switchpoint run --anonymous-as cluster`", said
+        r"until soaked 10000 times: .*; run `switchpoint run --environment mpich --anonymous-as "
+        "cluster`",
+        said,
     )
 
 
@@ -185,7 +187,8 @@ def test_systems_that_cannot_be_soaked_from_here_are_tuned(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = {
-        "published": "has a name of its own; soak it by `switchpoint run --anonymous-as published`",
+        "published": "has a name of its own; soak it by `switchpoint run --environment mpich "
+        "--anonymous-as published`",
         "hpc:long": "not a system of this machine; give its configuration with --config",
     }
     for system in refused:

@@ -1,7 +1,9 @@
 """`switchpoint soak`: stress-test the winners, then make new tables."""
 
+from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -54,8 +56,9 @@ def soak(
         names = [name for name in names if store.campaigns_with_cells(name)]
         systems = store.systems().sort_values("last_date").set_index("system")
     of_reframe = systems["name"].astype(str)
-    rows = zip(of_reframe, systems["cpu_model"], systems["cores"], strict=True)
-    systems["other"] = [other_machine(*row) for row in rows]
+    of_machines = zip(of_reframe, systems["cpu_model"], systems["cores"], strict=True)
+    systems["other"] = [other_machine(*each) for each in of_machines]
+    rows = systems.to_dict("index")
     installed = systems.groupby(["name", "environment", "other"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     options, has_soaked = for_jobs(reframe_options), False
@@ -68,7 +71,7 @@ def soak(
         is_of_config = of_config is None or of_reframe[name] in of_config
         its = configs.get(kind, config if is_of_config else None)
         try:
-            its = _config_for(of_reframe[name], its, config, systems["other"][name])
+            its = _config_for(rows[name], its, config)
             with namespaces.available(partition) if kind == VIRTUAL_NODES else nullcontext():
                 own = options if its is config else ()
                 site = soaking.SoakRequest(its, required or soaks.ENOUGH, 60 * minutes, own)
@@ -82,15 +85,18 @@ def soak(
         raise SwitchpointError("nothing was soaked of what waits")
 
 
-def _config_for(name: str, known: Path | None, given: Path | None, other: str) -> Path:
-    """Return the configuration that is known for a system of ReFrame's name.
+def _config_for(system: Mapping[Hashable, Any], known: Path | None, given: Path | None) -> Path:
+    """Return the configuration that is known for a system of the store.
 
-    Raise _ElsewhereError: there is none, or `other` is the machine that the system is of.
+    Raise _ElsewhereError: there is none, or the system is of another machine.
     """
+    from tuner.machine.sites.orders import measured_as
     from tuner.selection.next_step import soaking_command
 
+    name, environment, other = system["name"], system["environment"], system["other"]
     if ":" not in name:
-        raise _ElsewhereError(f"has a name of its own; soak it by `{soaking_command(name)}`")
+        command = soaking_command(name, environment, place=measured_as(name))
+        raise _ElsewhereError(f"has a name of its own; soak it by `{command}`")
     if known is None:
         raise _ElsewhereError(
             f"not a system of {given or 'this machine'}; give its configuration with --config"

@@ -8,6 +8,7 @@ from tuner import atomic
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import document, header, intelmpi, mpich, openmpi, table
+from tuner.machine.sites.orders import measured_as
 from tuner.models.system import SystemModel
 from tuner.selection import off
 from tuner.selection.next_step import measuring_more
@@ -35,7 +36,9 @@ def export(of: Table, form: str, model: SystemModel | None = None) -> str:
     """
     off.check()
     if not of.rules:
-        *_, command = measuring_more(of, operations={point.case.operation for point in of.points})
+        operations = {point.case.operation for point in of.points}
+        place = measured_as(of.provenance.name)
+        *_, command = measuring_more(of, operations=operations, place=place)
         raise ExportError(
             f"the table of {of.provenance.system} has no rules, because the default was not "
             f"measured: measure it with `{command}`"

@@ -14,7 +14,7 @@ from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import DEFAULT_RATE, NETWORK
-from tuner.machine.sites.orders import measured_as
+from tuner.machine.sites.orders import Place
 from tuner.machine.systems import SIMULATED, configuration, is_here, site_option, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
@@ -42,19 +42,18 @@ def measuring_lines(
     more_s: float = 0.0,
     config: Path | None = None,
     selection: Sequence[str] = (),
+    place: Place | None = None,
 ) -> list[str]:
     """Return the lines for a shell that measure a system again, or take what PICO measured.
 
     name: ReFrame's. environment: by default the first that is found. more_s: the seconds to
     measure, if known. config: ReFrame's configuration of a site, if all of its partitions are to be
-    measured. selection: options of ReFrame.
+    measured. selection: options of ReFrame. place: where a name of its own was measured, which
+    only lines that are printed here may tell.
     """
-    kind, own, known = unreal(name, cpu_model), "", None
-    if ":" not in name:
-        own, _, _ = name.partition("+")
-        name, known = measured_as(own)
-        kind = kind or unreal(name, cpu_model)
-    site, of_partition, partition = name.partition(":")
+    own, place = "" if ":" in name else name.partition("+")[0], place or Place(name)
+    kind = unreal(name, cpu_model) or unreal(place.name, cpu_model)
+    site, of_partition, partition = place.name.partition(":")
     if name.startswith(FOREIGN):
         results = quote(f"pico/results/{partition}_metadata.csv")
         return ["# run PICO again", f"switchpoint ingest {results}"]
@@ -65,8 +64,8 @@ def measuring_lines(
         options = f" --system nodes{options}"
     if own:
         options += f" --anonymous-as {quote(own)}"
-    if config is None and not is_here(name):
-        selection = [f"--system={name}", *selection]
+    if config is None and not is_here(place.name):
+        selection = [f"--system={place.name}", *selection]
     minutes = more_s / 60 / (1 - SOAKS_SHARE)
     if minutes > RUN_MINUTES:
         options += f" --minutes {math.ceil(minutes)}"
@@ -79,7 +78,7 @@ def measuring_lines(
         return [f"switchpoint nodes up --rate {quote(rate)} && switchpoint run{options}"]
     if config is None and (kind or site == "local" or not of_partition):
         return [f"switchpoint run{options}"]
-    here = config or known or configuration(site)
+    here = config or place.config or configuration(site)
     line = f"switchpoint run --config {quote(str(here))}{options}"
     if config or here.is_file():
         return [line]
@@ -87,16 +86,23 @@ def measuring_lines(
     return [f"# {quote(str(here))}: {what}", line]
 
 
-def soaking_command(name: str, system: str = "") -> str:
-    """Return the command that soaks what waits on a system, by ReFrame's name and the own id."""
+def soaking_command(
+    name: str, environment: str, system: str = "", place: Place | None = None
+) -> str:
+    """Return the command that soaks what waits on a system, by ReFrame's name and the own id.
+
+    environment, place: see `measuring_lines`.
+    """
     if ":" in name:
         chosen = f" --system {quote(system)}" if system else ""
         return f"switchpoint soak{chosen}{site_option(name)}"
     # A name of its own has no partition that `soak` could find; a run soaks at its end.
-    return measuring_lines(name, "")[-1]
+    return measuring_lines(name, environment, place=place)[-1]
 
 
-def measuring_more(table: Table, more_s: float = 0.0, operations: Iterable[str] = ()) -> list[str]:
+def measuring_more(
+    table: Table, more_s: float = 0.0, operations: Iterable[str] = (), place: Place | None = None
+) -> list[str]:
     """Return the lines for a shell that measure more of a table: see `measuring_lines`.
 
     operations: those to measure, if known.
@@ -104,7 +110,9 @@ def measuring_more(table: Table, more_s: float = 0.0, operations: Iterable[str] 
     its = table.provenance
     selection = ["--setvar", "cache=cold"] * any(point.case.cold for point in table.points)
     selection += _naming({*operations})
-    return measuring_lines(its.name, its.environment, its.cpu_model, more_s, selection=selection)
+    return measuring_lines(
+        *(its.name, its.environment, its.cpu_model, more_s), selection=selection, place=place
+    )
 
 
 def with_options(command: str, options: str) -> str:
@@ -122,21 +130,21 @@ def _naming(operations: set[str]) -> list[str]:
     return ["--name", "|".join(checks)]
 
 
-def next_step(table: Table) -> NextStep:
-    """Return what to do next with a table, by its points."""
+def next_step(table: Table, place: Place | None = None) -> NextStep:
+    """Return what to do next with a table, by its points. place: see `measuring_lines`."""
     its, settled = table.provenance, settlement(table.points)
     if its.borrowed_for:
         return NextStep("Measure the system itself.", ["switchpoint run"])
     every = {point.case.operation for point in table.points}
     unsettled = {point.case.operation for point in table.points if not point.settled}
-    again = measuring_more(table, settled.more_s, unsettled or every)
+    again = measuring_more(table, settled.more_s, unsettled or every, place)
     of_system = f"--system {quote(its.system)}"
     statuses = {point.status for point in table.points}
     if trust.state(its.disturbed, its.noisy) == trust.CONTAMINATED:
-        again = measuring_more(table, settled.more_s, every)
+        again = measuring_more(table, settled.more_s, every, place)
         return NextStep("Measure again while nothing else runs.", again)
     if UNSOAKED in statuses:
-        line = soaking_command(its.name, its.system)
+        line = soaking_command(its.name, its.environment, its.system)
         lines = [*again[:-1], line] if ":" in its.name else again
         return NextStep("Soak the faster methods that wait.", lines)
     elsewhere = " in another allocation, an hour later" * (FASTER_HERE in statuses)
@@ -151,6 +159,9 @@ def next_step(table: Table) -> NextStep:
     return NextStep("Use the table.", [export, f"export SWITCHPOINT_TABLE=$PWD/{TABLE}"])
 
 
-def summary(table: Table) -> str:
-    """Return what is settled of a table, what its open sizes may lose, and what to do next."""
-    return f"{settlement(table.points)}; {next_step(table)}"
+def summary(table: Table, place: Place | None = None) -> str:
+    """Return what is settled of a table, what its open sizes may lose, and what to do next.
+
+    place: see `measuring_lines`.
+    """
+    return f"{settlement(table.points)}; {next_step(table, place)}"

@@ -15,6 +15,7 @@ from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_m
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
+from tuner.machine.sites.orders import Place
 from tuner.selection import off
 from tuner.selection.next_step import soaking_command
 
@@ -199,8 +200,11 @@ def executions(table: Table) -> dict[tuple[str, str, int, int], int]:
     }
 
 
-def notes(table: Table) -> list[str]:
-    """Return what a reader must know before trusting the table's methods, one line each."""
+def notes(table: Table, place: Place | None = None) -> list[str]:
+    """Return what a reader must know before trusting the table's methods, one line each.
+
+    place: where it was measured, for notes that are printed here.
+    """
     lines = [
         f"{each.operation} {each.method} failed its soak "
         + (
@@ -213,7 +217,7 @@ def notes(table: Table) -> list[str]:
         if each.failure
     ]
     required = table.provenance.required_executions
-    command = soaking_command(table.provenance.name)
+    command = soaking_command(table.provenance.name, table.provenance.environment, place=place)
     lacks = waiting(table)
     withheld = {its[:4] for its in lacks if not its.for_filled}
     if withheld:

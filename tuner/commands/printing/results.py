@@ -11,6 +11,7 @@ from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
+from tuner.machine.sites.orders import measured_as
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
@@ -101,11 +102,12 @@ def show_table(table: Table, omission: str, out: Console) -> None:
         out.print(sure)
     if any(filled):
         out.print("(f) some of the sizes are open, and take the method of other sizes or layouts")
-    for note in soaks.notes(table):
+    place = measured_as(provenance.name)
+    for note in soaks.notes(table, place):
         out.print(note)
     if omission:
         out.print(f"this table {omission}; run `switchpoint tune` to make it anew")
-    out.print(summary(table))
+    out.print(summary(table, place))
 
 
 def show_products(system: str, products: pd.DataFrame, out: Console) -> None:

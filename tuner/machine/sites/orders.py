@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,11 +30,21 @@ class _Order(_Call):
     systems: list[str] = []
 
 
-def measured_as(name: str) -> tuple[str, Path | None]:
-    """Return ReFrame's name of a system, and the configuration with which it was measured last.
+class Place(NamedTuple):
+    """ReFrame's name of a system, and the configuration with which it was measured last, if known.
 
-    Return the name as it is, and None, where no order has it.
+    Neither may be in what others see of a system with a name of its own.
     """
+
+    name: str
+    config: Path | None = None
+
+
+def measured_as(name: str) -> Place:
+    """Return where a system was measured; its name as it is where no order has that."""
+    if ":" in name:
+        return Place(name)
+    own, _, _ = name.partition("+")  # virtual nodes add how ranks lie
     paths = [
         path
         for directory, suffix in (PLAN_FILES, FIXED_FILES)
@@ -44,6 +55,6 @@ def measured_as(name: str) -> tuple[str, Path | None]:
             order = read_json(path, _Order)
             call = order.request or order
             systems = order.systems or [case.system for case in order.cases]
-            if call.variables.get("system_name") == name and systems:
-                return systems[0], Path(call.config)
-    return name, None
+            if call.variables.get("system_name") == own and systems:
+                return Place(systems[0], Path(call.config))
+    return Place(name)
