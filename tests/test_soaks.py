@@ -13,9 +13,11 @@ from tests.cli import call, fail, succeed
 from tests.decisions import PROVENANCE, point
 from tuner.campaign import soaking
 from tuner.campaign.order import SoakLaunch
-from tuner.campaign.plans import Entrants, PlannedCase
+from tuner.campaign.plan_state import failed_methods, known
+from tuner.campaign.plans import Entrants, PlannedCase, RacePlan
 from tuner.campaign.soaking import SoakRequest, affordable, jobs_of, partition_of
 from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt, Table
+from tuner.machine.systems import other_machine
 from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
@@ -209,6 +211,39 @@ def test_systems_that_cannot_be_soaked_from_here_are_tuned(
     monkeypatch.setattr(soaking, "soak", lambda *_: False)
     result = call("soak")
     assert (result.exit_code, result.stderr) == (1, "Error: nothing was soaked of what waits\n")
+
+
+@pytest.mark.usefixtures("synthetic_machine")
+def test_what_another_machine_recorded_later_is_not_taken_for_this_one(results: Path) -> None:
+    write(results, failed("stfw:dims=2"))
+    later = synthetic.Campaign(name="later", day="2026-11-22", cores=9999, samples=20, sizes=(8,))
+    synthetic.write(results, later)
+    succeed("ingest")
+    assert failed_methods() == {("local:cpu", "mpich", "exchange"): ["stfw:dims=2"]}
+    case = PlannedCase("local:cpu", "mpich", "exchange", "random", "", 2, 2, [8])
+    measured = known(RacePlan("20261121T034501Z", "local.py", 1.0, [case]))
+    with Store.open(results / "switchpoint.db") as store:
+        systems = store.systems()
+    assert {*measured.places} == {*systems[systems["cores"] == 2]["system"]}
+
+
+@pytest.mark.usefixtures("synthetic_machine")
+def test_a_job_with_a_part_of_the_cores_soaks_what_it_can_record(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.machine.systems.os.cpu_count", lambda: 8)
+    synthetic.write(
+        results, synthetic.Campaign(name="whole", day="2026-11-22", cores=8, samples=20)
+    )
+    succeed("ingest")
+    asked: list[str] = []
+    monkeypatch.setattr(soaking, "soak", lambda systems, *_: asked.extend(systems) or True)
+    said = succeed("soak")
+    with Store.open(results / "switchpoint.db") as store:
+        (own,) = (row.system for row in store.systems().itertuples() if row.cores == 2)
+    assert asked == [own]
+    assert "of another machine, Synthetic CPU, 8 cores; soak it there\n" in said
+    assert other_machine("local:cpu", "Synthetic CPU", 8, or_whole=True) == ""
 
 
 @pytest.mark.usefixtures("synthetic_machine")

@@ -15,6 +15,7 @@ from tuner.campaign.plans import RAW_NAME, CaseGroup, PlannedCase, RacePlan, Tas
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
+from tuner.machine.systems import of_this_machine
 from tuner.models import fitting, predicting
 from tuner.models.predict import MethodTimes
 from tuner.paths import database_path
@@ -79,7 +80,8 @@ def cost_share(campaigns: Collection[str]) -> float | None:
 def known(plan: RacePlan) -> Measured:
     """Return all measurements on the plan's systems, as a table counts them.
 
-    Before a place was measured, its system is taken to be the last one of that name there.
+    Before a place was measured, its system is taken to be the last one of that name there, unless
+    it is of another machine.
     """
     path = database_path()
     if not path.is_file():
@@ -126,11 +128,13 @@ def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
     """Return the places of a plan by the ids of their systems."""
     campaigns = store.campaigns()
     own = {*campaigns[campaigns["campaign"] == plan.campaign]["system"]}
+    here = {*of_this_machine(store.systems())["system"]}
     found: dict[str, tuple[str, str]] = {}
     for place in plan.places:
         name = recorded_name(plan.variables, place[0])
         ids = store.named(name, place[1], with_virtual=True)
-        found |= dict.fromkeys(own.intersection(ids) or ids[-1:], place)
+        last = [system for system in ids if system in here][-1:]
+        found |= dict.fromkeys(own.intersection(ids) or last, place)
     return found
 
 
@@ -182,7 +186,8 @@ def failed_methods(name: str, environment: str) -> dict[str, list[str]]:
     if not database_path().is_file():
         return found
     with Store.open(database_path()) as store:
-        for system in store.named(name, environment)[-1:]:
+        here = {*of_this_machine(store.systems())["system"]}
+        for system in [its for its in store.named(name, environment) if its in here][-1:]:
             for operation, method in sorted(soaks.failed(tuning.outcomes(store, system))):
                 found[operation].append(method)
     return found

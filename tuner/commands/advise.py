@@ -133,7 +133,7 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
     Of several, that with ReFrame's name, or else this machine's. None where nothing is measured.
     Where it has ReFrame's name, it is not of another machine.
     """
-    from tuner.machine.systems import LOCAL, other_machine
+    from tuner.machine.systems import LOCAL, of_this_machine
     from tuner.paths import database_path
     from tuner.store.store import Store
 
@@ -143,8 +143,7 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
         rows = store.systems().sort_values("last_date")
         here = rows[rows["environment"] == environment] if environment else rows
         if len(here) > 1 or name:
-            its = zip(here["name"], here["cpu_model"], here["cores"], strict=True)
-            here = here.loc[[not other_machine(*row) for row in its]]  # [[]] would name columns
+            here = of_this_machine(here, or_whole=True)
         here = here.drop_duplicates(["name", "environment"], keep="last")  # of several versions
         if (here["name"] == name).any():
             here = here[here["name"] == name]

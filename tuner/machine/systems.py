@@ -1,5 +1,7 @@
 """The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable
@@ -7,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
@@ -17,6 +20,9 @@ from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
 from tuner.machine.simulation import machines
 from tuner.paths import CHECKOUT
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LOCAL = "local:cpu"
 """This machine itself."""
@@ -59,15 +65,23 @@ def processor() -> str:
     return model or os.uname().machine
 
 
-def other_machine(name: str, cpu_model: str, cores: int) -> str:
+def other_machine(name: str, cpu_model: str, cores: int, *, or_whole: bool = False) -> str:
     """Return which machine a system of "this machine" was recorded on, "" where it is this one.
 
-    Homes and results are shared between machines. A job may have a part of a machine's cores.
+    Homes and results are shared between machines. Launches of a job that has a part of a machine's
+    cores record these; with `or_whole`, results of all cores are this machine's too.
     """
-    is_this = cpu_model == processor() and cores in (available_cores(), os.cpu_count())
-    if is_this or name.partition(":")[0] not in THIS_MACHINE:
+    here = {available_cores(), os.cpu_count() if or_whole else None}
+    if (cpu_model == processor() and cores in here) or name.partition(":")[0] not in THIS_MACHINE:
         return ""
     return f"{cpu_model}, {cores} cores"
+
+
+def of_this_machine(systems: pd.DataFrame, *, or_whole: bool = False) -> pd.DataFrame:
+    """Return the systems of a store that are not of another machine: see `other_machine`."""
+    its = zip(systems["name"], systems["cpu_model"], systems["cores"], strict=True)
+    here = [not other_machine(*each, or_whole=or_whole) for each in its]
+    return systems.loc[here]  # [[]] would name columns
 
 
 class KernelsError(SwitchpointError):
