@@ -94,7 +94,7 @@ def test_orders_of_any_version_are_read(results: Path) -> None:
         Path("/a/local.py"), request["selection"], request["variables"], {}, ""
     )
     FIXED.save(order, path)
-    assert json.loads(path.read_text()) == ORDER | {"systems": []}
+    assert json.loads(path.read_text()) == ORDER | {"systems": [], "nodes": 0}
     path.with_name(f"{NAME}.soaking.json").write_text(json.dumps(SOAKING))
     soaks = SOAKINGS.load(SOAKINGS.path_of(NAME))
     assert soaks.jobs == [SoakJob("local:cpu", "mpich", 1, 2, [SoakLaunch(3.0)])]

@@ -39,13 +39,18 @@ def test_a_resumed_campaign_measures_the_machines_with_which_it_began(
 
     session = replace(session, jobs=[replace(job, system="virtual-nodes:tcp-100mbit")])
     call = Call(reframe.CONFIGS["nodes"], [], {"campaign": NAME})
+    up = Nodes("default", 3, "100mbit", 2, "7")
+    monkeypatch.setattr("tuner.machine.nodes.launch.find", lambda name: up)
     order = FixedCampaign.make(call, session, 60).order
     FIXED.save(order, FIXED.path_of(NAME))
     assert FIXED.load(FIXED.path_of(NAME)) == order
-    others = Nodes("default", 4, "1gbit", 2, "7")
-    monkeypatch.setattr("tuner.machine.nodes.namespaces.find", lambda name: others)
-    said = fail("run", "--resume", NAME, "--dry-run")
-    assert "the virtual nodes that are up are tcp-1gbit, not tcp-100mbit; end them with" in said
+    raced = replace(session, jobs=[replace(job, races=True) for job in session.jobs])
+    assert PlannedCampaign.make(call, raced, Budget(600), 6).order.nodes == order.nodes == 3
+    for others in (replace(up, rate="1gbit"), replace(up, count=4)):
+        monkeypatch.setattr("tuner.machine.nodes.namespaces.find", lambda name, its=others: its)
+        said = fail("run", "--resume", NAME, "--dry-run")
+        wrong = f"{others.count} of {others.partition}"
+        assert f"virtual nodes that are up are {wrong}, not 3 of tcp-100mbit; end them" in said
 
 
 @pytest.mark.parametrize("races", [True, False])

@@ -155,11 +155,11 @@ def test_temporary_nodes_end_with_the_process_that_made_them(nodes):
 
 def test_results_are_continued_on_nodes_of_their_network(nodes, set_name, monkeypatch):
     monkeypatch.setenv(namespaces.SET_VARIABLE, set_name)
-    with namespaces.available("tcp-100mbit") as made:
-        assert (made.rate, made.partition) == ("100mbit", "tcp-100mbit")
+    with namespaces.available("tcp-100mbit", 2) as made:
+        assert (made.rate, made.partition, made.count) == ("100mbit", "tcp-100mbit", 2)
         with namespaces.available("tcp-100mbit") as there:
             assert there == made
-        with pytest.raises(NodesError, match="up are tcp-100mbit, not tcp-1gbit; end them"):
+        with pytest.raises(NodesError, match="up are 2 of tcp-100mbit, not 2 of tcp-1gbit; end"):
             namespaces.available("tcp-1gbit").__enter__()
 
 

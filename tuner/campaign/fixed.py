@@ -17,6 +17,7 @@ from tuner.campaign.order import FIXED, FixedOrder, keep_finished
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakRequest
 from tuner.domain.effort import START_S
+from tuner.machine.nodes import launch as virtual
 from tuner.machine.simulation import machines
 from tuner.rawfile import keeping
 
@@ -37,7 +38,8 @@ class FixedCampaign:
         name = call.variables["campaign"]
         systems = sorted({job.system for job in planned.jobs})
         call = replace(call, env=call.env | machines.naming(systems))
-        order = FixedOrder(name, call, 0.0, planned.launches, str(planned.stage), systems)
+        where = str(planned.stage), systems, virtual.count(systems)
+        order = FixedOrder(name, call, 0.0, planned.launches, *where)
         spare_s = seconds - cls(order, planned).expected_s
         budget_s = round(max(spare_s / planned.launches, LEAST_LAUNCH_S), 2)
         call = replace(call, variables=call.variables | {"budget_s": str(budget_s)})

@@ -44,6 +44,7 @@ class FixedOrder(msgspec.Struct, frozen=True):
     launches: int  # of all jobs
     stage: str  # where jobs run
     systems: list[str] = []  # of all jobs; none in files of older versions
+    nodes: int = 0  # virtual ones; 0 where others measure, or an older version wrote the file
 
     @property
     def done(self) -> int:

@@ -36,6 +36,7 @@ from tuner.campaign.soaking import SoakRequest
 from tuner.campaign.standings import known_methods, settled_before
 from tuner.domain.effort import START_S
 from tuner.domain.operations import sizes_for
+from tuner.machine.nodes import launch as virtual
 from tuner.rawfile import keeping
 from tuner.units import counted, parse_sizes, share_text
 
@@ -92,6 +93,7 @@ class PlannedCampaign:
             most_batches=min((job.batches for job in jobs if job.batches), default=MOST_BATCHES),
             in_job=all(job.batches == 0 for job in jobs),
             ended=False,
+            nodes=virtual.count(names),
             unraced=sorted({job.operation for job in session.wanted if not job.races}),
             skipped={job.scale: job.skipped_because for job in session.jobs if job.skipped_because},
         )

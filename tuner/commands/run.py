@@ -28,6 +28,7 @@ from tuner.errors import SwitchpointError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tuner.campaign.campaigns import AnyCampaign
     from tuner.campaign.plans import Budget
     from tuner.machine.nodes.namespaces import Nodes
 
@@ -124,8 +125,7 @@ def run(
     variables = {"anonymous": "True", "system_name": anonymous_as} if anonymous_as else {}
     config = (config or CONFIGS[system or "local"]).absolute()
     call = Call(config, options, variables)
-    begun_on = earlier.systems if earlier else []
-    with _nodes(begun_on) if system == "nodes" else nullcontext(), ExitStack() as held:
+    with _nodes(earlier) if system == "nodes" else nullcontext(), ExitStack() as held:
         if earlier is not None:
             _hold(held, earlier.order.campaign)
             # Until now, another process may have continued it.
@@ -151,11 +151,14 @@ def run(
         serve_somewhere(context)
 
 
-def _nodes(begun_on: Sequence[str]) -> AbstractContextManager[Nodes]:
-    """Return the virtual nodes of a run; those systems, if any, began on the same network."""
+def _nodes(earlier: AnyCampaign | None) -> AbstractContextManager[Nodes]:
+    """Return the virtual nodes of a run; a campaign that is resumed began on others like them."""
     from tuner.machine.nodes import namespaces
 
-    return namespaces.available(*(system.partition(":")[2] for system in begun_on[:1]))
+    if earlier is None:
+        return namespaces.available()
+    partition = "".join(system.partition(":")[2] for system in earlier.systems[:1])
+    return namespaces.available(partition, earlier.order.nodes)
 
 
 def _hold(held: ExitStack, campaign: str) -> None:

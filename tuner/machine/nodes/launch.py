@@ -1,12 +1,12 @@
 """Launches of MPI programs on virtual nodes: the launcher beside the switch, the ranks on nodes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import LaunchCommand, Mpi
-from tuner.machine.nodes.namespaces import Nodes, NodesError
+from tuner.machine.nodes.namespaces import Nodes, NodesError, find, name_meant
 
 # The name that ReFrame gives systems of virtual nodes.
 VIRTUAL_NODES = "virtual-nodes"
@@ -21,6 +21,13 @@ _OPEN_MPI_4 = _OPEN_MPI | {
 }
 _OPEN_MPI_5 = _OPEN_MPI | {"btl": "tcp,self,sm"}
 _INTEL_MPI = {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
+
+
+def count(systems: Iterable[str]) -> int:
+    """Return how many virtual nodes are up, 0 if none or none of ReFrame's systems is of them."""
+    is_virtual = any(system.startswith(f"{VIRTUAL_NODES}:") for system in systems)
+    nodes = find(name_meant()) if is_virtual else None
+    return nodes.count if nodes else 0
 
 
 def launch(

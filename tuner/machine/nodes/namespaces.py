@@ -199,24 +199,26 @@ def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -
 
 
 @contextmanager
-def available(partition: str = "") -> Iterator[Nodes]:
+def available(partition: str = "", count: int = 0) -> Iterator[Nodes]:
     """Yield the set that SWITCHPOINT_NODES means where it is up, else a temporary one.
 
-    Where results of a partition are continued, their network is needed.
+    Where results of a partition are continued, their network is needed, and as many nodes, if their
+    number is known.
 
     Raises:
-        NodesError: another network is up, or nodes are impossible.
+        NodesError: another network or number is up, or nodes are impossible.
     """
     there = find(name_meant())
     if there is None:
         rate = partition.removeprefix(NETWORK) or DEFAULT_RATE
-        with temporary(f"process-{os.getpid()}", rate=rate) as nodes:
+        with temporary(f"process-{os.getpid()}", count or DEFAULT_COUNT, rate) as nodes:
             yield nodes
         return
-    if partition not in ("", there.partition):
+    count, partition = count or there.count, partition or there.partition
+    if (count, partition) != (there.count, there.partition):
         raise NodesError(
-            f"the virtual nodes that are up are {there.partition}, not {partition}; end them with "
-            f"`switchpoint nodes down`, or name others by {SET_VARIABLE}"
+            f"the virtual nodes that are up are {there.count} of {there.partition}, not {count} of "
+            f"{partition}; end them with `switchpoint nodes down`, or name others by {SET_VARIABLE}"
         )
     yield there
 
