@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from tests import synthetic, test_soaks
 from tests.decisions import PROVENANCE, on, point
+from tuner.campaign.order import FIXED, FixedOrder
+from tuner.campaign.reframe import Call
 from tuner.catalogue import borrowing
 from tuner.catalogue.borrowing import (
     Borrower,
@@ -324,9 +326,16 @@ def test_clusters_and_virtual_nodes_borrow_layouts_alone_that_both_have_cores_fo
 
 
 @pytest.mark.parametrize(
-    ("name", "shares"), [("virtual-nodes:tcp-1gbit", True), ("local:cpu", False)]
+    ("name", "shares"),
+    [("virtual-nodes:tcp-1gbit", True), ("lab", True), ("sample", False), ("local:cpu", False)],
 )
-def test_virtual_nodes_of_the_store_share_cores(name: str, shares: bool, tmp_path: Path) -> None:
+def test_virtual_nodes_of_the_store_share_cores(
+    name: str, shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    call = Call(Path("nodes.py"), [], {"system_name": "lab"})
+    its = FixedOrder("a", call, 1.0, 6, "", ["virtual-nodes:tcp-1gbit"])
+    FIXED.save(its, FIXED.path_of("a"))
     measured = synthetic.Campaign(system=name, samples=20, procs=(2,))
     ingest(tmp_path / "s.db", synthetic.write(tmp_path, measured))
     with Store.open(tmp_path / "s.db") as store:

@@ -12,6 +12,7 @@ from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, mpis_named
+from tuner.machine.sites.orders import measured_as
 from tuner.machine.systems import VIRTUAL, unreal
 from tuner.models import fitting
 from tuner.models.system import SystemModel
@@ -62,7 +63,7 @@ def of_store(store: Store, system: str) -> Borrower:
         known_cores(its["name"], int(its["cores"])),
         fitting.last_fitted(store, system),
         frozenset(failed(tuning.outcomes(store, system))),
-        unreal(its["name"], its["cpu_model"]) == VIRTUAL,
+        unreal(measured_as(its["name"]).name, its["cpu_model"]) == VIRTUAL,
     )
 
 
