@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests.conftest import TIMEOUT_S, by_day
 from tests.sites.conftest import init
 from tuner import atomic
-from tuner.campaign.reframe import Call, Session
+from tuner.campaign.reframe import Call, DispatchError, Session
 from tuner.campaign.site_file import ConfigurationError, examine_site
 from tuner.cli import main
 from tuner.machine.mpi import Mpi, available_cores, find_mpis
@@ -321,20 +321,23 @@ def test_an_mpi_that_the_launcher_does_not_start_is_left_out(
     assert "no MPI among" in init("--output", str(config), "--force", code=1)
 
 
-def test_the_doctor_leaves_the_stages_of_others_alone(tmp_path, monkeypatch):
-    commands = []
-
-    def dry_run(call: Call, limit_s: float) -> Session:
-        (tmp_path / "stage").mkdir()
-        commands.extend(call.command(["--dry-run"], tmp_path / "report.json"))
-        return Session([], [], tmp_path / "stage", tmp_path / "output")
-
-    monkeypatch.setattr("tuner.campaign.reframe.dry_run", dry_run)
+def test_the_doctor_leaves_no_stage_and_those_of_others_alone(tmp_path, monkeypatch):
     config = tmp_path / "here.py"
     config.write_text(f"site_configuration = {PARTS}")
-    examine_site(config)
-    assert [word for word in commands if word.startswith("--timestamp=doctor-")]
-    assert not (tmp_path / "stage").exists()
+    others = tmp_path / "stage"
+    others.mkdir()
+    monkeypatch.setenv("RFM_STAGE_DIR", str(others))
+    stages = []
+
+    def dry_run(call: Call, limit_s: float) -> Session:
+        stages.append(Path(call.env["RFM_STAGE_DIR"]))
+        stages[0].mkdir()
+        raise DispatchError("nothing to run")
+
+    monkeypatch.setattr("tuner.campaign.reframe.dry_run", dry_run)
+    assert examine_site(config)[-1].advice == "nothing to run"
+    assert not stages[0].exists()
+    assert others not in stages
 
 
 def test_the_doctor_examines_the_launcher_of_an_environment(answering, tmp_path, monkeypatch):

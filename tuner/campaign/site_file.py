@@ -202,12 +202,13 @@ def _environment(environment: _Environment, launchers: list[str]) -> Prerequisit
 
 
 def _plan(config: Path) -> Prerequisite:
-    # A dry run empties its stage, where jobs of a plain `reframe` may wait without a name.
-    name = f"doctor-{os.getpid()}"
-    try:
-        session = reframe.dry_run(Call(config, [], {"campaign": name}), _PLAN_S).clear()
-    except DispatchError as error:
-        return Prerequisite("checks", "measuring", "", True, str(error))
+    # A dry run empties its stage: jobs may wait in the usual one.
+    with tempfile.TemporaryDirectory() as scratch:
+        env = {"RFM_STAGE_DIR": f"{scratch}/stage", "RFM_OUTPUT_DIR": f"{scratch}/output"}
+        try:
+            session = reframe.dry_run(Call(config, [], {}, env), _PLAN_S)
+        except DispatchError as error:
+            return Prerequisite("checks", "measuring", "", True, str(error))
     wanted = len(session.wanted)
     found = f"{wanted} would run, {len(session.jobs) - wanted} do not fit"
     return Prerequisite("checks", "measuring", found, True, "")
