@@ -202,7 +202,7 @@ def _words(
 
 
 def soak_request(site: Site, required: int, seconds: float) -> SoakRequest:
-    """Return where and how the winners are soaked: as they were measured."""
+    """Return the request for soaks of the winners, which run as they were measured."""
     return SoakRequest(CONFIGS["local"], required, seconds, run=partial(_soak, site))
 
 

@@ -110,7 +110,7 @@ class FixedCampaign:
         return keeping.of_campaign(order.campaign)
 
     def soak_request(self, required: int) -> SoakRequest:
-        """Return where and how the winners are soaked."""
+        """Return the request for soaks of the winners."""
         return SoakRequest.of(self.order.call, self.planned.jobs, required, MOST_SOAKS_S)
 
 

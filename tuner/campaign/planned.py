@@ -172,7 +172,7 @@ class PlannedCampaign:
         return f"left out of this run: {', '.join(names) or 'nothing'}"
 
     def soak_request(self, required: int) -> SoakRequest:
-        """Return where and how the winners are soaked."""
+        """Return the request for soaks of the winners."""
         call = Call(self.config, self.order.options, self.order.variables)
         left_s = self.order.budget_s - self.order.spent_s
         return SoakRequest.of(call, self.jobs, required, max(left_s, self.order.soaks_s))

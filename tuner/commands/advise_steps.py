@@ -178,9 +178,10 @@ class AdviceSteps:
             self._say(f"measured {systems[0]}, not --system {system}, whose table stays")
             return None
         required = tuning.required(self._required)
-        site = measuring.soak_request(self._site, required, max(end_s - time.monotonic(), 1.0))
+        most_s = max(end_s - time.monotonic(), 1.0)
+        request = measuring.soak_request(self._site, required, most_s)
         try:
-            soaking.soak(systems, site, self._out)
+            soaking.soak(systems, request, self._out)
         except SwitchpointError as error:
             self._say(f"not soaked: {one_line(str(error))}")
         tables = tune_systems(systems, self._out, required)

@@ -74,8 +74,8 @@ def soak(
             its = _config_for(rows[name], its, config)
             with namespaces.available(partition) if kind == VIRTUAL_NODES else nullcontext():
                 own = options if its is config else ()
-                site = soaking.SoakRequest(its, required or soaks.ENOUGH, 60 * minutes, own)
-                has_soaked = soaking.soak([name], site, out) or has_soaked
+                request = soaking.SoakRequest(its, required or soaks.ENOUGH, 60 * minutes, own)
+                has_soaked = soaking.soak([name], request, out) or has_soaked
         except (_ElsewhereError, NodesError) as error:
             if system:
                 raise SwitchpointError(f"{name}: {error}") from error

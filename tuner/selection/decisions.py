@@ -345,7 +345,7 @@ def _as_good(at_size: SizeMeasurements, status: SizeStatus) -> dict[str, float]:
 
 
 def _fewest_switches(options: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return an option of each degree class, with the fewest changes, then the least loss."""
+    """Return an option of each size, with the fewest changes, then the least loss."""
     paths: list[tuple[int, float, list[str]]] = [(0, 0.0, [])]
     for losses in options:
         paths = [
