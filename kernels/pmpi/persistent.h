@@ -53,7 +53,7 @@ static inline bool persistent_any_failed(void) {
   return atomic_load_explicit(&persistent_failed, memory_order_relaxed) != 0;
 }
 
-/* Progresses all that are active; one that fails is complete. */
+/* Progresses all that are active; one that fails is complete, or ends the job if its error handler does. */
 void persistent_progress(void);
 
 /* The MPI error code of a request, of any kind, that a call has just completed, after its error handler was
