@@ -127,6 +127,7 @@ def test_an_order_that_cannot_be_read_hides_no_tables(results: Path) -> None:
     shown = succeed("show")
     assert "next: settle" in shown
     assert shown.count("; delete it, or restore it from a copy") == 2
+    assert "to resume; partial campaigns: none" in fail("run", "--resume", "another")
 
 
 def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:

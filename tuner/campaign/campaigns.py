@@ -67,7 +67,7 @@ def find(name: str) -> AnyCampaign:
             return _named(name, PlannedCampaign.load(path), path)
         if (path := FIXED.path_of(name)).is_file():
             return _named(name, FixedCampaign(FIXED.load(path)), path)
-    known = ", ".join(partial_campaigns()) or "none"
+    known = ", ".join(partial_campaigns(only_readable=True)) or "none"
     raise OrderError(f"no campaign {name} to resume; partial campaigns: {known}")
 
 

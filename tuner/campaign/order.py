@@ -181,10 +181,10 @@ def is_resumable(campaign: str) -> bool:
     return any(orders.path_of(campaign).is_file() for orders in (PLANS, FIXED))
 
 
-def partial_campaigns() -> dict[str, str]:
+def partial_campaigns(*, only_readable: bool = False) -> dict[str, str]:
     """Return how much of each interrupted campaign is finished, the oldest first.
 
-    Of one whose order cannot be read, return why.
+    Of one whose order cannot be read, return why, unless only others are wanted.
     """
     found = {}
     for orders, how_much in ((FIXED, _of_fixed), (PLANS, _of_planned)):
@@ -192,7 +192,7 @@ def partial_campaigns() -> dict[str, str]:
             try:
                 its = how_much(name)
             except (OrderError, OSError) as error:
-                its = str(error)
+                its = "" if only_readable else str(error)
             if its:
                 found[name] = its
     return dict(sorted(found.items()))
