@@ -79,6 +79,7 @@ def test_a_communicator_is_crowded_by_its_own_processes_alone(
         assert case.oversubscribed == crowded
 
 
+@pytest.mark.usefixtures("synthetic_machine")
 def test_methods_that_failed_a_soak_are_not_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

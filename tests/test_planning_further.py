@@ -180,8 +180,10 @@ def test_campaigns_of_the_same_cases_cost_what_they_took_together(
     assert plan_state.cost_share({"another"}) is None
 
 
+@pytest.mark.usefixtures("synthetic_machine")
 def test_cold_caches_are_raced_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 64)  # of the results
     first = FAR.plan(sizes=FEW_SIZES)
     measure(FAR, first, tmp_path, batches=1)
     assert plan_state.known(further(first)).cells
