@@ -392,7 +392,7 @@ def test_an_interrupted_campaign_is_partial_and_resumed(cluster, campaign, inter
     assert running.returncode == 1, said
     (error,) = [line for line in said.splitlines() if line.startswith("Error: ")]
     assert error.startswith(f"Error: job {job} {how}")
-    (partial,) = re.findall(r"campaign (\w+) is partial: 0 of 1 launches", said)
+    (partial,) = re.findall(r"campaign (\w+) is partial: 0 of 1 launch;", said)
     assert made.stored() == [0]
 
     recover(cluster)
