@@ -6,8 +6,9 @@ rank leaves the others waiting, unless it ends the job (python -m mpi4py).
 """
 
 from .collectives import Collective
+from .hints import Hints, Table
 from .library import ErrorCode, LibraryError, SwitchpointError, version
-from .plans import Discovery, Exchange, Fields, Hints, Plan, Stage, Statistics, Table
+from .plans import Discovery, Exchange, Fields, Plan, Stage, Statistics
 
 __all__ = [
     "Collective",

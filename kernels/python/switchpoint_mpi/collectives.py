@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mpi4py import MPI
 
 from .buffers import memory, span
+from .hints import Hints
 from .library import Handle, call, handle, operations
-from .plans import Hints, Plan
+from .plans import Plan
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
