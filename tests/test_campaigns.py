@@ -116,20 +116,6 @@ def test_a_launch_that_another_process_has_kept_is_no_error(
     assert [its.name for its in keeping.of_campaign(NAME)] == [path.name]
 
 
-def test_an_order_that_cannot_be_read_hides_no_tables(results: Path) -> None:
-    synthetic.write(results, synthetic.Campaign(launches=1))
-    succeed("ingest")
-    for orders in (FIXED, PLANS):
-        path = orders.path_of(f"{NAME}-{orders.directory}")
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("{")
-        synthetic.write(results, synthetic.Campaign(name=path.name.split(".")[0], launches=1))
-    shown = succeed("show")
-    assert "next: settle" in shown
-    assert shown.count("; delete it, or restore it from a copy") == 2
-    assert "to resume; partial campaigns: none" in fail("run", "--resume", "another")
-
-
 def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:
     with pytest.raises(OrderError, match=f"no campaign {NAME} to resume; partial campaigns: none"):
         find(NAME)

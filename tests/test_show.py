@@ -8,6 +8,7 @@ import pytest
 
 from tests import synthetic
 from tests.cli import call, fail, succeed
+from tuner.campaign.order import FIXED, PLANS
 from tuner.selection import tuning
 from tuner.store.database import StoreError
 
@@ -203,3 +204,17 @@ def test_words_in_brackets_are_shown_as_they_are(two_systems: Path) -> None:
     succeed("ingest")
     assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("show")
     assert "MPICH [/x] [mpiexec@n0]: 5.0.2" in succeed("tune")
+
+
+def test_an_order_that_cannot_be_read_hides_no_tables(results: Path) -> None:
+    synthetic.write(results, synthetic.Campaign(launches=1))
+    succeed("ingest")
+    for orders in (FIXED, PLANS):
+        path = orders.path_of(f"{synthetic.Campaign.name}-{orders.directory}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{")
+        synthetic.write(results, synthetic.Campaign(name=path.name.split(".")[0], launches=1))
+    shown = succeed("show")
+    assert "next: settle" in shown
+    assert shown.count("; delete it, or restore it from a copy") == 2
+    assert "to resume; partial campaigns: none" in fail("run", "--resume", "another")
