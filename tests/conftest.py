@@ -44,8 +44,6 @@ RUNS = (
 )
 """Files that use the machine as a whole: its cores, builds, ReFrame, Chromium."""
 
-TIMEOUT_S = 600  # far beyond a run on a busy machine: one that reaches it hangs
-
 CORES = sorted(os.sched_getaffinity(0))
 
 # The kernels are compiled by several tests, each in a directory of its own. Paths are relative to

@@ -21,8 +21,8 @@ from rich.console import Console
 from checks import kernels, performance
 from checks.scales import SCALES, WORTHIEST
 from tests import synthetic
-from tests.conftest import TIMEOUT_S
 from tests.decisions import on
+from tests.processes import TIMEOUT_S
 from tests.test_unmeasured import raced
 from tuner.campaign import reframe, soaking, studied
 from tuner.campaign.order import SoakJob, SoakLaunch, StudyJob, StudyOrder

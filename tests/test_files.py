@@ -14,7 +14,7 @@ import pytest
 
 from tests import synthetic
 from tests.cli import call
-from tests.conftest import TIMEOUT_S
+from tests.processes import TIMEOUT_S
 from tuner import atomic
 from tuner.catalogue import shelf
 from tuner.files import shown

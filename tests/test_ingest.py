@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tests import overlaps, probes, synthetic, test_soaks
-from tests.conftest import TIMEOUT_S
 from tests.crowd import crowd
+from tests.processes import TIMEOUT_S
 from tuner.domain.cases import CellKey
 from tuner.domain.flat import columns, take
 from tuner.rawfile import ingest as ingest_module

@@ -1,6 +1,8 @@
-"""Nothing that runs lies outside the linters' sight."""
+"""Nothing that runs lies outside the linters' sight, or needs what is installed later."""
 
+import re
 import subprocess
+import sys
 import tomllib
 
 from tuner.paths import CHECKOUT
@@ -33,3 +35,12 @@ def test_programs_are_where_mypy_looks() -> None:
 def test_rooms_are_where_mypy_looks() -> None:
     tools = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]
     assert {*tools["importlinter"]["root_packages"]} <= {*tools["mypy"]["packages"]}
+
+
+def test_what_continuous_integration_starts_first_needs_python_alone() -> None:
+    modules = set(re.findall(r"python3 -m (\S+)", (CHECKOUT / ".ci/run").read_text()))
+    assert modules
+    for module in modules:
+        command = [sys.executable, "-S", "-m", module, "--help"]
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr

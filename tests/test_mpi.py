@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S
+from tests.processes import TIMEOUT_S
 from tuner.machine import directories
 from tuner.machine.mpi import (
     YIELD_LIBRARY,

@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
-from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
+from tests.processes import TIMEOUT_S
 from tuner.campaign import race_job
 from tuner.campaign.launches import words_of
 from tuner.campaign.order import PLANS

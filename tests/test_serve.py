@@ -11,7 +11,8 @@ import pytest
 
 from dashboard import app
 from tests.cli import call, fail, succeed
-from tests.conftest import TIMEOUT_S, Require
+from tests.conftest import Require
+from tests.processes import TIMEOUT_S
 from tuner.cli import main
 from tuner.commands import browse
 

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from tests import raw
 from tests.cli import call, fail, succeed
-from tests.conftest import TIMEOUT_S, by_day
+from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
-from tests.processes import processes_below
+from tests.processes import TIMEOUT_S, processes_below
 from tests.test_workflow import corrupting
 from tuner.campaign import launches, soaking
 from tuner.campaign.reframe import CONFIGS

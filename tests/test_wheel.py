@@ -13,9 +13,10 @@ from zipfile import ZipFile
 import pytest
 
 from tests import abi
-from tests.conftest import TIMEOUT_S, Require, by_day
+from tests.conftest import Require, by_day
 from tests.kernels.conftest import finish
 from tests.kernels.test_abi import libraries
+from tests.processes import TIMEOUT_S
 from tests.test_metadata import PROJECT
 from tuner.machine.directories import search_path
 from tuner.machine.mpi import Mpi, find_mpis, identify, launch

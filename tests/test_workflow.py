@@ -19,9 +19,9 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests import probes, synthetic
-from tests.conftest import TIMEOUT_S, by_day
+from tests.conftest import by_day
 from tests.kernels.conftest import build_kernels
-from tests.processes import processes_below
+from tests.processes import TIMEOUT_S, processes_below
 from tuner.campaign import launches
 from tuner.campaign.campaigns import make
 from tuner.campaign.order import PLANS

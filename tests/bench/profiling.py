@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.bench.report import Figure, conclude, measured_mpis, options_of
-from tests.conftest import TIMEOUT_S
 from tests.kernels.conftest import build_kernels
+from tests.processes import TIMEOUT_S
 from tuner import stats
 from tuner.machine import mpi as this_machine
 from tuner.machine.mpi import Mpi, profiler

@@ -16,9 +16,8 @@ from dash import Dash
 from dashboard import server as http
 from dashboard import web
 from dashboard.server import server_on
-from tests.conftest import TIMEOUT_S
 from tests.dashboard.chromium import served
-from tests.processes import wait_for
+from tests.processes import TIMEOUT_S, wait_for
 
 HALF_OPEN = 400  # the most that the limit of open files lets a test hold everywhere
 HALF_A_HEADER = b"GET /healthz HTTP/1.1\r\nHost: localhost"

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 from tests.conftest import Require
-from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
+from tests.kernels.conftest import Kernels, finish
 from tests.kernels.preloaded import dispatched, every_method, mpi_library, run_preloaded
+from tests.processes import TIMEOUT_S
 from tuner.machine import mpi
 from tuner.machine.directories import build_root
 

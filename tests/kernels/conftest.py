@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import CORES, TIMEOUT_S, by_day
+from tests.conftest import CORES, by_day
+from tests.processes import TIMEOUT_S
 from tuner.machine.directories import build_root
 from tuner.machine.mpi import Mpi, find_mpis, launch
 from tuner.paths import CHECKOUT

@@ -11,11 +11,12 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.processes import TIMEOUT_S
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine import mpi
 from tuner.paths import CHECKOUT
 
-from .conftest import TIMEOUT_S, Kernels, finish
+from .conftest import Kernels, finish
 
 INSTRUCTIONS = 100  # bound on a call's extra cost if the table leaves it to the MPI library
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
+from tests.processes import TIMEOUT_S
 from tuner.machine.mpi import Mpi, find_mpis, launch
 
-from .conftest import TIMEOUT_S, build_kernels
+from .conftest import build_kernels
 
 LIBRARY = "libmpi_abi.so"
 EVERY = {"exchange": "random:degree=3,seed=1", "discovery": "hub:hubs=2,seed=1"} | dict.fromkeys(

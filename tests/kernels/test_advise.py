@@ -19,6 +19,7 @@ from tests import synthetic
 from tests.conftest import Require, by_day
 from tests.foreign.programs import mpi_libraries
 from tests.kill_commands import started_for
+from tests.processes import TIMEOUT_S
 from tuner.advice import measuring, paired_runs
 from tuner.advice.paired_runs import BudgetError, PairedRuns, TableError
 from tuner.advice.running import Application
@@ -34,7 +35,7 @@ from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
 from .advice import ALLTOALL, command, kept, tabled_results
-from .conftest import TIMEOUT_S, Kernels, finish
+from .conftest import Kernels, finish
 
 
 def environment(kernels: Kernels, results: Path) -> dict[str, str]:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.benchrun import SWPBENCH, Record, Result, bench, documented_keys, has_type
-from tests.kernels.conftest import TIMEOUT_S, Kernels
-from tests.processes import wait_for
+from tests.kernels.conftest import Kernels
+from tests.processes import TIMEOUT_S, wait_for
 from tuner.machine.mpi import available_cores, launch
 
 LISTS = ("samples_s", "argmax_rank", "round", "position", "late", "skew_s", "canary_s")

@@ -19,7 +19,8 @@ import pytest
 
 from tests.conftest import Require, by_day
 from tests.kernels.benchrun import SWPBENCH, Result, bench
-from tests.kernels.conftest import TIMEOUT_S, Kernels, finish, on_ranks
+from tests.kernels.conftest import Kernels, finish, on_ranks
+from tests.processes import TIMEOUT_S
 from tuner.files import printable
 from tuner.machine.mpi import launch
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
-from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels, on_ranks
-from tests.processes import command_lines, environments, is_running, wait_for
+from tests.kernels.conftest import MPIS, Kernels, on_ranks
+from tests.processes import TIMEOUT_S, command_lines, environments, is_running, wait_for
 from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"

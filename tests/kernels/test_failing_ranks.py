@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S, by_day
+from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, Kernels, finish, in_turn
 from tests.kernels.preloaded import run_preloaded
+from tests.processes import TIMEOUT_S
 from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"

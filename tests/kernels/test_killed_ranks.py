@@ -12,8 +12,8 @@ import pytest
 
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH
-from tests.kernels.conftest import TIMEOUT_S, Kernels, in_turn
-from tests.processes import wait_for
+from tests.kernels.conftest import Kernels, in_turn
+from tests.processes import TIMEOUT_S, wait_for
 from tuner.machine.mpi import launch
 
 SOAKS = (

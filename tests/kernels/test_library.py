@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import by_day
+from tests.processes import TIMEOUT_S
 from tuner.machine.mpi import available_cores, launch
 from tuner.paths import CHECKOUT
 from tuner.studies import bine
 
-from .conftest import MPIS, TIMEOUT_S, Kernels, crowded, finish, in_turn, on_ranks
+from .conftest import MPIS, Kernels, crowded, finish, in_turn, on_ranks
 from .preloaded import mpi_library
 
 TESTS = CHECKOUT / "kernels" / "tests"

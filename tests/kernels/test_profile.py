@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import TIMEOUT_S
 from tuner.advice import recorded
 from tuner.advice.profile import Profile
 from tuner.domain.operations import DISPATCHED
 from tuner.machine import mpi
 
-from .conftest import TIMEOUT_S, Kernels, finish
+from .conftest import Kernels, finish
 from .preloaded import build_fortran
 
 STEPS, PROCS = 400, 3

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S, Require
+from tests.conftest import Require
+from tests.processes import TIMEOUT_S
 from tuner.paths import CHECKOUT
 
 MODELS = CHECKOUT / "kernels" / "tests" / "protocols"

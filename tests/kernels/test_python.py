@@ -12,10 +12,11 @@ import pytest
 
 from tests.conftest import Require
 from tests.foreign.programs import mpi_libraries
+from tests.processes import TIMEOUT_S
 from tuner.machine.mpi import launch
 from tuner.paths import CHECKOUT
 
-from .conftest import TIMEOUT_S, Kernels, build_kernels, finish
+from .conftest import Kernels, build_kernels, finish
 from .test_fragments import fragments
 
 KERNELS = CHECKOUT / "kernels"

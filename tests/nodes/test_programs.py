@@ -16,7 +16,8 @@ from pyamg.gallery import poisson
 from scipy.io import mmwrite
 
 from tests.conftest import by_day
-from tests.kernels.conftest import MPIS, TIMEOUT_S, Kernels
+from tests.kernels.conftest import MPIS, Kernels
+from tests.processes import TIMEOUT_S
 from tuner.cli import main
 from tuner.machine.mpi import Mpi, available_cores, find_mpis
 from tuner.machine.nodes import namespaces

@@ -13,7 +13,8 @@ import pytest
 
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH
-from tests.kernels.conftest import TIMEOUT_S, Kernels, finish
+from tests.kernels.conftest import Kernels, finish
+from tests.processes import TIMEOUT_S
 from tests.vendor.tables import INTEL, loading, rule, table, table_for
 from tuner.domain.tables import Rule
 from tuner.export.forms import export

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S, by_day
+from tests.conftest import by_day
+from tests.processes import TIMEOUT_S
 from tuner.campaign import reframe
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.domain.operations import COLLECTIVES, sizes_for

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.conftest import TIMEOUT_S, by_day
+from tests.conftest import by_day
+from tests.processes import TIMEOUT_S
 from tests.sites.conftest import init
 from tuner import atomic
 from tuner.campaign.reframe import Call, DispatchError, Session
