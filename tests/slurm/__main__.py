@@ -25,5 +25,5 @@ else:
     try:
         cluster.up()
     except ClusterError as error:
-        parser.exit(1, f"Slurm does not come up: {error}\n")
+        parser.exit(3, f"Slurm does not come up: {error}\n")
     print(f"export SLURM_CONF={cluster.configuration}")

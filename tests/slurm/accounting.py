@@ -1,6 +1,5 @@
 """Slurm's accounting: a database of its own, and the daemon that keeps it, in one directory."""
 
-import getpass
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,19 +30,19 @@ AccountingStoragePass={place}/munge.socket
 """
 
 
-def configure(place: Path, ports: Sequence[int]) -> str:
+def configure(place: Path, ports: Sequence[int], user: str) -> str:
     """Write slurmdbd.conf for its port and the database's; return the lines for slurm.conf."""
     file = place / "slurmdbd.conf"
-    file.write_text(CONFIGURATION.format(place=place, ports=ports, user=getpass.getuser()))
+    file.write_text(CONFIGURATION.format(place=place, ports=ports, user=user))
     file.chmod(0o600)
     return SETTINGS.format(place=place, ports=ports)
 
 
 def start(
-    place: Path, port: int, start_daemon: Callable[[str], None], env: Mapping[str, str]
+    place: Path, port: int, start_daemon: Callable[[str], None], env: Mapping[str, str], user: str
 ) -> None:
     """Start the database on its port, and slurmdbd, which then knows the cluster."""
-    options = [f"--datadir={place}/accounts", f"--user={getpass.getuser()}"]
+    options = [f"--datadir={place}/accounts", f"--user={user}"]
     with (place / "mariadbd.log").open("ab") as log:
         subprocess.run(
             [

@@ -4,9 +4,9 @@ Everything lies in one directory: configuration, keys, sockets, logs, state. The
 free ports of the loopback address, and each virtual node is a slurmd of its own name.
 """
 
-import getpass
 import itertools
 import os
+import pwd
 import random
 import secrets
 import shutil
@@ -105,7 +105,7 @@ class Cluster:
         try:
             self._start_munge()
             if self.accounts:
-                accounting.start(self.place, ports[1], self._start, self.env)
+                accounting.start(self.place, ports[1], self._start, self.env, _user_name())
             self._start("slurmctld", "-c", "-f", str(self.configuration))
             for number in range(1, self.nodes + 1):
                 self.start_node(f"n{number}")
@@ -119,7 +119,7 @@ class Cluster:
         if self._alive("slurmctld"):
             for _ in range(2):  # twice, for jobs that were just submitted
                 subprocess.run(
-                    ["scancel", f"--user={getpass.getuser()}", "--quiet"], env=self.env, timeout=20
+                    ["scancel", f"--user={_user_name()}", "--quiet"], env=self.env, timeout=20
                 )
         pids = [pid for file in self.place.glob("*.pid") if (pid := _running(file))]
         for pid in pids:
@@ -147,12 +147,12 @@ class Cluster:
         dbd_port, database_port, *ports = ports
         accounts = "AccountingStorageType=accounting_storage/none\n"
         if self.accounts:
-            accounts = accounting.configure(self.place, (dbd_port, database_port))
+            accounts = accounting.configure(self.place, (dbd_port, database_port), _user_name())
         (self.place / "state").mkdir(exist_ok=True)
         self.configuration.write_text(
             CONFIGURATION.format(
                 host=socket.gethostname().split(".")[0],
-                user=getpass.getuser(),
+                user=_user_name(),
                 place=self.place,
                 ports=ports,
                 slurmd_ports=",".join(map(str, ports[1:])),
@@ -201,6 +201,14 @@ class Cluster:
 
     def _alive(self, name: str) -> bool:
         return _running(self.place / f"{name}.pid") is not None
+
+
+def _user_name() -> str:
+    """Return the name of who runs this, whatever the environment says. Raise ClusterError."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError as error:  # as in a container
+        raise ClusterError("this user has no name") from error
 
 
 def _daemon(name: str) -> str | None:
