@@ -1,5 +1,7 @@
 # The front door. Everything happens in .venv, which bootstrap.sh makes ready at the first call.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+unexport PYTHONPATH         # what modules put there would precede .venv's packages
+.NOTPARALLEL:
 .PHONY: run test check bench nightly endurance serve screenshots site wheel clean
 
 run: .venv/ready-run        # measure, ingest, soak, tune, export, show
@@ -35,5 +37,9 @@ wheel: .venv/ready-run      # build/wheel/switchpoint-*.whl, which needs no chec
 clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-.venv/ready-%: bootstrap.sh pyproject.toml
+ifneq ($(shell cat .venv/place 2>/dev/null),$(CURDIR))
+elsewhere := FORCE          # .venv of a checkout that was copied or moved belongs to the other place
+endif
+FORCE:
+.venv/ready-%: bootstrap.sh pyproject.toml $(elsewhere)
 	./bootstrap.sh $*

@@ -22,10 +22,13 @@ for each in ${CC:-cc gcc icx clang}; do  # of which CMake takes the first
 done
 [ "$compiler" ] || fail "no C compiler on the path: ${CC:-cc, gcc, icx or clang}; CC=... names another"
 
-if ! .venv/bin/pip --version >/dev/null 2>&1; then  # it does not run where its directory or Python has moved
-  echo "bootstrap: making .venv"
-  "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
-fi
+here=$(pwd -P)
+case $(.venv/bin/pip --version 2>/dev/null) in
+  *" from $here/.venv/"*) ;;
+  *)  # there is none, or its directory or Python has moved, or it was copied
+    echo "bootstrap: making .venv"
+    "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)" ;;
+esac
 export PATH="$PWD/.venv/bin:$PATH"
 echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
 # Without isolation, what builds it is not fetched again, as a machine may have lost its network.
@@ -47,3 +50,4 @@ mpis=$(.venv/bin/python -c "$find_mpis")
 [ "$mpis" ] || fail "no MPI works, not even PyPI's mpich: try .venv/bin/mpiexec --version and .venv/bin/mpicc -v"
 echo "$mpis" | sed 's/^/bootstrap: MPI: /'
 for each in $ready; do touch ".venv/ready-$each"; done
+echo "$here" >.venv/place
