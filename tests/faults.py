@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import synthetic
+from tests.compiler import build_preload
 from tuner.paths import CHECKOUT
 
 KILLED = 9  # as faults.c exits
@@ -124,8 +125,7 @@ class Driver:
 def build_library(directory: Path) -> Path:
     """Build faults.c; return the library."""
     path = directory / "faults.so"
-    source = Path(__file__).with_name("faults.c")
-    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
+    build_preload(Path(__file__).with_name("faults.c"), path)
     return path
 
 

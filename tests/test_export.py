@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler import COMPILER
 from tests.conftest import Require
 from tests.decisions import PROVENANCE, on, point
 from tuner.domain.tables import Point, Table
@@ -145,13 +146,13 @@ LOOKUPS = [
 
 @pytest.mark.parametrize(
     ("compiler", "name", "standard"),
-    [("cc", "lookup.c", "c11"), ("cc", "lookup.c", "c99"), ("c++", "lookup.cc", "c++11")],
+    [(COMPILER, "lookup.c", "c11"), (COMPILER, "lookup.c", "c99"), ("c++", "lookup.cc", "c++11")],
 )
 def test_the_header_is_a_program_of_its_own(
     tmp_path: Path, require: Require, compiler: str, name: str, standard: str
 ) -> None:
     path = shutil.which(compiler)
-    require("c++", path is not None or compiler == "cc", "no C++ compiler on the path")
+    require("c++", path is not None or compiler == COMPILER, "no C++ compiler on the path")
     write(TABLE, "header", tmp_path / "rules.h")
     calls = [
         f'show(switchpoint_method("{operation}", {nodes}, {ppn}, {mmax}, {mavg}, INT64_C({size})));'

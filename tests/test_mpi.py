@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler import build_preload
 from tests.processes import TIMEOUT_S
 from tuner.machine import directories
 from tuner.machine.mpi import (
@@ -125,7 +126,7 @@ def test_the_named_preload_exists(mpich4, tmp_path, place):
         "#include <unistd.h>\n"
         '__attribute__((constructor)) static void say(void) { (void)!write(1, "here\\n", 5); }\n'
     )
-    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    build_preload(source, library)
     start = launch(mpich4, 2, cores=1, build=tmp_path / place)
     assert start.yield_setting == f"LD_PRELOAD={YIELD_LIBRARY}"
     answer = subprocess.run(

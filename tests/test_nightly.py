@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Require
 from tests.nightly import PARTS, command_of
+from tests.processes import command_lines
 from tuner.machine.mpi import find_mpis
 from tuner.paths import CHECKOUT
 
@@ -71,8 +72,7 @@ def night(place: Path, sleeping_s: str, *parts: str) -> subprocess.CompletedProc
 
 
 def sleeps(sleeping_s: str) -> bool:
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return f"sleep {sleeping_s}" in running.stdout.splitlines()
+    return any(words == ["sleep", sleeping_s] for _, words in command_lines())
 
 
 def test_a_night_that_is_terminated_ends_what_it_started(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic
+from tests.compiler import build_preload
 from tuner.machine import directories
 from tuner.paths import CHECKOUT, new_campaign, only_here, own_directory
 
@@ -46,7 +47,7 @@ def switchpoint(*arguments, **environment: str) -> subprocess.CompletedProcess[s
 def test_a_store_works_where_files_cannot_be_locked(tmp_path):
     source, library = tmp_path / "nolocks.c", tmp_path / "nolocks.so"
     source.write_text(NO_LOCKS + 'int fcntl(int, int, ...) __attribute__((alias("fcntl64")));\n')
-    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    build_preload(source, library)
     raw = synthetic.write(tmp_path / "raw", synthetic.Campaign(launches=2, samples=5))
     store = tmp_path / "s.db"
     said = switchpoint("ingest", raw[0].parent, "--database", store, LD_PRELOAD=str(library))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler import build_preload
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
 from tests.kernels.conftest import MPIS, Kernels, on_ranks
@@ -216,7 +217,7 @@ def test_a_rank_that_is_stopped_before_it_is_watched_ends_the_job(
 ) -> None:
     source, library = tmp_path / "stops.c", tmp_path / "stops.so"
     source.write_text(STOPS_RANK_1)
-    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    build_preload(source, library)
     start = launch(kernels.mpi, 2, build=kernels.build, preload=[library])
     words = (*RING, "--methods=direct", "--limit=0.1", f"--out={tmp_path / 'o'}")
     answer = subprocess.run(

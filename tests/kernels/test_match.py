@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dashboard.rules import selected_intervals, with_speedup
+from tests.compiler import COMPILER
 from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import Kernels
 from tuner.domain.cases import DegreeClass
@@ -135,7 +136,7 @@ def by_header(
         'static void show(const char *method) { puts(method ? method : "none"); }\n'
         f"int main(void) {{ {' '.join(calls)} return 0; }}\n"
     )
-    subprocess.run(["cc", "-O0", source, "-o", directory / "match"], check=True)
+    subprocess.run([COMPILER, "-O0", source, "-o", directory / "match"], check=True)
     said = subprocess.run([directory / "match"], check=True, capture_output=True, text=True)
     return [None if method == "none" else method for method in said.stdout.split()]
 
