@@ -86,3 +86,16 @@ def test_the_setup_takes_no_packages_of_modules_for_installed(tmp_path):
     env = os.environ | {"PYTHONPATH": "/modules", "PYTHON": str(python)}
     said = subprocess.run(["sh", CHECKOUT / "bootstrap.sh"], env=env, stdout=subprocess.PIPE)
     assert (said.returncode, said.stdout) == (1, b"PYTHONPATH is unset\n")
+
+
+def test_a_copied_checkout_makes_its_environment_anew(tmp_path):
+    for name in ("Makefile", "bootstrap.sh", "pyproject.toml"):
+        shutil.copy2(CHECKOUT / name, tmp_path / name)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "ready-run").touch()
+    for place, is_made in ((tmp_path.resolve(), False), (CHECKOUT, True)):
+        (tmp_path / ".venv" / "place").write_text(f"{place}\n")
+        said = subprocess.run(
+            ["make", "-n", "run"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert ("./bootstrap.sh run" in said.stdout) == is_made
