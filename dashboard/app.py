@@ -19,7 +19,7 @@ import scipy.special  # noqa: F401  else the first visitor to compare waits for 
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, set_props
 from dash.exceptions import PreventUpdate
 from flask import Flask
-from werkzeug.exceptions import HTTPException, ServiceUnavailable
+from werkzeug.exceptions import ServiceUnavailable
 
 from dashboard import compared, ids, web
 from dashboard.api import add_api
@@ -31,7 +31,7 @@ from dashboard.plain import add_plain
 from dashboard.query import UnknownError
 from dashboard.server import server_on
 from dashboard.web import OpenStore
-from dashboard.widgets import MOST_TEXT_BYTES, href, notice
+from dashboard.widgets import MOST_TEXT_BYTES, href, notice, prose
 from tuner.errors import SwitchpointError
 from tuner.store.database import StoreError
 from tuner.store.store import Store
@@ -44,6 +44,9 @@ class ListenError(SwitchpointError):
 _BUSY_TIMEOUT_S = 2.0  # users would not wait longer for a page
 _MOST_REQUEST_BYTES = 3 * MOST_TEXT_BYTES  # as JSON has it, and the state of a page
 _GARBAGE = 50_000  # new objects before a search for garbage: a page makes more than the usual 700
+_FAILURES = (StoreError, UnknownError, ServiceUnavailable)
+"""Errors whose messages users see; others are bugs, or forged requests."""
+
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -126,11 +129,15 @@ def compare_campaigns(database: Path) -> None:
 
 
 def _report(error: Exception) -> None:
-    """Show above the page why a callback failed; raise other errors: bugs, forged requests."""
-    if not isinstance(error, StoreError | UnknownError | ServiceUnavailable):
+    """Show above the page why a callback failed. Raise what is not among `_FAILURES`."""
+    if not isinstance(error, _FAILURES):
         raise error
-    why = f"{error.description} Try again." if isinstance(error, HTTPException) else str(error)
-    set_props(ids.ALERT, {"children": notice("This view cannot be shown", why, color="warning")})
+    set_props(ids.ALERT, {"children": _failure(error)})
+
+
+def _failure(error: Exception, *more: Component) -> Component:
+    why = error.description if isinstance(error, ServiceUnavailable) else str(error)
+    return notice("This view cannot be shown", html.P(prose(why)), *more, color="warning")
 
 
 def _shell() -> Component:
@@ -165,8 +172,13 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
         page = pages.get(ids.page_path(path or ""))
         if page is None:
             raise PreventUpdate
-        with open_store() as store:
-            return page.layout(store, search or "")
+        search = search or ""
+        try:
+            with open_store() as store:
+                return page.layout(store, search)
+        except _FAILURES as error:  # the last page must not stay under this page's address
+            reload = html.A("Reload this page", href=href(page.path, search))
+            return html.Div([html.H1(page.title), _failure(error, reload)])
 
     app.clientside_callback(
         ClientsideFunction("switchpoint", "arrived"),

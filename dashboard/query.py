@@ -134,7 +134,7 @@ def choose(options: list[str], wanted: str, what: str, *, strict: bool) -> str:
     if wanted and strict:
         raise UnknownError(f"The store holds no {what} {wanted!r} here.")
     if not options:
-        raise UnmeasuredError(f"The store holds no {what} here.")
+        raise UnmeasuredError(f"The store holds no {what} here: run `switchpoint run`.")
     shape = _shape(wanted)
     return next((each for each in options if shape and _shape(each) == shape), options[0])
 

@@ -148,7 +148,9 @@ def in_turn(open_store: OpenStore) -> OpenStore:
     @contextmanager
     def opened() -> Iterator[Store]:
         if not places.acquire(blocking=False):
-            raise ServiceUnavailable("Too many pages are being made.", retry_after=_RETRY_S)
+            raise ServiceUnavailable(
+                "Too many pages are being made. Try again.", retry_after=_RETRY_S
+            )
         try:
             with open_store() as store, turns:  # a locked store keeps only its own user waiting
                 yield store

@@ -110,7 +110,7 @@ def _cases(store: Store, system: str) -> pd.DataFrame:
     campaigns = reversed(compared.campaigns(store, system))
     cases = [cases_of(store, campaign.system, campaign.name) for campaign in campaigns]
     if not cases:  # a store of others may have cells of campaigns without launches
-        raise UnmeasuredError("The store holds no campaign here.")
+        raise UnmeasuredError("The store holds no campaign here: run `switchpoint run`.")
     return pd.concat(cases, ignore_index=True)
 
 

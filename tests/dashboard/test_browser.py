@@ -16,12 +16,11 @@ from dashboard.app import create_app
 from dashboard.report import write_report
 from tests.conftest import Require, by_day
 from tests.dashboard import large
-from tests.dashboard.chromium import ARGUMENTS, NAMES, NOT_DRAWN, find_chromium, served
+from tests.dashboard.chromium import ARGUMENTS, BUSY_MS, NAMES, Visit, find_chromium, served
 from tests.synthetic import tuned_store, write_upgrade
 from tuner.export import forms
 from tuner.store.store import Store
 
-BUSY_MS = 180_000  # other tests may keep the machine busy
 expect.set_options(timeout=BUSY_MS)
 PAGES = tuple(page.path for page in pages.PAGES)
 
@@ -40,39 +39,6 @@ def browser(require: Require) -> Iterator[Browser]:
 def address(app: Dash) -> Iterator[str]:
     with served(app) as address:
         yield address
-
-
-class Visit:
-    """A tab that remembers what went wrong in it."""
-
-    def __init__(self, page: Page, address: str) -> None:
-        self.page, self.address = page, address
-        self.troubles: list[str] = []
-        page.set_default_timeout(BUSY_MS)
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
-        page.on("request", self._request)
-        page.on("response", self._response)
-
-    def _console(self, message: object) -> None:
-        if message.type in ("error", "warning"):
-            self.troubles.append(f"console: {message.text}")
-
-    def _request(self, request: object) -> None:
-        if not request.url.startswith((self.address, "data:", "blob:")):
-            self.troubles.append(f"foreign: {request.url}")
-
-    def _response(self, response: object) -> None:
-        if response.status >= 400:
-            self.troubles.append(f"{response.status}: {response.url}")
-
-    def open(self, path: str) -> Page:
-        """Go to a page and wait until its figures are drawn."""
-        self.page.goto(self.address + path)
-        # These look at every frame; `expect` soon looks once a second only.
-        self.page.locator("h1").first.wait_for()
-        self.page.wait_for_function("which => !document.querySelector(which)", arg=NOT_DRAWN)
-        return self.page
 
 
 @pytest.fixture(scope="module")
@@ -402,6 +368,13 @@ def test_a_store_that_vanishes_is_reported_until_it_is_back(
         path.write_bytes(database.read_bytes())
         page.get_by_label("Operation").select_option("exchange")
         expect(page.get_by_text("no store there")).to_have_count(0)
+        path.unlink()
+        page.get_by_role("link", name="Map").click()
+        expect(page.locator("h1")).to_have_text("Map")
+        expect(page.get_by_text("no store there")).to_be_visible()
+        path.write_bytes(database.read_bytes())
+        page.get_by_role("link", name="Reload").click()
+        expect(page.get_by_label("Layouts")).to_be_visible()
         page.close()
 
 

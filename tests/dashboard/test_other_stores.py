@@ -7,7 +7,7 @@ import pytest
 
 from tests import probes
 from tests.dashboard.conftest import PRODUCTS
-from tests.dashboard.test_web import PAGES, client_of
+from tests.dashboard.test_web import PAGES, arrival, client_of
 from tests.synthetic import Campaign, write
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
@@ -32,6 +32,7 @@ def test_a_store_of_probes_says_what_to_run_where_methods_are_shown(tmp_path: Pa
     answer = client.get("/explore")
     assert "switchpoint run" in answer.text
     assert client.get("/explore?s=no-such").status_code == 404
+    assert "switchpoint run" in arrival(client, "/explore")
 
 
 @pytest.mark.parametrize(

@@ -450,6 +450,17 @@ def test_a_store_that_vanishes_is_reported_in_the_page(tmp_path: Path, database:
     answer = client.post("/_dash-update-component", json=request)
     assert answer.status_code == 200
     assert "no store there" in answer.text
+    assert "no store there" in arrival(client, "/map", "?o=bcast")
+
+
+def arrival(client: FlaskClient, path: str, search: str = "") -> str:
+    """Return the content that a link within the pages leads to, with the address to reload it."""
+    dependencies = client.get("/_dash-dependencies").json
+    declared = next(one for one in dependencies if one["output"] == "content.children")
+    answer = client.post("/_dash-update-component", json=request_of(declared, path, search))
+    content = json.dumps(answer.json["response"]["content"]["children"])
+    assert f'"{path[1:]}{search}"' in content
+    return content
 
 
 @pytest.mark.parametrize("path", FILTERED)
