@@ -19,7 +19,8 @@ _PATIENCE_S = 20
 """Seconds that a connection may idle, or a request or a response may take to transfer."""
 
 _CONNECTIONS = 2000
-_OTHER_FILES = 100  # open files of the process: stores, and scripts and pages being sent
+_FILES_EACH = 2  # its socket, and the file that it sends or that its long request is kept in
+_OTHER_FILES = 100 + VIEWS  # of the process; every view opens the store
 
 
 class _Task(WSGITask):
@@ -81,10 +82,10 @@ def _affordable(connections: int) -> int:
     If accept() found no free file, the server would try again without a pause.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_FILES
+    wanted = _FILES_EACH * connections + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return connections
-    return min(connections, max(soft - _OTHER_FILES, soft // 2))
+    return min(connections, max(soft - _OTHER_FILES, soft // 2) // _FILES_EACH)

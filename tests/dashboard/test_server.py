@@ -1,5 +1,6 @@
 """The running server, with clients that send or read little, or ask for too much."""
 
+import resource
 import socket
 import subprocess
 import sys
@@ -123,6 +124,16 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_sent(impatient: str) ->
     with connect(impatient) as client, client.makefile("rb") as answers:
         client.sendall(HALF_A_BODY.replace(b"900", b"900000000"))
         assert answers.readline().startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("limit", [64, 1024])
+def test_what_connections_hold_is_within_the_limit_of_open_files(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: None)
+    a_socket_and_a_file = 2
+    assert 0 < a_socket_and_a_file * http._affordable(http._CONNECTIONS) < limit
 
 
 def ended(client: socket.socket) -> bool:
