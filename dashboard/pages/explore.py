@@ -52,6 +52,7 @@ _PARTS = {
     "communication": ("exchange alone", "communication_s"),
     "local": ("local part alone", "local_s"),
 }
+_OF_SAMPLES = ("p10_s", "p90_s", "above_2_medians")
 
 TOGETHER, APART = "together", "apart"
 
@@ -186,10 +187,14 @@ def _part_options(cells: pd.DataFrame) -> list[tuple[str, str]]:
 def _take_part(
     contents: list[Cell], cells: pd.DataFrame, measured: pd.DataFrame, part: str
 ) -> tuple[list[Cell], pd.DataFrame]:
-    """Return contents and cells of products with the times of one part instead of the whole."""
+    """Return contents and cells of products with the times of one part instead of the whole.
+
+    What is known only from samples, which the parts have none of, is missing.
+    """
     contents = list(products.of_part(contents, measured, _PARTS[part][1]))
     cells = cells.drop(columns=["median_s", "low_s", "high_s"])
-    return contents, cells.merge(products.summaries(contents))
+    cells = cells.merge(products.summaries(contents))
+    return contents, cells.assign(**dict.fromkeys(_OF_SAMPLES, np.nan))
 
 
 def _size_label(rows: pd.DataFrame) -> str:
@@ -245,7 +250,7 @@ def _distributions(choice: ExploreChoice) -> Figure:
 
 
 def _samples(choice: ExploreChoice) -> pd.DataFrame:
-    """Return one row for each sample, of whole executions, in the order of launches."""
+    """Return one row for each sample, in the order of launches; none for a part of products."""
     frames = [
         pd.DataFrame(
             {
@@ -257,7 +262,8 @@ def _samples(choice: ExploreChoice) -> pd.DataFrame:
         )
         for cell in sorted(choice.sampled, key=lambda cell: cell.key.method)
     ]
-    return pd.concat(frames, ignore_index=True)
+    samples = pd.concat(frames, ignore_index=True)
+    return samples if choice.query.part == WHOLE else samples[:0]
 
 
 def size_title(operation: str) -> str:

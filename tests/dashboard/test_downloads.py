@@ -141,6 +141,21 @@ def test_samples_have_their_launches_and_the_file_the_case(client: FlaskClient) 
     assert "-bcast-blocks_root=0-2@1x2-window-" in answer.headers["Content-Disposition"]
 
 
+def test_a_part_of_products_has_none_of_the_samples_of_the_whole(client: FlaskClient) -> None:
+    whole, part = (
+        {
+            name: list(csv.DictReader(client.get(f"/explore/{name}.csv?{query}").text.splitlines()))
+            for name in ("curves", "ecdf")
+        }
+        for query in ("o=spmv", "o=spmv&t=communication")
+    )
+    assert whole["ecdf"] and not part["ecdf"]
+    for name in ("p10_s", "p90_s", "above_2_medians"):
+        assert all(row[name] for row in whole["curves"])
+        assert not any(row[name] for row in part["curves"])
+    assert all(row["median_s"] for row in part["curves"])
+
+
 @pytest.mark.parametrize(
     ("query", "status"), [("?s=nope", 404), ("?f=nope", 400), ("?f=table&f=json", 400), ("", 200)]
 )
