@@ -171,7 +171,7 @@ def _export(store: Store, query: TableQuery) -> list[Component]:
     try:
         text = exported(store, query.system, query.form)
     except UnknownError as reason:
-        return [html.P(f"Not available in this form: {reason.args[0]}")]
+        return _unavailable(reason)
     exporting = f"switchpoint export --system {shlex.quote(query.system)} "
     use = [line.replace("switchpoint export ", exporting) for line in form.use]
     return [
@@ -179,6 +179,10 @@ def _export(store: Store, query: TableQuery) -> list[Component]:
         *([commands(ids.of(PATH, "commands"), use)] if use else []),
         html.Pre(html.Code(text), className="preview", tabIndex=0, **{"aria-label": form.file}),
     ]
+
+
+def _unavailable(reason: UnknownError) -> list[Component]:
+    return [html.P(f"Not available in this form: {reason.args[0]}")]
 
 
 def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
@@ -233,7 +237,11 @@ class _TablePage(FilteredPage[TableChoice]):
                 return []
             with open_store() as store:
                 query = _choose(store, TableQuery(system, form=form), strict=True).query
-                return _difference(exported(store, query.system, query.form), pasted)
+                try:
+                    here = exported(store, query.system, query.form)
+                except UnknownError as reason:
+                    return _unavailable(reason)
+                return _difference(here, pasted)
 
         @app.server.get(DOWNLOAD_PATH)
         def download() -> Response:
