@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from dashboard import web
 from dashboard.app import create_app
 from dashboard.schemas import schemas
 from tests import synthetic, test_soaks
@@ -176,6 +177,18 @@ def test_the_answers_are_as_described(client: FlaskClient, system: str) -> None:
         for name in answer:
             assert not validator.is_valid({**answer, name: {"wrong": 1}}), name
     described(client, "cells", "404").validate(client.get(f"{ROOT}/systems/nope").json)
+
+
+def test_what_too_many_requests_get_is_as_described(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "VIEWS", 0)
+    client = create_app(database).server.test_client()
+    answer = client.get(f"{ROOT}/systems")
+    described(client, "systems", str(answer.status_code)).validate(answer.json)
+    responses = client.get(f"{ROOT}/openapi.json").json["components"]["responses"]
+    header = responses["Unavailable"]["headers"]["Retry-After"]
+    Draft202012Validator(header["schema"]).validate(int(answer.headers["Retry-After"]))
 
 
 def test_a_table_with_fitted_parameters_is_as_described(
