@@ -126,17 +126,27 @@ document.addEventListener("click", (event) => {
 
 // The text of a file fills a field: a file that a user chooses by its button, or drops on it.
 async function fill(button, file) {
-  const most = Number(button.dataset.most);
-  if (file.size > most) {
-    window.alert(`${file.name} is larger than ${most / 2 ** 20} MiB: use the command line.`);
-    return;
-  }
-  window.dash_clientside.set_props(button.dataset.file, { value: await file.text() });
+  if (fits(button, file)) window.dash_clientside.set_props(button.dataset.file, { value: await file.text() });
 }
+
+// Says so if a text is too large: the server would refuse it without a word on the page.
+function fits(button, { name, size }) {
+  const most = Number(button.dataset.most);
+  if (size > most) window.alert(`${name} is larger than ${most / 2 ** 20} MiB: use the command line.`);
+  return size <= most;
+}
+
+const buttonOf = (field) => document.querySelector(`[data-file="${CSS.escape(field.id)}"]`);
+
+document.addEventListener("paste", (event) => {
+  const button = buttonOf(event.target);
+  const text = event.clipboardData.getData("text");
+  if (button && !fits(button, new File([text], "This text"))) event.preventDefault();
+});
 
 for (const kind of ["dragover", "drop"]) {
   document.addEventListener(kind, (event) => {
-    const button = document.querySelector(`[data-file="${event.target.id}"]`);
+    const button = buttonOf(event.target);
     if (!button || !event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
     if (kind === "drop") fill(button, event.dataTransfer.files[0]);

@@ -284,6 +284,14 @@ DROP = """field => {
 }"""
 
 
+PASTE = """field => {
+  const pasted = new DataTransfer();
+  pasted.setData("text", TEXT);
+  const event = {clipboardData: pasted, bubbles: true, cancelable: true};
+  return field.dispatchEvent(new ClipboardEvent("paste", event));
+}"""
+
+
 def test_a_large_profile_is_dropped_on_the_page_and_a_larger_one_refused(visit: Visit) -> None:
     page = visit.open("/advice")
     field = page.locator("#advice-pasted")
@@ -293,6 +301,10 @@ def test_a_large_profile_is_dropped_on_the_page_and_a_larger_one_refused(visit: 
         page.on("dialog", lambda shown: shown.dismiss())
         field.evaluate(DROP.replace("TEXT", "'x'.repeat(2 ** 22 + 1)"))
     assert "app.profile is larger than 4 MiB" in dialog.value.message
+    assert field.evaluate(PASTE.replace("TEXT", "'x'.repeat(2 ** 22)"))
+    with page.expect_event("dialog") as dialog:
+        assert not field.evaluate(PASTE.replace("TEXT", "'é'.repeat(2 ** 22 - 9)"))
+    assert "This text is larger than 4 MiB" in dialog.value.message
 
 
 def test_pages_link_to_each_other_and_keep_the_case(visit: Visit) -> None:
