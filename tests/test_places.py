@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.cli import fail
+from tests import synthetic
+from tests.cli import fail, succeed
 from tests.decisions import PROVENANCE, point
 from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
@@ -51,6 +52,33 @@ def test_a_resumed_campaign_measures_the_machines_with_which_it_began(
         said = fail("run", "--resume", NAME, "--dry-run")
         wrong = f"{others.count} of {others.partition}"
         assert f"virtual nodes that are up are {wrong}, not 3 of tcp-100mbit; end them" in said
+
+
+@pytest.mark.parametrize("races", [True, False])
+@pytest.mark.parametrize("own_name", [{}, {"system_name": "sample"}])
+@pytest.mark.usefixtures("synthetic_machine")
+def test_a_campaign_is_resumed_on_the_machine_that_began_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, races: bool, own_name: dict[str, str]
+) -> None:
+    """Homes and results are shared; here a killed run has not even kept its launches."""
+    job = Job("bcast", "local:cpu", "mpich", "bcast", "blocks", "1_node", 2, 2, 9, "pass", "")
+    session = Session([replace(job, races=races)], [], results / "stage", results / "output")
+    call = Call(reframe.CONFIGS["local"], [], {"campaign": NAME, **own_name})
+    if races:
+        PLANS.save(PlannedCampaign.make(call, session, Budget(600), 6).order, PLANS.path_of(NAME))
+    else:
+        FIXED.save(FixedCampaign.make(call, session, 600).order, FIXED.path_of(NAME))
+    its = synthetic.Campaign(own_name.get("system_name", "local:cpu"), name=NAME, cores=9999)
+    synthetic.write(session.stage, replace(its, launches=2))
+    other = "Synthetic CPU, 9999 cores"
+    refused = f"Error: campaign {NAME} began on another machine, {other}; resume it there"
+    assert fail("run", "--resume", NAME, "--dry-run") == refused
+    assert f"` measures the rest on the machine where it began, {other}\n" in succeed("show")
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 9999)
+    monkeypatch.setattr(reframe, "dry_run", lambda call: session)
+    succeed("run", "--resume", NAME, "--dry-run")
+    assert "`switchpoint run --resume" in (shown := succeed("show"))
+    assert "machine where it began" not in shown
 
 
 @pytest.mark.parametrize("races", [True, False])

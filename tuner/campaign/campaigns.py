@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.order import FIXED, PLANS, OrderError, partial_campaigns
+from tuner.campaign.order import FIXED, PLANS, OrderError, begun_elsewhere, partial_campaigns
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import MOST_LAUNCHES, Budget
 from tuner.campaign.reframe import Call
@@ -60,7 +60,8 @@ def find(name: str) -> AnyCampaign:
     """Return the named campaign, whose order says what is executed.
 
     Raises:
-        OrderError: no such campaign, an invalid name, or an unreadable order.
+        OrderError: no such campaign, an invalid name, an unreadable order, or another machine
+            has begun it.
     """
     if re.fullmatch(NAME, name):
         if (path := PLANS.path_of(name)).is_file():
@@ -72,7 +73,9 @@ def find(name: str) -> AnyCampaign:
 
 
 def _named(name: str, campaign: AnyCampaign, path: Path) -> AnyCampaign:
-    """Return a campaign whose order has its name. Raise OrderError for another's."""
+    """Return a campaign whose order has its name and that began here. Raise OrderError."""
     if campaign.order.campaign != name:
         raise OrderError(f"{shown(path)}: the order of campaign {campaign.order.campaign}")
+    if other := begun_elsewhere(name, campaign.systems):
+        raise OrderError(f"campaign {name} began on another machine, {other}; resume it there")
     return campaign

@@ -13,7 +13,7 @@ from rich.console import Console
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.durations import BUILD_S, JOB_S, LEAST_LAUNCH_S, MOST_SOAKS_S, SOAKS_S
-from tuner.campaign.order import FIXED, FixedOrder, keep_finished
+from tuner.campaign.order import FIXED, FixedOrder
 from tuner.campaign.reframe import NOTHING, Call, Job, Session
 from tuner.campaign.soaking import SoakRequest
 from tuner.domain.effort import START_S
@@ -68,12 +68,11 @@ class FixedCampaign:
         return builds * BUILD_S + len(self.jobs) * JOB_S + launches_s + SOAKS_S
 
     def resume(self) -> FixedCampaign:
-        """Return the campaign with its missing launches, if any; finished ones are kept first.
+        """Return the campaign with its missing launches, if any.
 
         Raises:
             DispatchError: ReFrame cannot plan it.
         """
-        keep_finished(self.order.campaign, self.order.stage)
         if self.order.done >= self.order.launches:
             return self
         return FixedCampaign(self.order, reframe.dry_run(self.order.call).clear())

@@ -6,7 +6,7 @@ order as well, but keeps nothing.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -21,8 +21,9 @@ from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
 from tuner.machine.sites.orders import FIXED_FILES, PLAN_FILES
+from tuner.machine.systems import other_machine
 from tuner.paths import results_directory
-from tuner.rawfile import keeping
+from tuner.rawfile import keeping, reading
 from tuner.units import counted
 
 PLAN, SOAKS, STUDY = "SWITCHPOINT_PLAN", "SWITCHPOINT_SOAKS", "SWITCHPOINT_STUDY"
@@ -201,15 +202,38 @@ def partial_campaigns(*, only_readable: bool = False) -> dict[str, str]:
 def _of_fixed(campaign: str) -> str:
     """Return how much of a fixed campaign is finished, "" for none or all."""
     order = FIXED.load(FIXED.path_of(campaign))
-    done = order.done
-    return state(campaign, done, order.launches) if 0 < done < order.launches else ""
+    if not 0 < order.done < order.launches:
+        return ""
+    return state(campaign, order.done, order.launches) + _where(campaign, order.systems)
 
 
 def _of_planned(campaign: str) -> str:
     """Return how much of a race is finished, "" if nothing is or it has ended."""
     done = len(keeping.of_campaign(campaign))
-    is_partial = done and not PLANS.load(PLANS.path_of(campaign)).ended
-    return state(campaign, done, None) if is_partial else ""
+    if not done or (plan := PLANS.load(PLANS.path_of(campaign))).ended:
+        return ""
+    return state(campaign, done, None) + _where(campaign, (name for name, _ in plan.places))
+
+
+def _where(campaign: str, systems: Iterable[str]) -> str:
+    other = begun_elsewhere(campaign, systems)
+    return f" on the machine where it began, {other}" if other else ""
+
+
+def begun_elsewhere(campaign: str, systems: Iterable[str]) -> str:
+    """Return which other machine has measured launches of a campaign, "" for none.
+
+    `systems` are those on which ReFrame runs it. Homes and results are shared between machines.
+    """
+    of_machines = {path.parent: path for path in keeping.of_campaign(campaign)}
+    headers = [reading.read_header(keeping.header_line(path)) for path in of_machines.values()]
+    others = (
+        other_machine(system, header.cpu_model, header.cores)
+        for system in systems
+        for header in headers
+        if header
+    )
+    return next(filter(None, others), "")
 
 
 def state(campaign: str, done: int, launches: int | None, resumed_by: str = "") -> str:

@@ -18,7 +18,7 @@ from rich.console import Console
 from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.durations import SESSION_S
-from tuner.campaign.order import PLAN, PLANS, OrderError, keep_finished
+from tuner.campaign.order import PLAN, PLANS, OrderError
 from tuner.campaign.plan_state import (
     done,
     failed_methods,
@@ -120,7 +120,7 @@ class PlannedCampaign:
         return self.order.cases
 
     def resume(self) -> PlannedCampaign:
-        """Return the campaign; when it runs, it keeps the finished launches first."""
+        """Return the campaign, which plans its missing launches when it runs."""
         return self
 
     def document(self) -> dict[str, Any]:
@@ -137,7 +137,6 @@ class PlannedCampaign:
             KeyboardInterrupt, SystemExit: interrupted or terminated; finished launches are kept.
         """
         session, failures = None, []
-        keep_finished(self.order.campaign, self.order.stage)
         if not self.order.batches:
             self._show_known(console)
         while remaining(self.order) or self._plan_next():

@@ -97,6 +97,7 @@ def run(
     the end.
     """
     from tuner.campaign.campaigns import find, make
+    from tuner.campaign.order import keep_finished
     from tuner.campaign.plans import Budget
     from tuner.campaign.site_file import environments
     from tuner.commands.finish import carry_out
@@ -128,6 +129,7 @@ def run(
     with _nodes(earlier) if system == "nodes" else nullcontext(), ExitStack() as held:
         if earlier is not None:
             _hold(held, earlier.order.campaign)
+            keep_finished(earlier.order.campaign, earlier.order.stage)  # they name their machine
             # Until now, another process may have continued it.
             campaign = find(earlier.order.campaign).resume()
         else:
