@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import test_soaks
+from tests import synthetic, test_soaks
 from tests.cli import fail, succeed
 from tests.profiles import content, parse, tally
 from tuner.advice import measuring, mix, paired_runs
@@ -166,6 +166,23 @@ def test_an_interrupted_race_that_another_process_ends_is_not_taken(
     monkeypatch.setattr(measuring, "_race", lambda plan, *_: ([plan.campaign], ""))
     (taken,), _ = measuring.measure(unused.cases, site(), 1.0)
     assert taken != unused.campaign
+
+
+@pytest.mark.usefixtures("synthetic_machine")
+def test_an_interrupted_race_goes_on_on_its_machine_alone(
+    unused: RacePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Homes and results are shared."""
+    monkeypatch.setattr(measuring, "_race", lambda plan, *_: ([plan.campaign], ""))
+    synthetic.write(tmp_path, synthetic.Campaign(name=unused.campaign, launches=1))
+    assert measuring.interrupted(site())
+    assert measuring.measure(unused.cases, site(), 1.0) == ([unused.campaign], "")
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 9999)
+    assert not measuring.interrupted(site())
+    (taken,), _ = measuring.measure(unused.cases, site(), 1.0)
+    assert taken != unused.campaign
+    measuring.end(site())
+    assert PLANS.load(PLANS.path_of(unused.campaign)).advises
 
 
 def test_all_that_the_preload_says_of_calls_is_kept() -> None:

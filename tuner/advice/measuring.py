@@ -18,7 +18,7 @@ from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
 from tuner.campaign.durations import SOAK_LIMIT_S
 from tuner.campaign.launches import words_of
-from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, keep_finished
+from tuner.campaign.order import PLANS, SOAKINGS, SoakJob, SoakOrder, begun_elsewhere, keep_finished
 from tuner.campaign.plan_state import failed_methods
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import FAILED, Start, Starts
@@ -170,7 +170,8 @@ def _interrupted(site: Site) -> Generator[RacePlan]:
 
 def _is_interrupted(plan: RacePlan, site: Site) -> bool:
     place = site.system, site.kernels.mpi.name
-    return plan.advises == site.app.name and plan.places == [place]
+    is_of_program = plan.advises == site.app.name and plan.places == [place]
+    return is_of_program and not begun_elsewhere(plan.campaign, [site.system])
 
 
 def _covers(plan: RacePlan, cases: Sequence[PlannedCase]) -> bool:
