@@ -30,6 +30,7 @@ from tuner.campaign.plans import Entrants
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.machine.mpi import available_cores, find_mpis
+from tuner.machine.systems import processor
 from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.rawfile.ingest import ingest
@@ -134,7 +135,8 @@ def test_the_plan_has_every_environment_and_leaves_out_what_does_not_fit():
 def test_the_layout_of_which_most_is_expected_is_measured_too(tmp_path):
     """Between 4 and 64 ranks a method's gain goes from half of the time to a tenth."""
     mpi = find_mpis()[0].name
-    synthetic.write(tmp_path, synthetic.Campaign(environment=mpi, launches=1, sizes=(8,)))
+    here = {"cpu_model": processor(), "cores": available_cores()}
+    synthetic.write(tmp_path, synthetic.Campaign(environment=mpi, launches=1, sizes=(8,), **here))
     ingest(database_path(), [tmp_path])
     points = [
         on(raced(1, ppn, 8, **ratios), 1, ppn, over=True)

@@ -7,6 +7,7 @@ import pytest
 
 from tests import synthetic
 from tests.test_unmeasured import SOCKET, chosen, raced
+from tuner.campaign import worthiest as layouts
 from tuner.campaign.worthiest import worthiest
 from tuner.paths import database_path
 from tuner.rawfile.ingest import ingest
@@ -16,6 +17,12 @@ from tuner.selection.worth import worths
 from tuner.store.store import Store
 
 CORES = 4
+
+
+@pytest.fixture(autouse=True)
+def of_so_many_cores(synthetic_machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this be the machine that has measured."""
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: CORES)
 
 
 def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
@@ -46,6 +53,9 @@ def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
         nodes for nodes in range(2, 33) if chosen(of_rules["after"], nodes, CORES, 8) == "nap"
     }
     assert faster == {2, 4, 8, 16, 32}
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 2 * CORES)
+    layouts._worths.cache_clear()
+    assert next_of("before") is None  # of another machine with the same results
 
 
 def test_what_may_be_lost_is_a_share_of_the_time() -> None:

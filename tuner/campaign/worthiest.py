@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
+from tuner.machine.systems import of_this_machine
 from tuner.paths import database_path
 from tuner.selection.intervals import NEARLY
 from tuner.selection.worth import Worth, worths
@@ -38,5 +39,7 @@ def _worths(name: str, environment: str) -> list[Worth]:
     if not path.is_file():
         return []
     with Store.open(path, readonly=True) as store:
-        tables = [table for its in store.named(name, environment) if (table := store.table(its))]
+        here = {*of_this_machine(store.systems())["system"]}
+        ids = [its for its in store.named(name, environment) if its in here]
+        tables = [table for its in ids if (table := store.table(its))]
     return worths(tables[-1].points, tables[-1].provenance.known_cores) if tables else []
