@@ -16,6 +16,7 @@ from tuner.campaign.order import FIXED, PLANS
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import Budget
 from tuner.campaign.reframe import Call, Job, Session
+from tuner.campaign.soaking import partition_of
 from tuner.commands.printing.results import show_table
 from tuner.domain.tables import Table
 from tuner.export.forms import export
@@ -79,6 +80,18 @@ def test_a_campaign_is_resumed_on_the_machine_that_began_it(
     succeed("run", "--resume", NAME, "--dry-run")
     assert "`switchpoint run --resume" in (shown := succeed("show"))
     assert "machine where it began" not in shown
+
+
+def test_a_complete_campaign_with_a_name_of_its_own_is_soaked_where_it_began(results: Path) -> None:
+    job = Job("bcast", "site:cpu", "mpich", "bcast", "blocks", "1_node", 2, 2, 1, "pass", "")
+    session = Session([job], [], results, results)
+    call = Call(results / "site.py", [], {"campaign": NAME, "system_name": "sample"})
+    made = FixedCampaign.make(call, session, 600)
+    synthetic.write(results, synthetic.Campaign("sample", name=NAME, launches=1))
+    resumed = FixedCampaign(made.order).resume()
+    assert not resumed.jobs
+    own = replace(PROVENANCE, name="sample")
+    assert partition_of(own, resumed.soak_request(10).systems) == "site:cpu"
 
 
 @pytest.mark.parametrize("races", [True, False])

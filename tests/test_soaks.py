@@ -274,14 +274,11 @@ def test_what_waits_is_soaked_on_each_layout_at_both_ends_of_its_sizes(results: 
     with Store.open(results / "switchpoint.db") as store:
         (name,) = store.systems()["system"]
         table = tune(store, name, required_executions=500)
-        ran = [
-            PlannedCase(partition, "mpich", "exchange", "random", "", 2, 2, [8])
-            for partition in ("site:cpu", "site:gpu")
-        ]
-        request = SoakRequest(Path("local.py"), 500, 60.0, ran=ran)
+        systems = ["site:cpu", "site:gpu"]
+        request = SoakRequest(Path("local.py"), 500, 60.0, systems=systems)
         jobs = jobs_of(table, waiting(table), lambda lack: 1.0, request)
         own = replace(table.provenance, name="site:cpu")
-        assert partition_of(own, ran) == "site:cpu"
+        assert partition_of(own, systems) == "site:cpu"
     assert {(job.system, job.environment) for job in jobs} == {("site:gpu", "mpich")}
     lacking, small, large = (
         Entrants([size], ["stfw:dims=2"], n) for size, n in ((64, 30), (64, 500), (512, 50))

@@ -110,7 +110,8 @@ class FixedCampaign:
 
     def soak_request(self, required: int) -> SoakRequest:
         """Return the request for soaks of the winners."""
-        return SoakRequest.of(self.order.call, self.planned.jobs, required, MOST_SOAKS_S)
+        systems = self.systems or [job.system for job in self.planned.jobs]
+        return SoakRequest.of(self.order.call, systems, required, MOST_SOAKS_S)
 
 
 def _show_left_out(raw_files: list[Path], console: Console) -> None:

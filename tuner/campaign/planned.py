@@ -174,7 +174,7 @@ class PlannedCampaign:
         """Return the request for soaks of the winners."""
         call = Call(self.config, self.order.options, self.order.variables)
         left_s = self.order.budget_s - self.order.spent_s
-        return SoakRequest.of(call, self.jobs, required, max(left_s, self.order.soaks_s))
+        return SoakRequest.of(call, self.systems, required, max(left_s, self.order.soaks_s))
 
     def _plan_next(self) -> bool:
         """Add the next batch to the plan, and return whether there is one."""

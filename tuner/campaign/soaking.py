@@ -18,8 +18,8 @@ from tuner.campaign import reframe
 from tuner.campaign.batch import Batch
 from tuner.campaign.durations import SESSION_S
 from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder, keep_finished
-from tuner.campaign.plans import Entrants, PlannedCase
-from tuner.campaign.reframe import CONFIGS, Call, DispatchError, Job
+from tuner.campaign.plans import Entrants
+from tuner.campaign.reframe import CONFIGS, Call, DispatchError
 from tuner.domain.effort import START_S
 from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
@@ -46,8 +46,9 @@ LEAST_SOAK_S, ROOM = 5.0, 3.0
 class SoakRequest:
     """The executions that a site requires, the time for them, and how ReFrame runs the jobs.
 
-    `ran` are the jobs of the campaign that is soaked, if there is one. Where there is `run`, that
-    runs the jobs instead of ReFrame, and may raise DispatchError; the time is a limit then.
+    `systems` are those of ReFrame on which the campaign began that is soaked, if there is one.
+    Where there is `run`, that runs the jobs instead of ReFrame, and may raise DispatchError; the
+    time is a limit then.
     """
 
     config: Path
@@ -55,14 +56,12 @@ class SoakRequest:
     most_s: float
     options: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    ran: Sequence[Job | PlannedCase] = ()
+    systems: Sequence[str] = ()
     run: Callable[[list[SoakJob]], None] | None = None
 
     @classmethod
-    def of(
-        cls, call: Call, ran: Sequence[Job | PlannedCase], required: int, most_s: float
-    ) -> SoakRequest:
-        """Return the request for soaks where the jobs of a campaign ran."""
+    def of(cls, call: Call, systems: Sequence[str], required: int, most_s: float) -> SoakRequest:
+        """Return the request for soaks where a campaign began."""
         passed_on = ("anonymous", "system_name", "swpbench")
         return cls(
             call.config,
@@ -70,18 +69,17 @@ class SoakRequest:
             most_s,
             reframe.without_selection(call.selection),
             {name: value for name, value in call.variables.items() if name in passed_on},
-            ran,
+            systems,
         )
 
 
-def partition_of(provenance: Provenance, ran: Iterable[Job | PlannedCase]) -> str:
-    """Return the partition on which a campaign's jobs measured a system.
+def partition_of(provenance: Provenance, systems: Sequence[str]) -> str:
+    """Return the partition on which a campaign that began on ReFrame's systems measured a system.
 
-    If the results are filed under another name, it is that of the last job in the same environment;
-    without jobs, it is the system's own name.
+    If the results are filed under another name, it is the last one; if none is known, it is the
+    system's own name.
     """
-    names = [job.system for job in ran if job.environment == provenance.environment]
-    return provenance.name if provenance.name in names or not names else names[-1]
+    return provenance.name if provenance.name in systems or not systems else systems[-1]
 
 
 def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool:
@@ -205,7 +203,7 @@ def jobs_of(
     for lack in lacks:
         jobs[lack.nodes, lack.ppn].append(lack)
     provenance = table.provenance
-    system = partition_of(provenance, request.ran)
+    system = partition_of(provenance, request.systems)
     return [
         SoakJob(system, provenance.environment, nodes, ppn, list(_launches(of_job, expected)))
         for (nodes, ppn), of_job in jobs.items()

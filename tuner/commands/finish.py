@@ -78,7 +78,7 @@ def carry_out(campaign: AnyCampaign, required: int, console: Console) -> dict[st
 def _try(tuned: Tuned, jobs: Sequence[RanJob], console: Console) -> None:
     """Try a new table with the ranks of the largest job of its partition and environment."""
     its = tuned.table.provenance
-    place = soaking.partition_of(its, jobs), its.environment
+    place = soaking.partition_of(its, [job.system for job in jobs]), its.environment
     of_system = [job for job in jobs if (job.system, job.environment) == place]
     if not of_system:
         return
