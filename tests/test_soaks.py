@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from tests import raw, synthetic
 from tests.cli import call, fail, succeed
 from tests.decisions import PROVENANCE, point
 from tuner.campaign import soaking
-from tuner.campaign.order import SoakLaunch
+from tuner.campaign.order import SoakJob, SoakLaunch
 from tuner.campaign.plan_state import failed_methods, known
 from tuner.campaign.plans import Entrants, PlannedCase, RacePlan
 from tuner.campaign.soaking import SoakRequest, affordable, jobs_of, partition_of
 from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt, Table
+from tuner.machine.nodes.namespaces import Nodes
 from tuner.machine.systems import other_machine
 from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
@@ -244,6 +246,35 @@ def test_a_job_with_a_part_of_the_cores_soaks_what_it_can_record(
     assert asked == [own]
     assert "of another machine, Synthetic CPU, 8 cores; soak it there\n" in said
     assert other_machine("local:cpu", "Synthetic CPU", 8, or_whole=True) == ""
+
+
+@pytest.mark.usefixtures("synthetic_machine")
+def test_winners_are_soaked_on_as_many_virtual_nodes_as_were_measured(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    its = synthetic.Campaign("virtual-nodes:tcp-1gbit", samples=20, sizes=(8, 64))
+    synthetic.write(results, its)
+    of_eight = {"nodes": 8, "ppn": 2, "oversubscribed": False}
+    for path in synthetic.write(results, replace(its, name="eight", procs=(16,))):
+        header, *others = raw.read(path)
+        raw.write(path, [header | of_eight, *others])
+    succeed("ingest")
+    made: list[int] = []
+    jobs: list[SoakJob] = []
+    monkeypatch.setattr(
+        "tuner.machine.nodes.namespaces.available",
+        lambda partition, **its: made.append(its["made"]) or nullcontext(),
+    )
+    monkeypatch.setattr(soaking, "_run", lambda its, *_: jobs.extend(its) or 0.0)
+    for count, soaked in ((4, {1}), (8, {1, 8})):
+        up = Nodes("default", count, "1gbit", 2, "7")
+        monkeypatch.setattr("tuner.machine.nodes.launch.find", lambda name, up=up: up)
+        said = call("soak", "--system", "virtual-nodes").stdout
+        assert {job.nodes for job in jobs} == soaked
+        left_out = "not soaked, as 8 virtual nodes are needed: exchange stfw:dims=2; while none"
+        assert (left_out in said) == (8 not in soaked)
+        jobs.clear()
+    assert made == [8, 8]
 
 
 @pytest.mark.usefixtures("synthetic_machine")

@@ -5,12 +5,14 @@ The missing soaks follow from the store alone, so that an interrupted soak goes 
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import join, quote
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -24,6 +26,7 @@ from tuner.domain.effort import START_S
 from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
 from tuner.domain.tables import Provenance, Table
+from tuner.machine.nodes import launch as virtual
 from tuner.paths import database_path, new_campaign
 from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
@@ -40,6 +43,10 @@ UNKNOWN_S = 1e-4
 
 LEAST_SOAK_S, ROOM = 5.0, 3.0
 """Limit of a soak's launch: seconds, and a multiple of what is expected beside them."""
+
+
+Expected = Callable[[Lack], float]
+"""Function from executions that are lacking to the seconds that they take."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,27 @@ def partition_of(provenance: Provenance, systems: Sequence[str]) -> str:
     return provenance.name if provenance.name in systems or not systems else systems[-1]
 
 
+class _Waiting(NamedTuple):
+    """What waits for soaks on a system; `beyond` are on more virtual nodes than are up."""
+
+    table: Table
+    expected: Expected
+    lacks: list[Lack]
+    beyond: list[Lack]
+
+    @classmethod
+    def of(cls, store: Store, name: str, request: SoakRequest) -> _Waiting:
+        """Return it by a new table of a system. Raise TuningError, OffError, StoreError."""
+        table = tuning.tune(store, name, required_executions=request.required)
+        partition = partition_of(table.provenance, request.systems)
+        # What runs the jobs itself may have nodes of another name.
+        up = (0 if request.run else virtual.count([partition])) or math.inf
+        lacks = soaks.waiting(table)
+        startable = [lack for lack in lacks if lack.nodes <= up]
+        beyond = [lack for lack in lacks if lack.nodes > up]
+        return cls(table, _expected(store.contents(name)), startable, beyond)
+
+
 def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool:
     """Soak the methods that the systems' tables would choose, until all are done or time is up.
 
@@ -98,15 +126,12 @@ def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool
     before: list[tuple[str, Lack]] = []
     has_soaked = False
     while request.required:
-        wanted: dict[str, list[Lack]] = {}
-        expected: dict[str, Expected] = {}
-        tables: dict[str, Table] = {}
         with Store.open(database_path()) as store:
-            for name in systems:
-                tables[name] = tuning.tune(store, name, required_executions=request.required)
-                wanted[name] = soaks.waiting(tables[name])
-                expected[name] = _expected(store.contents(name))
-        lacking = [(name, lack) for name, lacks in wanted.items() for lack in lacks]
+            waiting = {name: _Waiting.of(store, name, request) for name in systems}
+        beyond = {name: its.beyond for name, its in waiting.items()}
+        if not before and any(beyond.values()):
+            _show_beyond(beyond, console)
+        lacking = [(name, lack) for name, its in waiting.items() for lack in its.lacks]
         has_soaked |= bool(before) and lacking != before
         left_s = end_s - time.monotonic()
         if not lacking or lacking == before or (before and left_s < SESSION_S):
@@ -115,11 +140,12 @@ def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool
         most_s = usable_s / len(systems)
         at_least_one = not before and request.run is None
         chosen = {
-            name: affordable(wanted[name], expected[name], most_s, at_least_one=at_least_one)
-            for name in systems
+            name: affordable(its.lacks, its.expected, most_s, at_least_one=at_least_one)
+            for name, its in waiting.items()
         }
         if not any(chosen.values()):
             if not before:
+                wanted = {name: its.lacks for name, its in waiting.items()}
                 said = f"not soaked, as the time is too short: {_names(wanted)}"
                 console.print(said, soft_wrap=True)
             break
@@ -132,7 +158,7 @@ def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool
         jobs = [
             job
             for name, lacks in chosen.items()
-            for job in jobs_of(tables[name], lacks, expected[name], request)
+            for job in jobs_of(waiting[name].table, lacks, waiting[name].expected, request)
         ]
         try:
             if request.run:
@@ -145,15 +171,21 @@ def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool
     return has_soaked
 
 
+def _show_beyond(lacks: Mapping[str, list[Lack]], console: Console) -> None:
+    """Print what needs more virtual nodes than are up, and how it is soaked."""
+    most = max(lack.nodes for of in lacks.values() for lack in of)
+    console.print(
+        f"not soaked, as {most} virtual nodes are needed: {_names(lacks)}; while none are up, "
+        "`switchpoint soak` makes as many",
+        soft_wrap=True,
+    )
+
+
 def _names(lacks: Mapping[str, list[Lack]]) -> str:
     """Return the names of the methods that lack executions."""
     return ", ".join(
         sorted({f"{its.operation} {its.method}" for of in lacks.values() for its in of})
     )
-
-
-Expected = Callable[[Lack], float]
-"""Function from executions that are lacking to the seconds that they take."""
 
 
 def _expected(cells: Iterable[Cell]) -> Expected:

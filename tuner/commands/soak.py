@@ -1,15 +1,20 @@
 """`switchpoint soak`: stress-test the winners, then make new tables."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.options import config_option, minutes_option, require_soak_option, system_option
 from tuner.errors import SwitchpointError
+
+if TYPE_CHECKING:
+    from tuner.machine.nodes.namespaces import Nodes
 
 
 class _ElsewhereError(SwitchpointError):
@@ -39,7 +44,6 @@ def soak(
     from tuner.commands.finish import tune_systems
     from tuner.commands.options import chosen_systems, for_jobs
     from tuner.commands.printing.console import console
-    from tuner.machine.nodes import namespaces
     from tuner.machine.nodes.launch import VIRTUAL_NODES
     from tuner.machine.nodes.namespaces import NodesError
     from tuner.machine.systems import other_machine
@@ -72,7 +76,7 @@ def soak(
         its = configs.get(kind, config if is_of_config else None)
         try:
             its = _config_for(rows[name], its, config)
-            with namespaces.available(partition) if kind == VIRTUAL_NODES else nullcontext():
+            with _nodes_for(name, partition) if kind == VIRTUAL_NODES else nullcontext():
                 own = options if its is config else ()
                 request = soaking.SoakRequest(its, required or soaks.ENOUGH, 60 * minutes, own)
                 has_soaked = soaking.soak([name], request, out) or has_soaked
@@ -83,6 +87,17 @@ def soak(
     tuned = tune_systems(names, out, required)
     if not has_soaked and any(soaks.waiting(its.table) for its in tuned):
         raise SwitchpointError("nothing was soaked of what waits")
+
+
+def _nodes_for(system: str, partition: str) -> AbstractContextManager[Nodes]:
+    """Return virtual nodes that are up, else as many as measured a system. Raise NodesError."""
+    from tuner.machine.nodes import namespaces
+    from tuner.paths import database_path
+    from tuner.store.store import Store
+
+    with Store.open(database_path(), readonly=True) as store:
+        most = int(store.cells(system)["nodes"].max())
+    return namespaces.available(partition, made=max(namespaces.DEFAULT_COUNT, most))
 
 
 def _config_for(system: Mapping[Hashable, Any], known: Path | None, given: Path | None) -> Path:

@@ -199,11 +199,11 @@ def temporary(name: str, count: int = DEFAULT_COUNT, rate: str = DEFAULT_RATE) -
 
 
 @contextmanager
-def available(partition: str = "", count: int = 0) -> Iterator[Nodes]:
+def available(partition: str = "", count: int = 0, *, made: int = DEFAULT_COUNT) -> Iterator[Nodes]:
     """Yield the set that SWITCHPOINT_NODES means where it is up, else a temporary one.
 
     Where results of a partition are continued, their network is needed, and as many nodes, if their
-    number is known.
+    number is known; otherwise `made` are made.
 
     Raises:
         NodesError: another network or number is up, or nodes are impossible.
@@ -211,7 +211,7 @@ def available(partition: str = "", count: int = 0) -> Iterator[Nodes]:
     there = find(name_meant())
     if there is None:
         rate = partition.removeprefix(NETWORK) or DEFAULT_RATE
-        with temporary(f"process-{os.getpid()}", count or DEFAULT_COUNT, rate) as nodes:
+        with temporary(f"process-{os.getpid()}", count or made, rate) as nodes:
             yield nodes
         return
     count, partition = count or there.count, partition or there.partition
