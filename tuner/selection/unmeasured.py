@@ -8,7 +8,7 @@ risk limit allows. No input or output.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -193,16 +193,15 @@ def _of_one_regime(nodes: Span, ppns: Span, regime: Regimes) -> Iterator[Spans]:
         """Return the fewest processes on each of so many nodes that are of another regime."""
         return first + bisect_left(every, True, key=lambda ppn: regime(number, ppn) != least)
 
-    same = [nodes]
-    if edge(low) != edge(high):
-        alike = (list(numbers) for _, numbers in groupby(range(low, high + 1), edge))
-        same = [(numbers[0], numbers[-1]) for numbers in alike]
-    for span in same:
-        cut = edge(span[0])
+    while low <= high:
+        cut = edge(low)
+        numbers = range(low, high + 1)  # up to a million; with more nodes the edge is no later
+        span = low, low - 1 + bisect_right(numbers, -cut, key=lambda number: -edge(number))
         if first < cut:
             yield span, (first, cut - 1)
         if cut <= last:
             yield span, (cut, last)
+        low = span[1] + 1
 
 
 def _bands(measured: set[int]) -> list[Span]:

@@ -1,0 +1,58 @@
+"""Where layouts between measured ones are cut, as the regime changes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.decisions import on
+from tests.test_catalogue import bcast, lender, packed
+from tuner.catalogue.bundle import unpack
+from tuner.domain.cases import Layout
+from tuner.domain.tables import Point
+from tuner.selection import unmeasured
+from tuner.selection.kriging import Regimes, regimes
+from tuner.selection.unmeasured import Span, Spans
+
+SPANS = st.tuples(st.integers(2, 60), st.integers(0, 30)).map(lambda its: (its[0], sum(its)))
+
+
+def walked(nodes: Span, ppns: Span, cores: int) -> Iterator[Spans]:
+    """Yield layouts cut where the cores that their nodes share no longer suffice, one by one."""
+    (low, high), (first, last) = nodes, ppns
+    enough = {number: min(max(cores // number, first - 1), last) for number in range(low, high + 1)}
+    for most, alike in groupby(enough, lambda number: enough[number]):
+        numbers = list(alike)
+        for part in ((first, most), (most + 1, last)):
+            if part[0] <= part[1]:
+                yield (numbers[0], numbers[-1]), part
+
+
+@given(SPANS, SPANS, st.integers(1, 4000))
+def test_layouts_are_cut_where_a_walk_over_all_numbers_cuts_them(
+    nodes: Span, ppns: Span, cores: int
+) -> None:
+    regime = regimes([], cores, shared=True)
+    assert list(unmeasured._of_one_regime(nodes, ppns, regime)) == [*walked(nodes, ppns, cores)]
+
+
+def test_a_small_bundle_of_a_million_nodes_takes_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes share cores, as many as there were processes; each further node may lack some."""
+    calls = iter(range(1_000_000))
+
+    def counted(points: list[Point], cores: int | None) -> Regimes:
+        regime = regimes(points, cores)
+        return lambda nodes, ppn: (next(calls), regime(nodes, ppn))[1]
+
+    monkeypatch.setattr(unmeasured, "regimes", counted)
+    points = [on(bcast("star", 8, 256), 2, 256, over=True)]
+    for ppn in range(256, 318):
+        its = bcast("star", 8, ppn)
+        layout = Layout(250_000_000, 1 << 20, ppn, oversubscribed=False)
+        points.append(its._replace(case=its.case._replace(layout=layout)))
+    provenance = replace(lender().provenance, name="pico:x")  # whose cores nobody recorded
+    unpack(packed(lender()._replace(provenance=provenance, points=points)))
+    assert next(calls) > 1000
