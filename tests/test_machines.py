@@ -72,6 +72,7 @@ def test_the_latency_is_spread_over_the_links_between_two_nodes(name, links, sim
     [
         ("torus", "write torus, dragonfly, fattree with sizes"),
         ("torus-4x0x2", "a size is 0"),
+        ("fattree-99999x99999", "more than 1048576 nodes"),
         ("torus-4x4x2-ethernet", "no network 'ethernet'; available: generic"),
         ("torus-4x4x1", "a torus has at least 2 nodes in each dimension"),
         ("dragonfly-4x4", "a dragonfly has four sizes"),

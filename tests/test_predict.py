@@ -361,7 +361,7 @@ def test_missing_parameters_are_reported() -> None:
 
 
 def test_a_model_comes_back_from_json_as_it_was() -> None:
-    rates = Rates(1.0, 2.0, -0.5, None, 16)
+    rates = Rates(1.0, 2.0, -0.5, None, 4)
     model = machine(on_node=pair(ends=(64, 512)), off_node=pair(3, rates))
     assert decode(encode(model)) == model
     assert np.isfinite(predict.of_exchange(decode(encode(model)), everybody(4), 2).times(8)["nap"])

@@ -46,6 +46,11 @@ class Rates:
     b_node: Rate | None  # None: no saturation was seen
     most_processes: Natural  # largest number measured at once; rates of more are not extrapolated
 
+    @property
+    def are_possible(self) -> bool:
+        """Return whether every number of senders has a positive rate."""
+        return self.most_processes > 0 and self.rising(self.most_processes) > 0
+
     def node_rate(self, processes: int) -> float:
         """Return the bytes per second of a node with that many senders; may be infinite."""
         rising = self.rising(processes)

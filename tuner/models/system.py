@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.domain.cases import SCOPES, ProbeKey, ProbeLaunch
+from tuner.machine.simulation.topologies import KINDS
 from tuner.models import loggp, maxrate
 from tuner.models.loggp import LogGP, Samples
 from tuner.models.maxrate import MaxRate
@@ -56,6 +57,11 @@ class Links:
 
     kind: str
     sizes: tuple[Natural, ...]
+
+    @property
+    def are_possible(self) -> bool:
+        """Return whether such a network can exist."""
+        return self.kind in KINDS and not KINDS[self.kind](self.sizes).check()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,12 @@ def decode(text: str) -> SystemModel:
     Raise msgspec.MsgspecError or RecursionError for anything else.
     """
     text = text.replace(_NOT_SIGNIFICANT_BEFORE, NOT_SIGNIFICANT)
-    return msgspec.json.decode(text, type=SystemModel)
+    model = msgspec.json.decode(text, type=SystemModel)
+    swept = [its.maxrate for its in model.pairs.values() if isinstance(its.maxrate, MaxRate)]
+    possible = [each.rates.are_possible for its in swept for each in its.protocols]
+    if not all(possible) or (model.links and not model.links.are_possible):
+        raise msgspec.ValidationError("no network has such rates or links")
+    return model
 
 
 def _pair(launches: ProbeLaunches, scope: str) -> PairModel:

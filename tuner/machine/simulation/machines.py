@@ -57,8 +57,7 @@ def machine(name: str) -> Machine:
             "name if wanted: torus-4x4x2-bluewaters"
         )
     topology = KINDS[found[1]](tuple(map(int, found[2].split("x"))))
-    reason = "a size is 0" if 0 in topology.sizes else topology.check()
-    if reason:
+    if reason := topology.check():
         raise NetworkError(f"{name}: {reason}")
     return Machine(name, topology, network(found[3] or GENERIC))
 

@@ -4,6 +4,8 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from tuner.domain.cases import MOST_NODES
+
 
 @dataclass(frozen=True)
 class Topology(ABC):
@@ -33,6 +35,14 @@ class Topology(ABC):
 
     def check(self) -> str:
         """Return why no such network can exist; empty when one can."""
+        if not self.sizes or 0 in self.sizes:
+            return "a size is 0"
+        if self.nodes > MOST_NODES:
+            return f"more than {MOST_NODES} nodes"
+        return self._check()
+
+    def _check(self) -> str:
+        """Return why none of this kind has these sizes."""
         return ""
 
     def _of_pairs(self, links: float) -> float:
@@ -60,7 +70,7 @@ class Torus(Topology):
         """Return SimGrid's name, and the sizes."""
         return "TORUS", ",".join(map(str, self.sizes))
 
-    def check(self) -> str:
+    def _check(self) -> str:
         """Return an error for a ring of one node, which SimGrid does not accept."""
         return "a torus has at least 2 nodes in each dimension" if min(self.sizes) < 2 else ""
 
@@ -88,7 +98,7 @@ class Dragonfly(Topology):
         groups, chassis, blades, nodes = self.sizes
         return "DRAGONFLY", f"{groups},1;{chassis},1;{blades},1;{nodes}"
 
-    def check(self) -> str:
+    def _check(self) -> str:
         """Return an error unless there are four sizes and a way from each group to every other."""
         if len(self.sizes) != 4:
             return "a dragonfly has four sizes: groups, chassis, blades, nodes of a blade"
