@@ -326,15 +326,18 @@ def test_clusters_and_virtual_nodes_borrow_layouts_alone_that_both_have_cores_fo
 
 
 @pytest.mark.parametrize(
-    ("name", "shares"),
-    [("virtual-nodes:tcp-1gbit", True), ("lab", True), ("sample", False), ("local:cpu", False)],
+    ("name", "measured_as", "shares"),
+    [
+        *(("virtual-nodes:tcp-1gbit", "", True), ("lab", "virtual-nodes:tcp-1gbit", True)),
+        *(("lab+block", "local:cpu", True), ("lab", "local:cpu", False), ("sample", "", False)),
+    ],
 )
 def test_virtual_nodes_of_the_store_share_cores(
-    name: str, shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, measured_as: str, shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     call = Call(Path("nodes.py"), [], {"system_name": "lab"})
-    its = FixedOrder("a", call, 1.0, 6, "", ["virtual-nodes:tcp-1gbit"])
+    its = FixedOrder("a", call, 1.0, 6, "", [measured_as])
     FIXED.save(its, FIXED.path_of("a"))
     measured = synthetic.Campaign(system=name, samples=20, procs=(2,))
     ingest(tmp_path / "s.db", synthetic.write(tmp_path, measured))

@@ -12,8 +12,7 @@ from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, mpis_named
-from tuner.machine.sites.orders import measured_as
-from tuner.machine.systems import VIRTUAL, unreal
+from tuner.machine.sites.orders import shares_cores
 from tuner.models import fitting
 from tuner.models.system import SystemModel
 from tuner.selection import tuning
@@ -63,7 +62,7 @@ def of_store(store: Store, system: str) -> Borrower:
         known_cores(its["name"], int(its["cores"])),
         fitting.last_fitted(store, system),
         frozenset(failed(tuning.outcomes(store, system))),
-        unreal(measured_as(its["name"]).name, its["cpu_model"]) == VIRTUAL,
+        shares_cores(its["name"], its["cpu_model"]),
     )
 
 

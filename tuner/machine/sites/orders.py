@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from tuner.files import read_json
+from tuner.machine.systems import VIRTUAL, unreal
 from tuner.paths import results_directory
 
 PLAN_FILES, FIXED_FILES = ("plans", ".json"), ("logs", ".order.json")
@@ -58,3 +59,11 @@ def measured_as(name: str) -> Place:
             if call.variables.get("system_name") == own and systems:
                 return Place(systems[0], Path(call.config))
     return Place(name)
+
+
+def shares_cores(name: str, cpu_model: str) -> bool:
+    """Return whether the nodes of a system share cores, as virtual ones do.
+
+    A name of its own says so itself, where ranks were placed, or by where it was measured.
+    """
+    return VIRTUAL in (unreal(name, cpu_model), unreal(measured_as(name).name, cpu_model))
