@@ -10,6 +10,7 @@ from dashboard.snapshot import cached_table, kept
 from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
+from tuner.machine.sites.orders import shares_cores
 from tuner.selection import match, off
 from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
@@ -25,7 +26,8 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     table = cached_table(store, system)
     rows = []
     if table is not None:
-        marks = zip(have_filled(table), are_oversubscribed(table), strict=True)
+        shared = shares_cores(table.provenance.name, table.provenance.cpu_model)
+        marks = zip(have_filled(table), are_oversubscribed(table, shared), strict=True)
         for rule, (filled, oversubscribed) in zip(table.rules, marks, strict=True):
             more = f"; {SOME_FILLED}" * filled
             said = {"inferred": rule.inferred, "verdict": verdict(rule.evidence, "×") + more}

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.decisions import on
+from tests.decisions import PROVENANCE, on
 from tests.test_catalogue import bcast, lender, packed
 from tuner.catalogue.bundle import unpack
 from tuner.domain.cases import Layout
-from tuner.domain.tables import Point
+from tuner.domain.tables import Point, Table
 from tuner.selection import unmeasured
-from tuner.selection.kriging import Regimes, regimes
+from tuner.selection.kriging import Regimes, are_oversubscribed, regimes
+from tuner.selection.rules import compile_rules
 from tuner.selection.unmeasured import Span, Spans
 
 SPANS = st.tuples(st.integers(2, 60), st.integers(0, 30)).map(lambda its: (its[0], sum(its)))
@@ -56,3 +57,19 @@ def test_a_small_bundle_of_a_million_nodes_takes_few_calls(monkeypatch: pytest.M
     provenance = replace(lender().provenance, name="pico:x")  # whose cores nobody recorded
     unpack(packed(lender()._replace(provenance=provenance, points=points)))
     assert next(calls) > 1000
+
+
+def test_a_rule_between_layouts_is_crowded_where_all_processes_have_too_few_cores() -> None:
+    """No layout shows it: the crowded one has more processes on each node than cores."""
+    points = [on(bcast("star", 8, 2), 2, 2), on(bcast("binomial", 8, 16), 2, 16, over=True)]
+    for shared, most in ((False, 8), (True, 4)):
+        rules = compile_rules(points, 8, shared=shared)
+        over = are_oversubscribed(Table(replace(PROVENANCE, cores=8), rules, points), shared)
+        crowded = [rule.ppn_low > most for rule in rules]
+        assert over == crowded
+        assert rules[-2].inferred
+
+
+def test_shared_cores_of_unknown_number_are_too_few_for_all_where_none_had_enough() -> None:
+    crowded = [on(bcast("star", 8, 2), 2, 2, over=True)]
+    assert regimes(crowded, None, shared=True)(2, 1).oversubscribed

@@ -1,16 +1,20 @@
 """The layout that a campaign measures besides the scales."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import synthetic
+from tests.cli import succeed
 from tests.test_unmeasured import SOCKET, chosen, raced
 from tuner.campaign import worthiest as layouts
 from tuner.campaign.worthiest import worthiest
+from tuner.domain.cases import DegreeClass
 from tuner.paths import database_path
 from tuner.rawfile.ingest import ingest
+from tuner.selection import tuning
 from tuner.selection.rules import compile_rules
 from tuner.selection.tuning import tune
 from tuner.selection.worth import worths
@@ -67,3 +71,31 @@ def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
     within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 6, 8)]
     found = worths(within, 2 * SOCKET, most_nodes=1, beyond=True)
     assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)
+
+
+def test_of_nodes_that_share_cores_no_crowded_layout_is_next() -> None:
+    measured = [raced(nodes, 2, 8, nap=0.5) for nodes in (1, 2, 4)]
+    for shared, expected in ((False, {(3, 2), (8, 2), (16, 2), (4, 8)}), (True, {(3, 2)})):
+        found = worths(measured, 8, beyond=True, shared=shared)
+        assert {(its.nodes, its.ppn) for its in found} == expected
+
+
+def test_virtual_nodes_share_cores_in_tables_and_in_what_is_next(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no measured layout shows it: all had enough."""
+    name, path = "virtual-nodes:tcp-1gbit", database_path()
+    its = synthetic.Campaign(system=name, environment="shared", cores=8, launches=1, sizes=(8,))
+    ingest(path, synthetic.write(results, its))
+    measured = [raced(*layout, 8, nap=0.5) for layout in ((2, 1), (2, 4), (4, 1), (4, 2))]
+    monkeypatch.setattr(tuning, "decide", lambda *_: measured)
+    with Store.open(path) as store:
+        (system,) = store.systems()["system"]
+        table = tune(store, system, required_executions=0)
+        compared = tuning.compared_side(store, system).chosen
+    assert [chosen(table.rules, 3, ppn, 8) for ppn in (2, 3)] == ["nap", None]
+    here = [DegreeClass("exchange", 3, ppn, 6, 5.5) for ppn in (2, 3)]
+    assert [compared.method(each, 8) for each in here] == ["nap", None]
+    following = json.loads(succeed("show", "plan", "--next", "--json", "--database", path))
+    assert following and all(each["nodes"] * each["ppn"] <= 8 for each in following)
+    assert worthiest(name, "shared", lambda nodes, ppn: nodes * ppn > 8) is None

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
+from tuner.machine.sites.orders import shares_cores
 from tuner.machine.systems import of_this_machine
 from tuner.paths import database_path
 from tuner.selection.intervals import NEARLY
@@ -42,4 +43,7 @@ def _worths(name: str, environment: str) -> list[Worth]:
         here = {*of_this_machine(store.systems())["system"]}
         ids = [its for its in store.named(name, environment) if its in here]
         tables = [table for its in ids if (table := store.table(its))]
-    return worths(tables[-1].points, tables[-1].provenance.known_cores) if tables else []
+    if not tables:
+        return []
+    points, its = tables[-1].points, tables[-1].provenance
+    return worths(points, its.known_cores, shared=shares_cores(its.name, its.cpu_model))

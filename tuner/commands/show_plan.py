@@ -116,6 +116,7 @@ def _show_next(
     from tuner.campaign.planning import screening_budget_s
     from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
+    from tuner.machine.sites.orders import shares_cores
     from tuner.machine.systems import is_one_machine
     from tuner.selection.worth import worths
 
@@ -125,10 +126,12 @@ def _show_next(
         raise SwitchpointError("there is no table to begin from; run `switchpoint tune`")
     node_hours = screening_budget_s(len({point.case[:2] for point in table.points})) / 3600
     most_nodes = most_node_hours / node_hours
-    if is_one_machine(table.provenance.name, [point.case.layout.nodes for point in table.points]):
+    of = table.provenance
+    if is_one_machine(of.name, [point.case.layout.nodes for point in table.points]):
         most_nodes = min(most_nodes, 1)
-    cores = table.provenance.known_cores
-    found = worths(table.points, cores, most_procs, most_nodes, beyond=True)[:_SHOWN]
+    shared = shares_cores(of.name, of.cpu_model)
+    limits = most_procs, most_nodes
+    found = worths(table.points, of.known_cores, *limits, beyond=True, shared=shared)[:_SHOWN]
     if as_json:
         say_json([its._asdict() | {"node_hours": its.nodes * node_hours} for its in found])
         return

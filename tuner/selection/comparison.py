@@ -114,9 +114,9 @@ class Comparison:
 class Chosen:
     """Decisions, and the methods that their rules choose, kept as compiling rules takes long."""
 
-    def __init__(self, points: list[Point], cores: int | None = None) -> None:
-        """Keep the decisions of a system whose nodes have so many cores: see `compile_rules`."""
-        self._points, self._cores = points, cores
+    def __init__(self, points: list[Point], cores: int | None = None, shared: bool = False) -> None:
+        """Keep the decisions of a system; `cores` and `shared` are as for `compile_rules`."""
+        self._points, self._cores, self._shared = points, cores, shared
         self._rules: dict[DegreeClass, list[Rule]] = {}
         self._methods: dict[tuple[DegreeClass, int], str | None] = {}
 
@@ -153,7 +153,7 @@ class Chosen:
     @cached_property
     def _inferred(self) -> Mapping[str, list[Rule]]:
         found: dict[str, list[Rule]] = defaultdict(list)
-        for rule in compile_rules(self._points, self._cores):
+        for rule in compile_rules(self._points, self._cores, shared=self._shared):
             found[rule.operation].append(rule)
         return found
 
@@ -240,15 +240,16 @@ class MeasuredSide:
         soaked: Sequence[Soaked] = (),
         required_executions: int = 0,
         cores: int | None = None,
+        shared: bool = False,
     ) -> Self:
-        """Return the side of times and decisions on a system whose nodes have these cores."""
-        chosen = Chosen(points, cores)
+        """Return the side of times and decisions; the rest is as for `compile_rules`."""
+        chosen = Chosen(points, cores, shared)
         deployable = soaks.withhold(points, soaked, required_executions)
         return cls(
             times=times,
             chosen=chosen,
             required_executions=required_executions,
-            deployable=chosen if deployable == points else Chosen(deployable, cores),
+            deployable=chosen if deployable == points else Chosen(deployable, cores, shared),
         )
 
     def only(self, operation: str) -> MeasuredSide:

@@ -108,7 +108,7 @@ def regimes(points: Iterable[Point], cores: int | None, shared: bool = False) ->
     most = cores or max((its.ppn for its in enough), default=0)
     shared = shared or any(its.oversubscribed and its.ppn <= most for its in layouts)
     if shared and not cores:
-        most = max(its.procs for its in enough)
+        most = max((its.procs for its in enough), default=0)
 
     def regime(nodes: float, ppn: float) -> Regime:
         return Regime(nodes > 1, (nodes * ppn if shared else ppn) > most, ppn > 1)
@@ -116,9 +116,12 @@ def regimes(points: Iterable[Point], cores: int | None, shared: bool = False) ->
     return regime
 
 
-def are_oversubscribed(table: Table) -> list[bool]:
-    """Return whether the layouts of each rule have more ranks than cores, measured or not."""
-    regime = regimes(table.points, table.provenance.known_cores)
+def are_oversubscribed(table: Table, shared: bool) -> list[bool]:
+    """Return whether the layouts of each rule have more ranks than cores, measured or not.
+
+    `shared` is as for `regimes`.
+    """
+    regime = regimes(table.points, table.provenance.known_cores, shared)
     return [
         regime(rule.nodes_low, rule.ppn_low).oversubscribed
         if rule.inferred

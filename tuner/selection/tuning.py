@@ -13,6 +13,7 @@ from tuner.domain.operations import known_cores
 from tuner.domain.records import Header, System
 from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
+from tuner.machine.sites.orders import shares_cores
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
 from tuner.selection import off, soaks
@@ -104,7 +105,9 @@ def _make(
     points = soaks.withhold(decided, soaked, required_executions)
     used = measured.loc[names]
     provenance = _provenance(description, used, shares(cells, trust), soaked, required_executions)
-    table = Table(provenance, compile_rules(points, provenance.known_cores), points)
+    shared = shares_cores(provenance.name, provenance.cpu_model)
+    rules = compile_rules(points, provenance.known_cores, shared=shared)
+    table = Table(provenance, rules, points)
     undecided = store.undecided(system)
     # Those of the only campaign, if nothing of it is left out, are made already.
     are_made = len(names) == 1 and len(candidates) == len(cells)
@@ -186,8 +189,9 @@ def side_of(store: Store, system: str, times: ComparedTimes, points: list[Point]
     """Return the compared side of times and decisions. Raise TuningError, StoreError."""
     its = store.description(system)
     cores = known_cores(its["name"], int(its["cores"]))
+    shared = shares_cores(its["name"], its["cpu_model"])
     soaked, needed = outcomes(store, system), required_by(store, system)
-    return MeasuredSide.of(times, points, soaked, needed, cores)
+    return MeasuredSide.of(times, points, soaked, needed, cores, shared)
 
 
 def outcomes(store: Store, system: str, required: int | None = None) -> list[Soaked]:

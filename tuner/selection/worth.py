@@ -55,14 +55,16 @@ def worths(
     most_procs: float = math.inf,
     most_nodes: float = math.inf,
     beyond: bool = False,
+    shared: bool = False,
 ) -> list[Worth]:
     """Return unmeasured layouts within these limits, by expected gain per node.
 
     Launches of all layouts are planned to take equally long. Of layouts with the same estimates,
     that in their middle stands for all. With `beyond`, a few are larger than all measured ones.
-    Before all others comes one untried layout of each regime, of the fewest nodes.
+    Before all others comes one untried layout of each regime, of the fewest nodes. `cores` and
+    `shared` are as for `regimes`.
     """
-    of_operations, spread = MeasuredLayouts.of(points, cores)
+    of_operations, spread = MeasuredLayouts.of(points, cores, shared=shared)
     losses: dict[tuple[NodesPpn, bool], dict[str, list[float]]]
     losses = defaultdict(lambda: defaultdict(list))
     untried: set[NodesPpn] = set()
