@@ -84,6 +84,7 @@ def test_virtual_nodes_share_cores_in_tables_and_in_what_is_next(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though no measured layout shows it: all had enough."""
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 8)
     name, path = "virtual-nodes:tcp-1gbit", database_path()
     its = synthetic.Campaign(system=name, environment="shared", cores=8, launches=1, sizes=(8,))
     ingest(path, synthetic.write(results, its))
