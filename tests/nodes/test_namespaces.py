@@ -2,12 +2,14 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -203,9 +205,8 @@ def record(tmp_path: Path, monkeypatch) -> Path:
     """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "of-a-login"))  # not on compute nodes
-    path = tmp_path / f"switchpoint-nodes-{os.geteuid()}" / "mine" / namespaces.RECORD
-    path.parent.mkdir(0o700, parents=True)
-    path.parent.parent.chmod(0o700)
+    path = namespaces._own_directory() / "mine" / namespaces.RECORD
+    path.parent.mkdir()
     monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"killed {pid}"))
     return path
 
@@ -237,6 +238,30 @@ def test_rules_of_one_node_are_checked_where_virtual_nodes_have_no_place(monkeyp
     monkeypatch.setattr(tempfile, "tempdir", "/no-such-directory")
     with ExitStack() as stack:
         assert "No such file" in str(loaded._nodes(stack, 2))
+
+
+def test_sets_of_other_process_numbers_are_apart(nodes, tmp_path, monkeypatch) -> None:
+    """As those of other containers and hosts that share the temporary directory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = "from tuner.machine.nodes import namespaces; print(namespaces.down('mine'))"
+    command = f"cd {CHECKOUT} && TMPDIR={tmp_path} {sys.executable} -c {shlex.quote(script)}"
+    with namespaces.temporary("mine", 1, UNLIMITED) as made:
+        assert said(made, "vnode0", command) == "False"
+        assert namespaces.find("mine") == made
+        assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_scripts_are_where_they_can_be_executed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_NOEXEC))
+    assert namespaces._own_directory().parent == tmp_path / "cache" / "switchpoint"
+
+
+def test_a_directory_that_others_can_write_is_named(record: Path) -> None:
+    directory = record.parent.parent
+    directory.chmod(0o777)
+    with pytest.raises(NodesError, match=f"^{directory} belongs to .* by TMPDIR$"):
+        namespaces.find("mine")
 
 
 def test_a_lock_that_is_a_pipe_is_one_line(record: Path) -> None:

@@ -14,7 +14,7 @@ def build_root() -> Path:
     build = CHECKOUT / "build"
     if is_checkout() and os.access(build if build.exists() else CHECKOUT, os.W_OK):
         return build
-    return _cache()
+    return cache_directory()
 
 
 def scratch_directory() -> Path:
@@ -23,7 +23,7 @@ def scratch_directory() -> Path:
     Raises:
         ValueError: neither can be used.
     """
-    candidates = [build_root() / "reframe", _cache() / f"reframe-{_checkout()}"]
+    candidates = [build_root() / "reframe", cache_directory() / f"reframe-{_checkout()}"]
     for path in candidates:
         if _is_one_word(path):  # ReFrame splits the path of a job's script
             return path
@@ -40,7 +40,8 @@ def _is_one_word(path: Path) -> bool:
         return False
 
 
-def _cache() -> Path:
+def cache_directory() -> Path:
+    """Return the user's directory of what can be made again; it need not exist yet."""
     return own_directory("XDG_CACHE_HOME", ".cache")
 
 

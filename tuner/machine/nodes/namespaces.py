@@ -23,6 +23,7 @@ from typing import IO
 from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.files import open_lock, read_json
+from tuner.machine.directories import cache_directory
 from tuner.machine.processes import start_of
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -346,12 +347,26 @@ def _place(name: str) -> Path:
 
 
 def _own_directory() -> Path:
+    """Return the directory of this user's sets, where their scripts can be executed.
+
+    Its name is that of one boot and one space of process numbers: hosts and containers may share
+    temporary directories, and would take the others' sets for ended ones.
+    """
     # Not XDG_RUNTIME_DIR: it ends at logout, and jobs inherit its name on nodes that lack it.
-    directory = Path(tempfile.gettempdir()) / f"switchpoint-nodes-{os.geteuid()}"
+    parent = Path(tempfile.gettempdir())
+    if os.statvfs(parent).f_flag & os.ST_NOEXEC:
+        parent = cache_directory()
+        parent.mkdir(parents=True, exist_ok=True)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    numbers = Path("/proc/self/ns/pid").stat().st_ino
+    directory = parent / f"switchpoint-nodes-{os.geteuid()}-{boot}-{numbers}"
     directory.mkdir(mode=0o700, exist_ok=True)
     owner = directory.stat(follow_symlinks=False)
     if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
-        raise NodesError(f"{directory} belongs to another user, or others can write there")
+        raise NodesError(
+            f"{directory} belongs to another user, or others can write there; name another "
+            "directory by TMPDIR"
+        )
     return directory
 
 
