@@ -424,6 +424,19 @@ def test_several_partitions_get_no_common_name(
         make(call, Budget(600), 6, only_shown=True)
 
 
+def test_simulated_machines_keep_their_names(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another one, what reads their results would take them for real."""
+    system = "simulated:torus-4x4x2"
+    job = Job("exchange", system, "simgrid", "exchange", "random", "1_node", 2, 2, 1, "pass", "")
+    session = Session([job], [], results / "stage", results / "output")
+    monkeypatch.setattr(reframe, "dry_run", lambda call, **_: session)
+    call = Call(Path("/a/simulated.py"), [], {"system_name": "sim"})
+    with pytest.raises(OrderError, match="simulated machines have no host names to leave out"):
+        make(call, Budget(600), 6, only_shown=True)
+
+
 COLD = ["--setvar", "cache=cold"]
 
 

@@ -15,6 +15,7 @@ from tuner.campaign.plans import MOST_LAUNCHES, Budget
 from tuner.campaign.reframe import Call
 from tuner.domain.records import NAME
 from tuner.files import shown
+from tuner.machine.simulation import machines
 from tuner.paths import campaign_name, new_campaign
 
 AnyCampaign = FixedCampaign | PlannedCampaign
@@ -32,7 +33,8 @@ def make(
 
     Raises:
         DispatchError: nothing would run, or not everything that was asked for.
-        OrderError: the budget does not suit, or several partitions would have one name.
+        OrderError: the budget does not suit, or several partitions would have one name, or a
+            simulated machine another one.
     """
     name = campaign_name() if only_shown else new_campaign()
     call = replace(call, variables={"campaign": name, **call.variables})
@@ -40,11 +42,15 @@ def make(
     wanted = replace(call, variables=call.variables | fixed)
     session = reframe.dry_run(wanted, strict=True).clear()
     partitions = sorted({job.system for job in session.wanted})
-    if "system_name" in call.variables and len(partitions) > 1:
-        raise OrderError(
-            f"--anonymous-as names one partition, not {', '.join(partitions)}; select one, as by "
-            f"`-- --system={partitions[0]}`"
-        )
+    if "system_name" in call.variables:
+        if any(map(machines.is_simulated, partitions)):
+            # Whether results are simulated is seen by the name of their system.
+            raise OrderError("--anonymous-as: simulated machines have no host names to leave out")
+        if len(partitions) > 1:
+            raise OrderError(
+                f"--anonymous-as names one partition, not {', '.join(partitions)}; select one, as "
+                f"by `-- --system={partitions[0]}`"
+            )
     if any(job.races for job in session.wanted):
         return PlannedCampaign.make(call, session, budget, launches or MOST_LAUNCHES)
     if budget.share:
