@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from dashboard.exported import exported
+from dashboard.query import UnknownError
 from tests import synthetic
 from tests.cli import fail, succeed
 from tests.decisions import PROVENANCE, point
+from tests.profiles import content, tally
+from tests.vendor.tables import INTEL
 from tuner.campaign import reframe
 from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.order import FIXED, PLANS
@@ -19,11 +23,12 @@ from tuner.campaign.reframe import Call, Job, Session
 from tuner.campaign.soaking import partition_of
 from tuner.commands.printing.results import show_table
 from tuner.domain.tables import Table
-from tuner.export.forms import export
+from tuner.export.forms import ExportError, export
 from tuner.machine.nodes.namespaces import Nodes
 from tuner.machine.sites.orders import measured_as
 from tuner.selection.next_step import measuring_lines
 from tuner.selection.rules import compile_rules
+from tuner.store.store import Store
 
 NAME = "20261121T034500Z"
 
@@ -122,3 +127,40 @@ def test_what_has_a_name_of_its_own_is_measured_where_it_was(results: Path, race
         assert "site:cpu" not in exported
     lines = measuring_lines("other", "", place=measured_as("other"))
     assert lines == ["switchpoint run --anonymous-as other"]
+    with pytest.raises(ExportError, match=r"-as sample`$") as error:  # as pages show it
+        export(replace(table, rules=[]), "table")
+    assert str(config) not in str(error.value)
+    with pytest.raises(ExportError, match=rf"{command} -- --system=site:cpu`$"):
+        export(replace(table, rules=[]), "table", place=measured_as("sample"))
+
+
+@pytest.fixture
+def sample(results: Path) -> Path:
+    """Write and tune results of site:cpu with a name of their own; return the configuration."""
+    job = Job("bcast", "site:cpu", "mpich", "bcast", "blocks", "1_node", 2, 2, 1, "pass", "")
+    session = Session([job], [], results, results)
+    config = results / "site.py"
+    config.touch()
+    call = Call(config, [], {"campaign": NAME, "system_name": "sample"})
+    FIXED.save(FixedCampaign.make(call, session, 600).order, FIXED.path_of(NAME))
+    its = synthetic.Campaign(system="sample", mpi_library=INTEL.format("2021.18"))
+    synthetic.write(results, synthetic.of_bcast(its))
+    succeed("ingest")
+    succeed("tune", "--require-soak", "0")
+    return config
+
+
+def test_only_commands_say_where_a_name_of_its_own_was_measured(
+    sample: Path, tmp_path: Path
+) -> None:
+    command = f"switchpoint run --config {sample} --environment mpich --anonymous-as sample"
+    command += " -- --system=site:cpu --name"
+    profile = tmp_path / "app.profile"
+    profile.write_bytes(content(tally("Alltoall", 8, 0.2)))
+    assert command in succeed("advise", "--profile", profile)
+    assert command in fail("export", "--format", "intelmpi")
+    with Store.open(sample.parent / "switchpoint.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        with pytest.raises(UnknownError, match="--anonymous-as sample -- --name") as error:
+            exported(store, system, "intelmpi")
+    assert str(sample) not in str(error.value)

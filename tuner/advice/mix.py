@@ -15,6 +15,7 @@ from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, EXCHANGED
 from tuner.domain.tables import WON, Point, Ratio, Table
+from tuner.machine.sites.orders import Place
 from tuner.machine.systems import LOCAL
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
@@ -88,12 +89,22 @@ class Mix:
         return sorted(found, key=lambda each: -each.more_s)
 
 
-def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: str = "") -> Mix:
+def mix(
+    profile: Profile,
+    table: Table | None,
+    name: str = LOCAL,
+    environment: str = "",
+    place: Place | None = None,
+) -> Mix:
     """Return what a table says of a profile; None: nothing is measured.
 
-    name, environment: ReFrame's of the system, if there is no table.
+    name, environment: ReFrame's of the system, if there is no table. place: where it was measured,
+    for advice that is only printed here.
     """
-    run = measuring_more(table) if table else measuring_lines(name, environment)
+    if table:
+        run = measuring_more(table, place=place)
+    else:
+        run = measuring_lines(name, environment, place=place)
 
     @cache
     def of_class(degree_class: DegreeClass) -> Table | None:

@@ -82,8 +82,6 @@ def advise(
     """
     import msgspec
 
-    from tuner.advice import recorded
-    from tuner.advice.mix import mix
     from tuner.advice.site import Site, system_at
     from tuner.commands.printing.console import console
     from tuner.machine.sites.jobs import nodes_of_job
@@ -98,11 +96,7 @@ def advise(
     out = console(stderr=as_json)
     end_s = time.monotonic() + budget.seconds
     if profile_file is not None:
-        its = recorded.read(profile_file)
-        chosen = system_of(system, environment)
-        name, of_system = described(chosen)
-        found = mix(its, table_if_any(chosen), name or LOCAL, of_system or environment)
-        document = print_advice(found, out)
+        document = print_advice(_of_profile(profile_file, system, environment), out)
     else:
         from tuner.commands.advise_steps import AdviceSteps
 
@@ -125,6 +119,20 @@ def advise(
         say_json(msgspec.to_builtins(document))
     if document.outcome == "failed":
         raise SwitchpointError("the application failed with the table, not without it")
+
+
+def _of_profile(path: Path, system: str | None, environment: str) -> Mix:
+    """Return what the table of a system says of a profile."""
+    from tuner.advice import recorded
+    from tuner.advice.mix import mix
+    from tuner.machine.sites.orders import measured_as
+    from tuner.machine.systems import LOCAL
+
+    profile = recorded.read(path)
+    chosen = system_of(system, environment)
+    name, of_system = described(chosen)
+    name = name or LOCAL
+    return mix(profile, table_if_any(chosen), name, of_system or environment, measured_as(name))
 
 
 def system_of(part: str | None, environment: str = "", name: str = "") -> str | None:

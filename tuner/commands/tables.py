@@ -134,6 +134,7 @@ def export(
 ) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
     from tuner.export import forms as exporting
+    from tuner.machine.sites.orders import measured_as
     from tuner.models.fitting import last_fitted
 
     if environment and (system or not borrow):
@@ -144,10 +145,11 @@ def export(
         with tuned(database) as store:
             table = required_table(store, one_system(store, system))
             model = last_fitted(store, table.provenance.system)
+    place = measured_as(table.provenance.name)
     if output is None:
-        say(exporting.export(table, form, model), nl=False)
+        say(exporting.export(table, form, model, place), nl=False)
         return
-    exporting.write(table, form, output, model)
+    exporting.write(table, form, output, model, place)
     if exporting.FORMS[form].is_of_mpi:
         what = "for its MPI library; the file lists the rules that it leaves out, and why"
     else:

@@ -20,7 +20,6 @@ from tuner.domain.tables import Rule, Table
 from tuner.errors import SwitchpointError
 from tuner.export.exported import Exported
 from tuner.selection import match
-from tuner.selection.next_step import measuring_more, with_options
 
 OWN_SIZES = ("gather", "scatter", "alltoallv")
 """Operations whose size the library takes from arguments that differ between ranks, if from any."""
@@ -37,6 +36,12 @@ NEAR = 1 / 32
 
 class VendorError(SwitchpointError):
     """Error raised when a table cannot serve an MPI library; the message says why."""
+
+
+class NoneBestError(VendorError):
+    """Error raised when no algorithm of the library is best; options `alone` compare only these."""
+
+    alone = "--name collective --setvar=collective.methods=vendor"
 
 
 class SizeRange(NamedTuple):
@@ -162,10 +167,10 @@ def choices_of(table: Table, by_environment: bool = False) -> Choices:
         for counts, rules in _counts(choices, operation, by_spans, prefixes):
             _add(choices, operation, counts, rules, prefixes)
     if not choices.counts:
-        raise VendorError(
-            f"the table of {table.provenance.system} chooses none of the library's algorithms: "
-            + _why_none(table, prefixes, uneven)
-        )
+        none = f"the table of {table.provenance.system} chooses none of the library's algorithms"
+        if why := _why_none(table, prefixes, uneven):
+            raise VendorError(f"{none}: {why}")
+        raise NoneBestError(f"{none}: the default or a method of Switchpoint is best everywhere")
     return choices
 
 
@@ -250,6 +255,7 @@ def _joins(before: Counts, after: Counts) -> bool:
 
 
 def _why_none(table: Table, prefixes: tuple[str, ...], uneven: _Uneven) -> str:
+    """Return what the table lacks for such a choice; "" if nothing."""
     of_collectives = [
         rule for rule in table.rules if rule.operation in COLLECTIVES and not rule.inferred
     ]
@@ -263,11 +269,7 @@ def _why_none(table: Table, prefixes: tuple[str, ...], uneven: _Uneven) -> str:
     unsettled = sum(not rule.evidence.settled for rule in of_collectives)
     if unsettled:
         return f"{unsettled} of {len(of_collectives)} rules are open; measure for longer"
-    options = "--name collective --setvar=collective.methods=vendor"
-    return (
-        "the default or a method of Switchpoint is best everywhere; to compare only the library's "
-        f"algorithms: `{with_options(measuring_more(table)[-1], options)}`"
-    )
+    return ""
 
 
 def _add(

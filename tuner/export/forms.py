@@ -8,10 +8,11 @@ from tuner import atomic
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import document, header, intelmpi, mpich, openmpi, table
-from tuner.machine.sites.orders import measured_as
+from tuner.export.choices import NoneBestError, VendorError
+from tuner.machine.sites.orders import Place
 from tuner.models.system import SystemModel
 from tuner.selection import off
-from tuner.selection.next_step import measuring_more
+from tuner.selection.next_step import measuring_more, with_options
 
 FORMS = {
     "table": table.FORM,
@@ -29,15 +30,22 @@ class ExportError(SwitchpointError):
     """Error raised when a table cannot be written; the message says why and what to do."""
 
 
-def export(of: Table, form: str, model: SystemModel | None = None) -> str:
-    """Return a table as text in one of FORMS. Raise ExportError if it has no rules, and OffError.
+def export(
+    of: Table, form: str, model: SystemModel | None = None, place: Place | None = None
+) -> str:
+    """Return a table as text in one of FORMS.
 
-    Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF.
+    Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF. place: where it
+    was measured, for commands in errors that are printed here.
+
+    Raises:
+        ExportError: it has no rules, or all their methods are off.
+        OffError: what SWITCHPOINT_OFF lists cannot be off.
+        VendorError: it cannot serve the MPI library.
     """
     off.check()
     if not of.rules:
         operations = {point.case.operation for point in of.points}
-        place = measured_as(of.provenance.name)
         *_, command = measuring_more(of, operations=operations, place=place)
         raise ExportError(
             f"the table of {of.provenance.system} has no rules, because the default was not "
@@ -50,12 +58,20 @@ def export(of: Table, form: str, model: SystemModel | None = None) -> str:
             f"every rule of the table of {of.provenance.system} names a method that is off: "
             f"{off.VARIABLE}={os.environ[off.VARIABLE]}"
         )
-    return FORMS[form].render(of, model)
+    try:
+        return FORMS[form].render(of, model)
+    except NoneBestError as error:
+        command = with_options(measuring_more(of, place=place)[-1], error.alone)
+        raise VendorError(
+            f"{error}; to compare only the library's algorithms: `{command}`"
+        ) from error
 
 
-def write(of: Table, form: str, path: Path, model: SystemModel | None = None) -> None:
-    """Write a table to a file atomically. Raise ExportError and OffError."""
-    text = export(of, form, model)
+def write(
+    of: Table, form: str, path: Path, model: SystemModel | None = None, place: Place | None = None
+) -> None:
+    """Write a table to a file atomically. Raise what `export` raises."""
+    text = export(of, form, model, place)
     try:
         atomic.write(path, text)
     except OSError as error:
