@@ -29,6 +29,8 @@ from tuner.machine.sites.orders import measured_as
 from tuner.selection.next_step import measuring_lines
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store
+from tuner.studies.regret import launching
+from tuner.studies.regret.measuring import Measure, RegretRequest
 
 NAME = "20261121T034500Z"
 
@@ -164,3 +166,18 @@ def test_only_commands_say_where_a_name_of_its_own_was_measured(
         with pytest.raises(UnknownError, match="--anonymous-as sample -- --name") as error:
             exported(store, system, "intelmpi")
     assert str(sample) not in str(error.value)
+
+
+def test_what_has_a_name_of_its_own_is_judged_where_it_was_measured(
+    sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "is not a system of this machine; give its configuration" in fail("check", "choices")
+    asked: list[str] = []
+
+    def in_jobs(request: RegretRequest, *_: object) -> Measure:
+        asked.append(request.system)
+        return lambda wanted: [[] for _ in wanted]
+
+    monkeypatch.setattr(launching, "in_jobs", in_jobs)
+    assert "no problem was measured" in fail("check", "choices", "--config", sample)
+    assert asked == ["site:cpu"]

@@ -318,7 +318,9 @@ def test_a_missed_target_is_a_failing_line_with_its_figure() -> None:
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a table of a machine that is called like this one."""
+    """Write results of this machine, as it then is."""
+    monkeypatch.setattr("tuner.machine.systems.processor", lambda: "Synthetic CPU")
+    monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 8)
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     environment = find_mpis()[0].name
     synthetic.write(tmp_path, synthetic.Campaign(environment=environment, procs=(2, 4), cores=8))
@@ -342,6 +344,17 @@ def test_problems_are_new_and_reproducible(results: Path) -> None:
     for problem in drawn:
         assert int(problem.pattern.rpartition("seed=")[2]) >= 1000
         assert all(8 <= size <= 131072 and size % 8 == 0 for size in problem.sizes)
+
+
+@pytest.mark.parametrize("name", ["local:cpu", "sample"])
+def test_a_table_of_another_machine_is_not_judged_here(results: Path, name: str) -> None:
+    synthetic.write(results, synthetic.Campaign(system=name, cores=4, day="2026-11-22"))
+    succeed("ingest")
+    succeed("tune")
+    with Store.open(results / "switchpoint.db") as store:
+        (system,) = (row.system for row in store.systems().itertuples() if row.cores == 4)
+    said = fail("check", "choices", "--system", system)
+    assert f"{system} is of another machine, Synthetic CPU, 4 cores; judge it there" in said
 
 
 @pytest.mark.check

@@ -108,10 +108,8 @@ def regret(
     options, out = for_jobs(reframe_options), console(stderr=as_json)
     drawn = list(problems(table, count, seed, procs, patterns))
     with _table_file(table, model, config) as path:
-        name = table.provenance.name.partition("+")[0]
-        request = RegretRequest(
-            *(table, path, name, table.provenance.environment, launches, budget_s, other)
-        )
+        its = _system_of(table), table.provenance.environment
+        request = RegretRequest(table, path, *its, launches, budget_s, other)
         outcomes = _measured(request, drawn, config, options, out)
     summary = judging.judge(outcomes)
     lines = judging.lines(summary)
@@ -153,6 +151,13 @@ def _opened(
     if table is None or not table.rules:
         raise SwitchpointError("there is no table to evaluate; run `switchpoint tune`")
     return table, model, other
+
+
+def _system_of(table: Table) -> str:
+    """Return ReFrame's name of the system that a table is of, whatever its own name."""
+    from tuner.machine.sites.orders import measured_as
+
+    return measured_as(table.provenance.name).name.partition("+")[0]
 
 
 @contextmanager
@@ -198,18 +203,20 @@ def _measured(
     out: Console,
 ) -> list[RegretOutcome]:
     """Measure the problems, here or in jobs of a site, and print and return what is found."""
-    from tuner.machine.systems import is_here
+    from tuner.machine.systems import LOCAL, is_here, other_machine
     from tuner.studies.regret import launching, measuring
 
+    its, name = request.table.provenance, request.system
     if config is not None:
         measure, turns = launching.in_jobs(request, config.absolute(), options, out), [problems]
-    elif is_here(request.system):
-        measure, turns = launching.here(request, out), [[problem] for problem in problems]
-    else:
+    elif not is_here(name):
         raise SwitchpointError(
-            f"{request.table.provenance.system} is not a system of this machine; give its "
-            "configuration with --config"
+            f"{its.system} is not a system of this machine; give its configuration with --config"
         )
+    elif other := other_machine(name if ":" in name else LOCAL, its.cpu_model, its.cores):
+        raise SwitchpointError(f"{its.system} is of another machine, {other}; judge it there")
+    else:
+        measure, turns = launching.here(request, out), [[problem] for problem in problems]
     outcomes: list[RegretOutcome] = []
     for turn in turns:
         found = list(measuring.outcomes(turn, request, measure, at_once=config is not None))
