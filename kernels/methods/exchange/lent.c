@@ -91,7 +91,7 @@ static int list_copied(struct swp_plan *plan, struct state *state) {
 static int plan_local(struct swp_plan *plan, struct state *state, int64_t *bytes) {
   const struct problem *problem = exchange_plan_of(plan)->problem;
   int error = SWP_SUCCESS;
-  state->buffer_bytes = swp_round_up(problem->buffer_bytes, LINE_BYTES);
+  state->buffer_bytes = problem->nsends > 0 ? swp_round_up(problem->buffer_bytes, LINE_BYTES) : 0;
   *bytes = place_of(state->buffer_bytes, 0) + BUFFERS * state->buffer_bytes;
   state->sources = swp_plan_allocate(plan, problem->nrecvs, sizeof *state->sources);
   if (state->sources == NULL || swp_plan_stages(plan, 1) != SWP_SUCCESS)

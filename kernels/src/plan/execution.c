@@ -96,7 +96,7 @@ static int reclaim(struct swp_plan *plan, bool *done) {
 static int take_buffer(struct swp_plan *plan, char **buffer) {
   struct exchange_plan *exchange = exchange_plan_of(plan);
   const int64_t bytes = exchange->problem->buffer_bytes;
-  if (plan->spec.method->buffer != NULL)
+  if (plan->spec.method->buffer != NULL && exchange->problem->nsends > 0) /* else nobody reads it */
     return plan->spec.method->buffer(plan, buffer);
   if (exchange->buffer == NULL)
     exchange->buffer = swp_allocate((size_t)bytes, 1, &plan->account);
