@@ -146,10 +146,11 @@ static bool execute_guarded(struct place *place, const struct swp_collective *pr
 bool dispatch(struct place *place, const struct swp_collective *problem, const void *send, void *recv,
               int *result) {
   enum by by = BY_METHOD;
+  const bool is_guarded = guard_on && problem->operation != SWP_ALLTOALLV &&
+                          place->errors[problem->operation - FIRST_OPERATION] == MPI_SUCCESS;
   bool done = place_prepare(place) && is_valid_reduction(problem, place) &&
-              (guard_on && problem->operation != SWP_ALLTOALLV
-                   ? execute_guarded(place, problem, send, recv, result, &by)
-                   : execute(place, problem, by, send, recv, result));
+              (is_guarded ? execute_guarded(place, problem, send, recv, result, &by)
+                          : execute(place, problem, by, send, recv, result));
   const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
   const char *why = place_refuses(place), *passed = "a rule";
   if (why == NULL)

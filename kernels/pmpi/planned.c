@@ -310,6 +310,10 @@ int64_t planned_bytes(const struct planned *planned) {
   return planned->bytes;
 }
 
+bool planned_failed(const struct planned *planned) {
+  return planned->error != MPI_SUCCESS;
+}
+
 static bool is_as_planned(const struct side *side, const char *direction, char *text, size_t length) {
   for (int i = 0; i < side->count; i++)
     if (side->blocks[i].bytes != side->planned[i]) {

@@ -77,6 +77,9 @@ void planned_forget(struct place *place);
 const char *planned_method(const struct planned *planned);
 int64_t planned_bytes(const struct planned *planned);
 
+/* Returns whether an execution failed on this rank. Local. */
+bool planned_failed(const struct planned *planned);
+
 /* Takes the sides of a new call. Types and addresses may differ from those planned; if the bytes of blocks
    do, returns false, with the reason in `text`. Local. */
 bool planned_set(struct planned *planned, const struct planned_call *given, char *text, size_t length);

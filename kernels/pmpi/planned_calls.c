@@ -156,7 +156,7 @@ static bool begin(struct call *call, MPI_Comm comm, const struct planned_call *g
   if (planned == NULL)
     return false;
   const char *method = planned_method(planned);
-  if (method != NULL && guard_on)
+  if (method != NULL && guard_on && !planned_failed(planned))
     call->turn = guard_next(place, SWP_EXCHANGE, method, planned_bytes(planned), &call->trial);
   if (call->turn == GUARD_TIME_METHOD || call->turn == GUARD_TIME_VENDOR)
     guard_start(place, call->trial);

@@ -93,10 +93,12 @@ def breaking(tmp_path: Path) -> Path:
     return table
 
 
+@pytest.mark.parametrize("guard", ["0", "1"])
 def test_an_error_is_that_of_its_own_request_and_of_later_calls(
-    kernels: Kernels, breaking: Path
+    kernels: Kernels, breaking: Path, guard: str
 ) -> None:
-    done = run_preloaded(kernels, "swp_broken", 2, table=breaking)
+    env = {"SWITCHPOINT_GUARD": guard}
+    done = run_preloaded(kernels, "swp_broken", 2, table=breaking, env=env)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
     assert dispatched(done.stderr)["exchange"] == {"alltoallv"}
 
