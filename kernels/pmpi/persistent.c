@@ -127,24 +127,6 @@ static MPI_Comm comm_of(const struct persistent *its) {
   return its->place != NULL ? atomic_load(&its->place->comm) : MPI_COMM_WORLD;
 }
 
-static int hand_over(const struct persistent *its, int error) {
-  PMPI_Comm_call_errhandler(comm_of(its), error);
-  return error;
-}
-
-/* Returns whether the error handler ends the job. */
-static bool is_fatal(const struct persistent *its) {
-  MPI_Errhandler handler;
-  if (PMPI_Comm_get_errhandler(comm_of(its), &handler) != MPI_SUCCESS)
-    return false;
-  bool fatal = handler == MPI_ERRORS_ARE_FATAL;
-#ifdef MPI_ERRORS_ABORT
-  fatal = fatal || handler == MPI_ERRORS_ABORT;
-#endif
-  PMPI_Errhandler_free(&handler);
-  return fatal;
-}
-
 /* Both without the lock, as they may wait for other ranks. */
 static int start_exchange(struct persistent *its) {
   int error = planned_start(its->planned, its->send, its->recv);
@@ -152,8 +134,10 @@ static int start_exchange(struct persistent *its) {
     error = PMPI_Start(&its->request);
   if (report_on)
     report_count(SWP_EXCHANGE, planned_method(its->planned), planned_bytes(its->planned));
-  if (error != MPI_SUCCESS)
-    return hand_over(its, error);
+  if (error != MPI_SUCCESS) {
+    PMPI_Comm_call_errhandler(comm_of(its), error);
+    return error;
+  }
   pthread_mutex_lock(&lock);
   its->active = true;
   atomic_fetch_add(&persistent_active, 1);
@@ -196,7 +180,7 @@ int persistent_result(MPI_Request request) {
   struct persistent *known = *find(request);
   const int error = known != NULL ? take_error(known) : MPI_SUCCESS;
   pthread_mutex_unlock(&lock);
-  return error != MPI_SUCCESS ? hand_over(known, error) : MPI_SUCCESS;
+  return error;
 }
 
 static void free_repeated(struct persistent *its) {
@@ -224,28 +208,44 @@ void persistent_forget(MPI_Request request) {
     free_repeated(known);
 }
 
-/* A thread that finds another one doing this leaves it to that one. */
-void persistent_progress(void) {
+/* With the lock held. */
+static void complete(struct persistent *its, int error) {
+  if (error != MPI_SUCCESS && !its->freed) { /* else no call will complete it */
+    its->error = error;
+    atomic_fetch_add(&persistent_failed, 1);
+  }
+  its->active = false;
+  atomic_fetch_sub(&persistent_active, 1);
+  PMPI_Send(NULL, 0, MPI_BYTE, 0, its->tag, self);
+}
+
+/* Progresses all, up to one that fails: returns its error, with its communicator. A thread that finds another
+   one doing this leaves it to that one. */
+static int progress(MPI_Comm *comm) {
+  int error = MPI_SUCCESS;
   if (pthread_mutex_trylock(&lock) != 0)
-    return;
-  for (struct persistent *next = all; next != NULL; next = next->next) {
+    return MPI_SUCCESS;
+  for (struct persistent *next = all; next != NULL && error == MPI_SUCCESS; next = next->next) {
     bool done = false;
     if (!next->active)
       continue;
-    const int error = planned_test(next->planned, &done);
-    if (error == MPI_SUCCESS && !done)
-      continue;
-    if (error != MPI_SUCCESS && is_fatal(next)) /* other ranks may wait for this one before it completes it */
-      hand_over(next, error);
-    if (error != MPI_SUCCESS && !next->freed) { /* else no call will complete it */
-      next->error = error;
-      atomic_fetch_add(&persistent_failed, 1);
-    }
-    next->active = false;
-    atomic_fetch_sub(&persistent_active, 1);
-    PMPI_Send(NULL, 0, MPI_BYTE, 0, next->tag, self);
+    error = planned_test(next->planned, &done);
+    if (error != MPI_SUCCESS)
+      *comm = comm_of(next);
+    if (error != MPI_SUCCESS || done)
+      complete(next, error);
   }
   pthread_mutex_unlock(&lock);
+  return error;
+}
+
+/* The handler may end the job, and other ranks may wait for this one before it completes the request. It may
+   also call MPI. */
+void persistent_progress(void) {
+  MPI_Comm comm;
+  int error;
+  while ((error = progress(&comm)) != MPI_SUCCESS)
+    PMPI_Comm_call_errhandler(comm, error);
 }
 
 static bool is_exchange_on(const struct persistent *its, const struct place *place) {

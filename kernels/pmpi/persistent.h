@@ -53,11 +53,10 @@ static inline bool persistent_any_failed(void) {
   return atomic_load_explicit(&persistent_failed, memory_order_relaxed) != 0;
 }
 
-/* Progresses all that are active; one that fails is complete, or ends the job if its error handler does. */
+/* Progresses all that are active. One that fails is complete; its error handler is called at once. */
 void persistent_progress(void);
 
-/* The MPI error code of a request, of any kind, that a call has just completed, after its error handler was
-   called. */
+/* The MPI error code of a request, of any kind, that a call has just completed. */
 int persistent_result(MPI_Request request);
 
 /* Frees the exchanges of requests that all ranks have freed; with `leave`, the communicator is about to be

@@ -149,6 +149,33 @@ static void a_list_returns_all_errors(bool with_statuses) {
   MPI_Comm_free(&graph);
 }
 
+static int handled;
+
+static void count_failures(MPI_Comm *comm, int *error, ...) {
+  MPI_Request request;
+  (void)comm;
+  EXPECT_EQUAL(*error, CODE);
+  MPI_Send_init(NULL, 0, MPI_BYTE, 0, 3, MPI_COMM_SELF, &request);
+  MPI_Request_free(&request); /* which hangs where the preload calls the handler under its lock */
+  handled++;
+}
+
+/* It may end the job, and another rank may wait for this one until then. */
+static void a_handler_is_called_at_once_and_only_once(void) {
+  MPI_Comm graph = make_graph();
+  MPI_Errhandler handler;
+  test_case("a persistent request that fails under a handler of the program's own");
+  MPI_Comm_create_errhandler(count_failures, &handler);
+  MPI_Comm_set_errhandler(graph, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_Request request = make_failed(graph);
+  EXPECT_EQUAL(handled, 1);
+  EXPECT_EQUAL(MPI_Wait(&request, MPI_STATUS_IGNORE), CODE);
+  EXPECT_EQUAL(handled, 1);
+  MPI_Request_free(&request);
+  MPI_Comm_free(&graph);
+}
+
 static void a_fatal_error_ends_the_job(void) {
   MPI_Comm graph = make_graph();
   test_case("a persistent request that fails where errors are fatal");
@@ -215,6 +242,7 @@ int main(int argc, char **argv) {
   a_request_returns_its_own_error(true);
   a_list_returns_all_errors(false);
   a_list_returns_all_errors(true);
+  a_handler_is_called_at_once_and_only_once();
 #endif
 #ifdef SWP_HAVE_LARGE_COUNTS
   refused_calls_keep_no_memory();
