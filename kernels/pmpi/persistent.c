@@ -175,10 +175,18 @@ static int take_error(struct persistent *its) {
   return error;
 }
 
+/* Returns whether a call has completed a persistent request: MPICH's MPI_Waitall stops at one that failed. */
+static bool is_inactive(MPI_Request request) {
+  MPI_Status status;
+  int done;
+  return PMPI_Request_get_status(request, &done, &status) == MPI_SUCCESS && done &&
+         status.MPI_SOURCE == MPI_ANY_SOURCE; /* else of the message */
+}
+
 int persistent_result(MPI_Request request) {
   pthread_mutex_lock(&lock);
   struct persistent *known = *find(request);
-  const int error = known != NULL ? take_error(known) : MPI_SUCCESS;
+  const int error = known != NULL && is_inactive(request) ? take_error(known) : MPI_SUCCESS;
   pthread_mutex_unlock(&lock);
   return error;
 }

@@ -56,7 +56,7 @@ static inline bool persistent_any_failed(void) {
 /* Progresses all that are active. One that fails is complete; its error handler is called at once. */
 void persistent_progress(void);
 
-/* The MPI error code of a request, of any kind, that a call has just completed. */
+/* The MPI error code of a request, of any kind, that a call has just completed; MPI_SUCCESS if it has not. */
 int persistent_result(MPI_Request request);
 
 /* Frees the exchanges of requests that all ranks have freed; with `leave`, the communicator is about to be

@@ -41,14 +41,11 @@ static bool completes(int error) {
   return error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS;
 }
 
-/* The return code of a call that has completed several, where MPI's is `error`: all, if no indices are given.
-   Those to which MPI gave a code have failed by themselves, or are not complete. */
+/* The return code of a call that may have completed several, where MPI's is `error`: all, if no indices are
+   given. */
 static int end_several(int error, int count, const MPI_Request requests[], const int *indices,
                        MPI_Status statuses[]) {
-  const bool has_codes = error == MPI_ERR_IN_STATUS && statuses != MPI_STATUSES_IGNORE;
   for (int i = 0; persistent_any_failed() && i < count; i++) {
-    if (has_codes && statuses[i].MPI_ERROR != MPI_SUCCESS)
-      continue;
     const int result = persistent_result(requests[indices != NULL ? indices[i] : i]);
     if (result == MPI_SUCCESS)
       continue;
