@@ -146,7 +146,9 @@ static void a_list_returns_all_errors(bool with_statuses, int failed) {
   if (with_statuses) {
     EXPECT_EQUAL(statuses[failed].MPI_ERROR, is_left ? MPI_ERR_PENDING : CODE);
     MPI_Error_class(statuses[truncated].MPI_ERROR, &class);
+#ifndef OPEN_MPI /* 5.0.11 does not report it */
     EXPECT_EQUAL(class, MPI_ERR_TRUNCATE);
+#endif
   }
   EXPECT_EQUAL(MPI_Wait(&requests[failed], MPI_STATUS_IGNORE), is_left ? CODE : MPI_SUCCESS);
   EXPECT_EQUAL(MPI_Wait(&requests[failed], MPI_STATUS_IGNORE), MPI_SUCCESS); /* no error is left */
