@@ -146,7 +146,7 @@ static void drifts_are_known_after_some_time(void) {
 static void starts_are_together_in_true_time(void) {
   test_case("starts");
   struct sync sync = sync_create(&team, "hca");
-  EXPECT(!sync.falls_back, "hca falls back");
+  EXPECT(sync.scheme == sync_find("hca"), "%s is chosen, expected hca", sync.scheme->name);
   for (int i = 0; i < 20; i++) {
     sync_prepare(&sync);
     const int64_t since = true_ns();
