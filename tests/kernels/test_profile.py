@@ -108,8 +108,8 @@ def test_a_rank_that_aborts_while_rank_0_waits_for_its_profile_ends_the_job(
 
 
 def test_fortran_programs_are_recorded(kernels: Kernels, require, tmp_path: Path) -> None:
-    path = tmp_path / "f08.profile"
     for loaded in (False, True):
+        path = tmp_path / f"f08-{loaded}.profile"
         command = build_fortran(kernels, require, "swp_f08", tmp_path, loaded=loaded)
         done = run_profiled(kernels, path, *command)
         assert done.returncode == 0 and "all right" in done.stdout, done.stdout + done.stderr
