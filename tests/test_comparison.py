@@ -311,4 +311,4 @@ def test_a_comparison_needs_two_names_of_something_measured(write: Write) -> Non
     assert "are the same" in fail("compare", "mpich/one", "mpich/one")
     assert "mpich has no campaign two; available: one" in fail("compare", "mpich", "mpich/two")
     assert "no campaign or system two; campaigns: " in fail("compare", "mpich", "two")
-    assert "0 of 20 shared cells" in succeed("compare", "mpich", "openmpi")
+    assert "\n0 of 20 shared cells" in succeed("compare", "mpich", "openmpi")
