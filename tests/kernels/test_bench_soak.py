@@ -146,7 +146,7 @@ def begin_soak(
 ) -> tuple[subprocess.Popen[str], list[int]]:
     """Start a soak on two ranks; return it with their processes when it has written lines."""
     start = launch(kernels.mpi, 2, build=kernels.build)
-    words = (*RING, *words, "--limit", "0.5", "--out", str(out))
+    words = (*words, "--out", str(out))
     soaking = subprocess.Popen(
         [*start.argv_prefix, str(kernels.build / SWPBENCH), "soak", *words],
         env=os.environ | start.env,
@@ -162,7 +162,8 @@ def begin_soak(
 
 
 def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: Path) -> None:
-    words = ("--methods", "direct", "--executions", "100000000", "--budget", "1")
+    words = (*RING, "--methods", "direct", "--executions", "100000000", "--budget", "1")
+    words += ("--limit", "0.5")
     soaking, ranks = begin_soak(any_kernels, tmp_path / "o", *words)
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for rank in ranks:
@@ -179,8 +180,9 @@ def test_a_rank_that_is_stopped_for_good_leaves_an_outcome(
     kernels: Kernels, tmp_path: Path, rank: int
 ) -> None:
     """The watchdogs watch from the first method on; the stop is in the second."""
-    words = ("--methods", "stfw:dims=2 direct alltoallv", "--executions", "50000")
+    words = (*RING[:-2], "--races", "8 20 stfw:dims=2 direct|8 100000000 alltoallv", "--limit", "2")
     soaking, processes = begin_soak(kernels, tmp_path / "o", *words, lines=2)
+    time.sleep(1)  # until the ranks have gone on to it
     (stopped,) = (each for each in processes if rank_of(each) == rank)
     os.kill(stopped, signal.SIGSTOP)
     _, stderr = soaking.communicate(timeout=TIMEOUT_S)
