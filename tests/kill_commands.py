@@ -58,10 +58,11 @@ def started_for(results: Path) -> list[int]:
 
 def end(
     command: Sequence[str], results: Path, number: int, when: Callable[[], object]
-) -> tuple[int, str]:
-    """Start a command, and signal it at a moment unless it has ended; return its end and words.
+) -> tuple[int, str, bool]:
+    """Start a command, and signal it at a moment unless it has ended by itself.
 
-    Nothing that it started may run on.
+    Nothing that it started may run on. Return its exit code, its words, and whether it was
+    signalled.
     """
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(
@@ -72,11 +73,12 @@ def end(
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as run:
             wait_for(lambda: run.poll() is not None or when(), WHOLE_S)
+            was_signalled = run.poll() is None
             run.send_signal(number)
             code = run.wait(GRACE_S)
         wait_for(lambda: not started_for(results), GRACE_S)
         output.seek(0)
-        return code, output.read()
+        return code, output.read(), was_signalled
 
 
 def launches(results: Path) -> dict[Path, bytes]:
@@ -199,12 +201,11 @@ def main() -> None:
             command = [sys.executable, "-m", "tuner.cli", *words_of(results)]
             due_s = time.monotonic() + chance.uniform(START_S, most_s)
             with second_writer(results, Path(place) / f"writer-{turn}"):
-                code, said = end(command, results, number, partial(is_past, due_s))
-            was_ended = is_past(due_s)
+                code, said, was_signalled = end(command, results, number, partial(is_past, due_s))
             ended = (-number,) if number == signal.SIGKILL else (1, -number, 128 + number)
-            assert code == 0 or (was_ended and code in ended), (code, said)
+            assert code == 0 or (was_signalled and code in ended), (code, said)
             assert "Traceback" not in said or LOADING in said, said
-            ends[number.name if was_ended else "by itself"] += 1
+            ends[number.name if was_signalled else "by itself"] += 1
             kept = check_kept(results, made if is_resumed else {})
             made = made | kept
             if not is_resumed:

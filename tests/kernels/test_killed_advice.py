@@ -27,6 +27,11 @@ KILLS = {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 1}
 """The exit codes of a command that is ended by these signals."""
 
 
+def test_a_command_that_fails_by_itself_was_not_signalled(tmp_path: Path) -> None:
+    assert end(["false"], tmp_path, signal.SIGKILL, lambda: False) == (1, "", False)
+    assert end(["sleep", "99"], tmp_path, signal.SIGKILL, lambda: True) == (-9, "", True)
+
+
 @pytest.mark.parametrize(
     ("kernels", "number"), by_day([*in_turn(KILLS)], product(MPIS, KILLS)), indirect=["kernels"]
 )
@@ -35,7 +40,7 @@ def test_nothing_is_left_running(
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(kernels.build))
     words = command(kernels.build / "tests/swp_mix", "1000000", "64", "1000")
-    code, said = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile/*")))
+    code, said, _ = end(words, tmp_path, number, lambda: any(tmp_path.glob("profiles/*.profile/*")))
     assert code == KILLS[number], said
 
 
@@ -49,13 +54,13 @@ def test_a_killed_run_keeps_what_it_has_measured(
     for each in range(10):  # a race takes a second, so on a busy machine a signal may come late
         results = tmp_path / str(each)
         monkeypatch.setenv("SWITCHPOINT_RESULTS", str(results))
-        code, said = end(words, results, number, partial(lost, results))
+        code, said, _ = end(words, results, number, partial(lost, results))
         (name,) = PLANS.campaigns()
         if PLANS.load(PLANS.path_of(name)).advises:
             break
     assert code == KILLS[number], said
     assert launches(results) and not lost(results)
-    code, said = end(
+    code, said, _ = end(
         words, results, signal.SIGTERM, lambda: any(results.glob("*/switchpoint.table"))
     )
     assert "continuing with what an interrupted start has measured" in said
@@ -72,11 +77,11 @@ def test_the_pairs_of_a_killed_comparison_are_continued(
         system = str(store.systems()["system"].iloc[0])
     options = ["--system", system, "--budget", "40s"]  # too little to measure, which takes long
     words = command(any_kernels.build / "tests/swp_mix", "200", "64", "10", options=options)
-    code, said = end(words, tabled, number, lambda: any(its.pairs for its in kept(tabled)))
+    code, said, _ = end(words, tabled, number, lambda: any(its.pairs for its in kept(tabled)))
     assert code in (KILLS[number], -number), said  # between two runs, it dies of the signal
     (killed,) = kept(tabled)
     assert (killed.ended, killed.outcome) == ("interrupted", "open")
-    code, said = end(
+    code, said, _ = end(
         words, tabled, signal.SIGTERM, lambda: any(its.earlier for its in kept(tabled))
     )
     assert f"going on with {len(killed.pairs)} pairs of runs" in said
@@ -118,10 +123,10 @@ def test_a_killed_soak_keeps_what_was_soaked(
     unused = RacePlan(spec.name, "local.py", 0.0, [case], advises=app.name)
     PLANS.save(unused, PLANS.path_of(unused.campaign))
     done: set[bytes] = set()
-    code, said = end(words, tmp_path, number, lambda: done.update(finished_soaks()) or done)
+    code, said, _ = end(words, tmp_path, number, lambda: done.update(finished_soaks()) or done)
     assert code == KILLS[number], said
     assert "soaking winners" in said and len(done) == 1
     if number == signal.SIGKILL:  # the next start keeps them
-        code, said = end(words, tmp_path, signal.SIGTERM, lambda: done <= soaked(tmp_path))
+        code, said, _ = end(words, tmp_path, signal.SIGTERM, lambda: done <= soaked(tmp_path))
         assert "continuing with what an interrupted start has measured" in said
     assert done <= soaked(tmp_path)

@@ -268,12 +268,12 @@ def mpich_build(cluster, require, tmp_path, monkeypatch) -> Path:
 def test_advice_by_srun_leaves_nothing_running(mpich_build, tmp_path):
     words = [sys.executable, "-m", "tuner.cli", "advise", "-n", "2", "--launcher"]
     words += ["srun --mpi=pmi2", "--budget=90s", "--", str(mpich_build / "tests" / "swp_mix")]
-    whole, said = end([*words, "200", "64", "0"], tmp_path, signal.SIGTERM, lambda: False)
+    whole, said, _ = end([*words, "200", "64", "0"], tmp_path, signal.SIGTERM, lambda: False)
     assert whole == 0, said
     assert "no gain" in said or any(
         b'"launcher": "srun"' in raw for raw in launches(tmp_path).values()
     )
-    code, said = end([*words, "100000000", "64", "0"], tmp_path, signal.SIGKILL, steps_run)
+    code, said, _ = end([*words, "100000000", "64", "0"], tmp_path, signal.SIGKILL, steps_run)
     assert code == -signal.SIGKILL, said
     wait_for(lambda: not steps_run())
 
