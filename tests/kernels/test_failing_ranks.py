@@ -86,8 +86,7 @@ OTHERS = {
 @pytest.mark.parametrize(
     ("kernels", "command", "fault"),
     by_day(
-        [("mpich", "probe", "stop"), ("openmpi", "overlap", "stop")],
-        product(MPIS, OTHERS, ("kill", "stop", "exit")),
+        [("mpich", "probe", "stop"), ("openmpi", "overlap", "stop")], product(MPIS, OTHERS, SAID)
     ),
     indirect=["kernels"],
 )
