@@ -327,6 +327,7 @@ def test_a_campaign_killed_at_random_goes_on_where_it_was(results, tmp_path, opt
     assert len({json.loads(header)["launch"] for header in headers}) == len(headers) > 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("seconds", by_day(["0.1"], ["2"]))
 def test_a_busy_loop_begun_in_the_middle_is_reported_and_moves_nothing(results, tmp_path, seconds):
     mpi = find_mpis()[0]
