@@ -71,14 +71,11 @@ int dispatch_mpi_error(int error) {
   return error == SWP_ERR_MEMORY ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 }
 
-/* Calls the error handler of the communicator; returns the code. */
-static int hand_over(struct place *place, enum swp_operation operation, int error) {
-  int *code = &place->errors[operation - FIRST_OPERATION];
-  place->refused_at_once = error == SWP_ERR_POISONED;
-  if (!place->refused_at_once)
-    *code = dispatch_mpi_error(error);
-  PMPI_Comm_call_errhandler(atomic_load(&place->comm), *code);
-  return *code;
+/* Calls the error handler of the communicator; returns the code, which later calls return. */
+static int hand_over(struct place *place, enum swp_operation operation, int code) {
+  place->errors[operation - FIRST_OPERATION] = code;
+  PMPI_Comm_call_errhandler(atomic_load(&place->comm), code);
+  return code;
 }
 
 /* Returns whether the MPI library would do the reduction: it is asked with no items, which sends no
@@ -119,7 +116,8 @@ static bool execute(struct place *place, const struct swp_collective *problem, e
     error = swp_collective_execute(*plan, send, recv);
   if (error == SWP_ERR_ARGUMENT)
     return false;
-  *result = error == SWP_SUCCESS ? MPI_SUCCESS : hand_over(place, problem->operation, error);
+  *result =
+      error == SWP_SUCCESS ? MPI_SUCCESS : hand_over(place, problem->operation, dispatch_mpi_error(error));
   return true;
 }
 
@@ -146,11 +144,16 @@ static bool execute_guarded(struct place *place, const struct swp_collective *pr
 bool dispatch(struct place *place, const struct swp_collective *problem, const void *send, void *recv,
               int *result) {
   enum by by = BY_METHOD;
-  const bool is_guarded = guard_on && problem->operation != SWP_ALLTOALLV &&
-                          place->errors[problem->operation - FIRST_OPERATION] == MPI_SUCCESS;
-  bool done = place_prepare(place) && is_valid_reduction(problem, place) &&
-              (is_guarded ? execute_guarded(place, problem, send, recv, result, &by)
-                          : execute(place, problem, by, send, recv, result));
+  const int failed = place->errors[problem->operation - FIRST_OPERATION];
+  place->refused_at_once = failed != MPI_SUCCESS;
+  bool done = true;
+  if (failed != MPI_SUCCESS)
+    *result = hand_over(place, problem->operation, failed);
+  else
+    done = place_prepare(place) && is_valid_reduction(problem, place) &&
+           (guard_on && problem->operation != SWP_ALLTOALLV
+                ? execute_guarded(place, problem, send, recv, result, &by)
+                : execute(place, problem, by, send, recv, result));
   const swp_plan *plan = place->plans[problem->operation - FIRST_OPERATION];
   const char *why = place_refuses(place), *passed = "a rule";
   if (why == NULL)

@@ -49,7 +49,7 @@ struct place {
   bool device;                       /* a process has the run-time system of an accelerator */
   bool promised[PROMISES];           /* by the application, on all ranks */
   swp_plan *plans[COLLECTIVES];
-  int errors[COLLECTIVES]; /* the MPI error code of the call that poisoned the plan */
+  int errors[COLLECTIVES]; /* the MPI error code of the call that failed, which later ones return */
   bool refused_at_once;    /* the last call that failed: MPI has not seen its buffers */
   MPI_Datatype named_type; /* the last that cannot be freed, and its bytes */
   MPI_Count named_bytes;
