@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,8 @@ static struct persistent *all;
 static MPI_Comm self;        /* by which exchanges signal completion */
 static bool used[SELF_TAGS]; /* the tags of all that live */
 static int last_tag, living;
+static int handling; /* error handlers that run, within each other, of one thread at a time */
+static pthread_t handler;
 
 /* Two that live at the same time never share one, or the one would complete when the other does. */
 static int take_tag(void) {
@@ -183,8 +186,18 @@ static bool is_inactive(MPI_Request request) {
          status.MPI_SOURCE == MPI_ANY_SOURCE; /* else of the message */
 }
 
+/* With the lock held. */
+static bool is_handled_elsewhere(void) {
+  return handling > 0 && !pthread_equal(handler, pthread_self());
+}
+
 int persistent_result(MPI_Request request) {
   pthread_mutex_lock(&lock);
+  while (is_handled_elsewhere()) { /* then the program may free the communicator */
+    pthread_mutex_unlock(&lock);
+    sched_yield();
+    pthread_mutex_lock(&lock);
+  }
   struct persistent *known = *find(request);
   const int error = known != NULL && is_inactive(request) ? take_error(known) : MPI_SUCCESS;
   pthread_mutex_unlock(&lock);
@@ -227,13 +240,14 @@ static void complete(struct persistent *its, int error) {
   PMPI_Send(NULL, 0, MPI_BYTE, 0, its->tag, self);
 }
 
-/* Progresses all, up to one that fails: returns its error, with its communicator. A thread that finds another
-   one doing this leaves it to that one. */
+/* Progresses all, up to one that fails: returns its error, which the caller handles, with its communicator. A
+   thread that finds another one doing either leaves it to that one. */
 static int progress(MPI_Comm *comm) {
   int error = MPI_SUCCESS;
   if (pthread_mutex_trylock(&lock) != 0)
     return MPI_SUCCESS;
-  for (struct persistent *next = all; next != NULL && error == MPI_SUCCESS; next = next->next) {
+  struct persistent *next = is_handled_elsewhere() ? NULL : all;
+  for (; next != NULL && error == MPI_SUCCESS; next = next->next) {
     bool done = false;
     if (!next->active)
       continue;
@@ -242,6 +256,10 @@ static int progress(MPI_Comm *comm) {
       *comm = comm_of(next);
     if (error != MPI_SUCCESS || done)
       complete(next, error);
+  }
+  if (error != MPI_SUCCESS) {
+    handling++;
+    handler = pthread_self();
   }
   pthread_mutex_unlock(&lock);
   return error;
@@ -252,8 +270,12 @@ static int progress(MPI_Comm *comm) {
 void persistent_progress(void) {
   MPI_Comm comm;
   int error;
-  while ((error = progress(&comm)) != MPI_SUCCESS)
+  while ((error = progress(&comm)) != MPI_SUCCESS) {
     PMPI_Comm_call_errhandler(comm, error);
+    pthread_mutex_lock(&lock);
+    handling--;
+    pthread_mutex_unlock(&lock);
+  }
 }
 
 static bool is_exchange_on(const struct persistent *its, const struct place *place) {
