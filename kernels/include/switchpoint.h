@@ -157,7 +157,7 @@ enum swp_placement {
  * recv_offsets[j+1]-1, in the sender's order. A neighbour with no items is allowed and gets no message.
  */
 struct swp_exchange {
-  int64_t item_bytes; /* at least 1, equal on all ranks; ignored if nsends = nrecvs = 0, unless on all */
+  int64_t item_bytes; /* at least 1, equal on all ranks; any if nsends = nrecvs = 0, read only if on all */
   int64_t nitems;     /* items in the send buffer */
   int nsends;
   const int *send_ranks;       /* nsends */
