@@ -37,9 +37,7 @@ wheel: .venv/ready-run      # build/wheel/switchpoint-*.whl, which needs no chec
 clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-ifneq ($(shell cat .venv/place 2>/dev/null),$(CURDIR))
-elsewhere := FORCE          # .venv of a checkout that was copied or moved belongs to the other place
-endif
 FORCE:
-.venv/ready-%: bootstrap.sh pyproject.toml $(elsewhere)
+# .venv of a checkout that was copied or moved belongs to the other place.
+.venv/ready-%: bootstrap.sh pyproject.toml $(shell [ "$$(cat .venv/place 2>/dev/null)" -ef . ] || echo FORCE)
 	./bootstrap.sh $*

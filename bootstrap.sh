@@ -22,13 +22,12 @@ for each in ${CC:-cc gcc icx clang}; do  # of which CMake takes the first
 done
 [ "$compiler" ] || fail "no C compiler on the path: ${CC:-cc, gcc, icx or clang}; CC=... names another"
 
-here=$(pwd -P)
-case $(.venv/bin/pip --version 2>/dev/null) in
-  *" from $here/.venv/"*) ;;
-  *)  # there is none, or its directory or Python has moved, or it was copied
-    echo "bootstrap: making .venv"
-    "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)" ;;
-esac
+# There may be none, its directory or Python may have moved, or it may be a copy, which says where it was.
+installed=$(.venv/bin/pip --version 2>/dev/null | sed -n 's/.* from \(.*\)\/lib[^/]*\/python.*/\1/p')
+if ! [ "$installed" -ef .venv ]; then
+  echo "bootstrap: making .venv"
+  "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
+fi
 export PATH="$PWD/.venv/bin:$PATH"
 echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
 # Without isolation, what builds it is not fetched again, as a machine may have lost its network.
@@ -50,4 +49,4 @@ mpis=$(.venv/bin/python -c "$find_mpis")
 [ "$mpis" ] || fail "no MPI works, not even PyPI's mpich: try .venv/bin/mpiexec --version and .venv/bin/mpicc -v"
 echo "$mpis" | sed 's/^/bootstrap: MPI: /'
 for each in $ready; do touch ".venv/ready-$each"; done
-echo "$here" >.venv/place
+pwd -P >.venv/place

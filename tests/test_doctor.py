@@ -88,7 +88,23 @@ def test_the_setup_takes_no_packages_of_modules_for_installed(tmp_path):
     assert (said.returncode, said.stdout) == (1, b"PYTHONPATH is unset\n")
 
 
-def test_a_copied_checkout_makes_its_environment_anew(tmp_path):
+def test_the_environment_of_another_checkout_is_made_anew(tmp_path):
+    python, pip = tmp_path / "python", tmp_path / ".venv" / "bin" / "pip"
+    python.write_text('#!/bin/sh\n[ "$1" = -c ] || { echo "$*"; exit 1; }\n')
+    shutil.copy2(CHECKOUT / "bootstrap.sh", tmp_path)
+    pip.parent.mkdir(parents=True)
+    env = os.environ | {"PYTHON": str(python)}
+    for place, is_made in ((tmp_path, False), (CHECKOUT, True)):
+        version = f"pip 26 from {place}/.venv/lib/python3.11/site-packages/pip (python 3.11)"
+        pip.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{version}"\n')
+        for program in (python, pip):
+            program.chmod(0o700)
+        said = subprocess.run(["sh", "bootstrap.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
+        assert said.returncode == 1  # as neither can install
+        assert (b"-m venv --clear .venv" in said.stdout) == is_made
+
+
+def test_a_copied_checkout_is_bootstrapped(tmp_path):
     for name in ("Makefile", "bootstrap.sh", "pyproject.toml"):
         shutil.copy2(CHECKOUT / name, tmp_path / name)
     (tmp_path / ".venv").mkdir()
