@@ -54,7 +54,7 @@ def interface(header: Path = HEADER) -> str:
     """Return the types, constants and functions of the header, one a line."""
     with TemporaryDirectory() as place:
         (Path(place) / "mpi.h").write_text(MPI_H)
-        compiler = [COMPILER, "-std=c11", f"-I{place}", f"-I{header.parent}"]
+        compiler = [*COMPILER, "-std=c11", f"-I{place}", f"-I{header.parent}"]
         code = _run(*compiler, "-E", "-P", str(header))
         code = " ".join(code[code.index("enum swp_error") :].split())
         structs = re.findall(r"struct (swp_\w+) \{(.*?)\}", code)

@@ -136,7 +136,7 @@ def by_header(
         'static void show(const char *method) { puts(method ? method : "none"); }\n'
         f"int main(void) {{ {' '.join(calls)} return 0; }}\n"
     )
-    subprocess.run([COMPILER, "-O0", source, "-o", directory / "match"], check=True)
+    subprocess.run([*COMPILER, "-O0", source, "-o", directory / "match"], check=True)
     said = subprocess.run([directory / "match"], check=True, capture_output=True, text=True)
     return [None if method == "none" else method for method in said.stdout.split()]
 

@@ -25,7 +25,7 @@ def search(model: str, settings: str, directory: Path) -> str:
     limits = ["-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=4096"]
     for command in (
         ["spin", *definitions, "-a", str(MODELS / f"{model}.pml")],
-        [COMPILER, "-O2", "-w", *limits, "-o", "pan", "pan.c"],
+        [*COMPILER, "-O2", "-w", *limits, "-o", "pan", "pan.c"],
     ):
         subprocess.run(command, cwd=directory, check=True)
     command = ["./pan", "-m100000", "-n"]
