@@ -177,7 +177,7 @@ def _add_routing(app: Dash, open_store: OpenStore) -> None:
             with open_store() as store:
                 return page.layout(store, search)
         except _FAILURES as error:  # the last page must not stay under this page's address
-            reload = html.A("Reload this page", href=href(page.path, search))
+            reload = html.A("Reload this page", href=href(page.path, search), **{"data-reload": ""})
             return html.Div([html.H1(page.title), _failure(error, reload)])
 
     app.clientside_callback(

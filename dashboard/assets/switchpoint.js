@@ -94,7 +94,7 @@ document.addEventListener("pointerdown", keepInLink);
 document.addEventListener("click", keepInLink);
 
 function keepInLink(event) {
-  const link = event.target.closest("a[href]");
+  const link = event.target.closest("a[href]:not([data-reload])"); // with an anchor, these would load nothing
   if (!link || link.origin !== window.location.origin || (link.hash && !link.dataset.kept)) return;
   link.hash = lacking(link.search);
   link.dataset.kept = "true";

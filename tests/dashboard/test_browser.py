@@ -380,13 +380,15 @@ def test_a_store_that_vanishes_is_reported_until_it_is_back(
         path.write_bytes(database.read_bytes())
         page.get_by_label("Operation").select_option("exchange")
         expect(page.get_by_text("no store there")).to_have_count(0)
-        path.unlink()
-        page.get_by_role("link", name="Map").click()
-        expect(page.locator("h1")).to_have_text("Map")
-        expect(page.get_by_text("no store there")).to_be_visible()
-        path.write_bytes(database.read_bytes())
-        page.get_by_role("link", name="Reload").click()
-        expect(page.get_by_label("Layouts")).to_be_visible()
+        for name, label in (("Map", "Layouts"), ("Overview", "System")):
+            path.unlink()
+            page.get_by_role("link", name=name).click()
+            expect(page.locator("h1")).to_have_text(name)
+            expect(page.get_by_text("no store there")).to_be_visible()
+            path.write_bytes(database.read_bytes())
+            page.get_by_role("link", name="Reload").click()
+            expect(page.get_by_text("no store there")).to_have_count(0)
+            expect(page.get_by_text(label).first).to_be_visible()
         page.close()
 
 
