@@ -89,22 +89,23 @@ class Mix:
         return sorted(found, key=lambda each: -each.more_s)
 
 
-def mix(
-    profile: Profile,
-    table: Table | None,
-    name: str = LOCAL,
-    environment: str = "",
-    place: Place | None = None,
-) -> Mix:
-    """Return what a table says of a profile; None: nothing is measured.
+def measuring_command(
+    table: Table | None, name: str = LOCAL, environment: str = "", place: Place | None = None
+) -> str:
+    """Return the command that measures more for a table, or where there is none.
 
-    name, environment: ReFrame's of the system, if there is no table. place: where it was measured,
-    for advice that is only printed here.
+    place: where it was measured, for a command that is only printed here. Others: as for `mix`.
     """
     if table:
-        run = measuring_more(table, place=place)
-    else:
-        run = measuring_lines(name, environment, place=place)
+        return measuring_more(table, place=place)[-1]
+    return measuring_lines(name, environment, place=place)[-1]
+
+
+def mix(profile: Profile, table: Table | None, name: str = LOCAL, environment: str = "") -> Mix:
+    """Return what a table says of a profile; None: nothing is measured.
+
+    name, environment: ReFrame's of the system, if there is no table.
+    """
 
     @cache
     def of_class(degree_class: DegreeClass) -> Table | None:
@@ -113,7 +114,7 @@ def mix(
     shapes = [calls.shape for calls in profile.calls]
     classes = [DegreeClass(its.promised or its.operation, its.nodes, its.ppn) for its in shapes]
     assessments = map(_assess, profile.calls, map(of_class, classes))
-    return Mix(profile, tuple(assessments), run[-1])
+    return Mix(profile, tuple(assessments), measuring_command(table, name, environment))
 
 
 def _of_class(table: Table, degree_class: DegreeClass) -> Table:

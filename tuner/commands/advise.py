@@ -96,7 +96,7 @@ def advise(
     out = console(stderr=as_json)
     end_s = time.monotonic() + budget.seconds
     if profile_file is not None:
-        document = print_advice(_of_profile(profile_file, system, environment), out)
+        document = _print_profile(profile_file, system, environment, out)
     else:
         from tuner.commands.advise_steps import AdviceSteps
 
@@ -121,18 +121,20 @@ def advise(
         raise SwitchpointError("the application failed with the table, not without it")
 
 
-def _of_profile(path: Path, system: str | None, environment: str) -> Mix:
-    """Return what the table of a system says of a profile."""
+def _print_profile(path: Path, system: str | None, environment: str, out: Console) -> Advice:
+    """Print what the table of a system says of a profile, and return it as a document."""
     from tuner.advice import recorded
-    from tuner.advice.mix import mix
+    from tuner.advice.mix import measuring_command, mix
     from tuner.machine.sites.orders import measured_as
     from tuner.machine.systems import LOCAL
 
     profile = recorded.read(path)
     chosen = system_of(system, environment)
     name, of_system = described(chosen)
-    name = name or LOCAL
-    return mix(profile, table_if_any(chosen), name, of_system or environment, measured_as(name))
+    place = name or LOCAL, of_system or environment
+    table = table_if_any(chosen)
+    run = measuring_command(table, *place, measured_as(place[0]))
+    return print_advice(mix(profile, table, *place), run, out)
 
 
 def system_of(part: str | None, environment: str = "", name: str = "") -> str | None:
@@ -220,13 +222,19 @@ def table_if_any(system: str | None) -> Table | None:
         return store.table(system)
 
 
-def print_advice(mix: Mix, out: Console) -> Advice:
-    """Print what a table says of a profile, and return it as a document."""
+def print_advice(mix: Mix, run: str, out: Console) -> Advice:
+    """Print what a table says of a profile, and return it as a document.
+
+    run: the command that measures more here; that of the document, which others see, may lack the
+    place.
+    """
+    from msgspec.structs import replace
+
     from tuner.advice.document import advice
     from tuner.commands.printing.advice import show_calls
 
     its = advice(mix)
-    show_calls(its, out)
+    show_calls(replace(its, run=run), out)
     return its
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tuner.advice import measuring, recorded, saved
 from tuner.advice.document import Advice, proved
-from tuner.advice.mix import Mix, State, mix
+from tuner.advice.mix import Mix, State, measuring_command, mix
 from tuner.advice.paired_runs import BudgetError, PairedRuns, TableError
 from tuner.advice.profile import ProfileError
 from tuner.advice.proof import LEAST_PAIRS, Proof
@@ -29,6 +29,7 @@ from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import forms
 from tuner.files import one_line
+from tuner.machine.sites.orders import measured_as
 from tuner.models.fitting import last_fitted
 from tuner.paths import campaign_name, database_path, results_directory
 from tuner.selection import soaks, tuning
@@ -61,13 +62,13 @@ class AdviceSteps:
         self._say(f"profile    {path}")
         system, table, unused = self._known()
         found = mix(its, table, self._site.system, self._site.kernels.mpi.name)
-        document = print_advice(found, self._out)
+        document = self._show(found, table)
         saved.save(path, document)
         if measured := self._measure(found, run_s, system, unused):
             table = measured
             found = mix(its, table)
             self._say("with what was measured:")
-            document = print_advice(found, self._out)
+            document = self._show(found, table)
             saved.save(path, document)
         document = self._prove(found, document, table, run_s, path)
         saved.save(path, document)
@@ -86,6 +87,12 @@ class AdviceSteps:
         self._say("continuing with what an interrupted start has measured")
         tables = tune_systems([system], self._out, tuning.required(self._required))
         return system, tables[0].table if tables else None, [system]
+
+    def _show(self, found: Mix, table: Table | None) -> Advice:
+        """Print what the table says of the profile, and return it as a document."""
+        here = self._site.system, self._site.kernels.mpi.name
+        place = measured_as(table.provenance.name if table else here[0])
+        return print_advice(found, measuring_command(table, *here, place), self._out)
 
     def _say(self, text: str) -> None:
         show_line(text, self._out)
