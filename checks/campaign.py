@@ -377,7 +377,9 @@ class CampaignCheck(LaunchesCheck):
             return nodes <= int(extras.get("max_nodes", 1)) and (ppn <= cores or bool(few))
 
         try:
-            found = worthiest(self.recorded_system, self.current_environ.name, fits)
+            found = worthiest(
+                self.current_partition.fullname, self.current_environ.name, fits, self.system_name
+            )
         except StoreError as error:
             raise scales.ScaleError(str(error)) from error
         if found is None:

@@ -128,9 +128,9 @@ def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
     """Return the places of a plan by the ids of their systems."""
     campaigns = store.campaigns()
     own = {*campaigns[campaigns["campaign"] == plan.campaign]["system"]}
-    here = {*of_this_machine(store.systems())["system"]}
     found: dict[str, tuple[str, str]] = {}
     for place in plan.places:
+        here = {*of_this_machine(store.systems(), partition=place[0])["system"]}
         name = recorded_name(plan.variables, place[0])
         ids = store.named(name, place[1], with_virtual=True)
         last = [system for system in ids if system in here][-1:]

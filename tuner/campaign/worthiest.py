@@ -15,15 +15,15 @@ _LEAST_LOSS = -math.expm1(-NEARLY)
 
 
 def worthiest(
-    name: str, environment: str, fits: Callable[[int, int], bool]
+    partition: str, environment: str, fits: Callable[[int, int], bool], own_name: str = ""
 ) -> tuple[int, int] | None:
     """Return nodes and processes on each of the layout to measure next on one of ReFrame's systems.
 
     It is the first of `switchpoint show plan --next` that fits and lies between measured ones; None
-    where there is no table yet, or where none is untried and too little is expected. Raise
-    StoreError.
+    where there is no table yet, or where none is untried and too little is expected. own_name: that
+    of its results, if they have one. Raise StoreError.
     """
-    of_system = _worths(name, environment)
+    of_system = _worths(partition, environment, own_name or partition)
     return next(
         (
             (its.nodes, its.ppn)
@@ -35,12 +35,12 @@ def worthiest(
 
 
 @cache  # many jobs ask for few systems
-def _worths(name: str, environment: str) -> list[Worth]:
+def _worths(partition: str, environment: str, name: str) -> list[Worth]:
     path = database_path()
     if not path.is_file():
         return []
     with Store.open(path, readonly=True) as store:
-        here = {*of_this_machine(store.systems())["system"]}
+        here = {*of_this_machine(store.systems(), partition=partition)["system"]}
         ids = [its for its in store.named(name, environment) if its in here]
         tables = [table for its in ids if (table := store.table(its))]
     if not tables:

@@ -77,10 +77,15 @@ def other_machine(name: str, cpu_model: str, cores: int, *, or_whole: bool = Fal
     return f"{cpu_model}, {cores} cores"
 
 
-def of_this_machine(systems: pd.DataFrame, *, or_whole: bool = False) -> pd.DataFrame:
-    """Return the systems of a store that are not of another machine: see `other_machine`."""
+def of_this_machine(
+    systems: pd.DataFrame, *, or_whole: bool = False, partition: str = ""
+) -> pd.DataFrame:
+    """Return the systems of a store that are not of another machine: see `other_machine`.
+
+    partition: ReFrame's name of those that have a name of their own, where it is known.
+    """
     its = zip(systems["name"], systems["cpu_model"], systems["cores"], strict=True)
-    here = [not other_machine(*each, or_whole=or_whole) for each in its]
+    here = [not other_machine(partition or name, *each, or_whole=or_whole) for name, *each in its]
     return systems.loc[here]  # [[]] would name columns
 
 
