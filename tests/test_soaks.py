@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests import raw, synthetic
@@ -19,7 +20,7 @@ from tuner.campaign.plans import Entrants, PlannedCase, RacePlan
 from tuner.campaign.soaking import SoakRequest, affordable, jobs_of, partition_of
 from tuner.domain.tables import OPEN, UNSOAKED, Soaked, SoakedAt, Table
 from tuner.machine.nodes.namespaces import Nodes
-from tuner.machine.systems import other_machine
+from tuner.machine.systems import of_this_machine, other_machine
 from tuner.paths import CHECKOUT
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
@@ -246,6 +247,9 @@ def test_a_job_with_a_part_of_the_cores_soaks_what_it_can_record(
     assert asked == [own]
     assert "of another machine, Synthetic CPU, 8 cores; soak it there\n" in said
     assert other_machine("local:cpu", "Synthetic CPU", 8, or_whole=True) == ""
+    named = pd.DataFrame({"name": ["lab"], "cpu_model": ["Synthetic CPU"], "cores": [9]})
+    assert len(of_this_machine(named)) == 1  # which may have been measured anywhere
+    assert of_this_machine(named, partition="local:cpu").empty
 
 
 @pytest.mark.usefixtures("synthetic_machine")
@@ -271,8 +275,9 @@ def test_winners_are_soaked_on_as_many_virtual_nodes_as_were_measured(
         monkeypatch.setattr("tuner.machine.nodes.launch.find", lambda name, up=up: up)
         said = call("soak", "--system", "virtual-nodes").stdout
         assert {job.nodes for job in jobs} == soaked
-        left_out = "not soaked, as 8 virtual nodes are needed: exchange stfw:dims=2; while none"
+        left_out = "not soaked, as 8 virtual nodes are needed: exchange stfw:dims=2; once those"
         assert (left_out in said) == (8 not in soaked)
+        assert ("nodes up --nodes 8 --rate 1gbit`" in said) == (8 not in soaked)
         jobs.clear()
     assert made == [8, 8]
 

@@ -27,6 +27,7 @@ from tuner.domain.operations import BY_ENVIRONMENT
 from tuner.domain.records import Cell
 from tuner.domain.tables import Provenance, Table
 from tuner.machine.nodes import launch as virtual
+from tuner.machine.nodes.namespaces import NETWORK
 from tuner.paths import database_path, new_campaign
 from tuner.selection import soaks, tuning
 from tuner.selection.soaks import Lack
@@ -92,6 +93,7 @@ def partition_of(provenance: Provenance, systems: Sequence[str]) -> str:
 class _Waiting(NamedTuple):
     """What waits for soaks on a system; `beyond` are on more virtual nodes than are up."""
 
+    partition: str
     table: Table
     expected: Expected
     lacks: list[Lack]
@@ -107,7 +109,7 @@ class _Waiting(NamedTuple):
         lacks = soaks.waiting(table)
         startable = [lack for lack in lacks if lack.nodes <= up]
         beyond = [lack for lack in lacks if lack.nodes > up]
-        return cls(table, _expected(store.contents(name)), startable, beyond)
+        return cls(partition, table, _expected(store.contents(name)), startable, beyond)
 
 
 def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool:
@@ -128,9 +130,8 @@ def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool
     while request.required:
         with Store.open(database_path()) as store:
             waiting = {name: _Waiting.of(store, name, request) for name in systems}
-        beyond = {name: its.beyond for name, its in waiting.items()}
-        if not before and any(beyond.values()):
-            _show_beyond(beyond, console)
+        if not before and any(its.beyond for its in waiting.values()):
+            _show_beyond(waiting, console)
         lacking = [(name, lack) for name, its in waiting.items() for lack in its.lacks]
         has_soaked |= bool(before) and lacking != before
         left_s = end_s - time.monotonic()
@@ -171,12 +172,14 @@ def soak(systems: Sequence[str], request: SoakRequest, console: Console) -> bool
     return has_soaked
 
 
-def _show_beyond(lacks: Mapping[str, list[Lack]], console: Console) -> None:
-    """Print what needs more virtual nodes than are up, and how it is soaked."""
-    most = max(lack.nodes for of in lacks.values() for lack in of)
+def _show_beyond(waiting: Mapping[str, _Waiting], console: Console) -> None:
+    """Print what needs more virtual nodes than are up, and what makes as many."""
+    beyond = {name: its.beyond for name, its in waiting.items() if its.beyond}
+    most = max(lack.nodes for lacks in beyond.values() for lack in lacks)
+    rate = waiting[next(iter(beyond))].partition.rpartition(NETWORK)[2]  # all are on the same
     console.print(
-        f"not soaked, as {most} virtual nodes are needed: {_names(lacks)}; while none are up, "
-        "`switchpoint soak` makes as many",
+        f"not soaked, as {most} virtual nodes are needed: {_names(beyond)}; once those that are up "
+        f"have ended, `switchpoint nodes up --nodes {most} --rate {rate}` makes them",
         soft_wrap=True,
     )
 
