@@ -73,3 +73,9 @@ def test_a_rule_between_layouts_is_crowded_where_all_processes_have_too_few_core
 def test_shared_cores_of_unknown_number_are_too_few_for_all_where_none_had_enough() -> None:
     crowded = [on(bcast("star", 8, 2), 2, 2, over=True)]
     assert regimes(crowded, None, shared=True)(2, 1).oversubscribed
+
+
+def test_ranks_that_were_placed_on_several_machines_share_no_cores() -> None:
+    """Though they were placed as on virtual nodes."""
+    regime = regimes([on(bcast("star", 8, 4), 4, 4)], 8, shared=True)
+    assert not regime(4, 4).oversubscribed and regime(1, 9).oversubscribed

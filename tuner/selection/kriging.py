@@ -101,11 +101,14 @@ def regimes(points: Iterable[Point], cores: int | None, shared: bool = False) ->
     """Return a function that returns the regime of a layout, measured or not.
 
     `cores` are those of a node, by default as many as were measured to suffice. Where nodes share
-    them, as virtual ones do, all processes count; the layouts may show it too.
+    them, as virtual ones do, all processes count; the layouts may show it too, or that ranks that
+    were placed as on virtual nodes were on several machines.
     """
     layouts = {point.case.layout for point in points}
     enough = [its for its in layouts if not its.oversubscribed]
     most = cores or max((its.ppn for its in enough), default=0)
+    if cores and any(its.procs > cores for its in enough):
+        shared = False
     shared = shared or any(its.oversubscribed and its.ppn <= most for its in layouts)
     if shared and not cores:
         most = max((its.procs for its in enough), default=0)
