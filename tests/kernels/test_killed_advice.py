@@ -14,7 +14,8 @@ from tests.kill_commands import end, launches, lost
 from tuner.advice.running import Application
 from tuner.campaign.order import PLANS, SOAKINGS
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.machine.systems import LOCAL
+from tuner.machine.mpi import available_cores
+from tuner.machine.systems import LOCAL, processor
 from tuner.rawfile import keeping
 from tuner.store.store import Store
 
@@ -114,7 +115,8 @@ def test_a_killed_soak_keeps_what_was_soaked(
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     options = ["-n", "1", "--require-soak", "20000"]
     words = command(kernels.build / "tests/swp_mix", "10", "64", "0", options=options)
-    spec = replace(ALLTOALL, environment=kernels.mpi.name)
+    here = {"cpu_model": processor(), "cores": available_cores()}
+    spec = replace(ALLTOALL, environment=kernels.mpi.name, **here)
     gather = replace(spec, name="20261121T034501Z", operation="allgather")
     for its in (spec, gather):
         keeping.keep(synthetic.write(tmp_path / "measured", its))
