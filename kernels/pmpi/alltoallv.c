@@ -24,6 +24,7 @@ struct uneven {
 
 void alltoallv_forget(struct place *place) {
   swp_plan_free(&place->plans[SWP_ALLTOALLV - FIRST_OPERATION]);
+  place->errors[SWP_ALLTOALLV - FIRST_OPERATION] = MPI_SUCCESS;
   free(place->uneven);
   place->uneven = NULL;
 }

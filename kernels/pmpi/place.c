@@ -112,6 +112,7 @@ static struct place *take_place(MPI_Comm comm) {
   memset(place->promised, 0, sizeof place->promised);
   memset(place->plans, 0, sizeof place->plans);
   memset(place->vendor_plans, 0, sizeof place->vendor_plans);
+  memset(place->errors, 0, sizeof place->errors);
   return place;
 }
 
