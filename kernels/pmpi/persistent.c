@@ -178,7 +178,8 @@ static int take_error(struct persistent *its) {
   return error;
 }
 
-/* Returns whether a call has completed a persistent request: MPICH's MPI_Waitall stops at one that failed. */
+/* Returns whether a call has completed a persistent request: MPICH's MPI_Waitall stops at one that failed. To
+   ask completes it in MPICH 5, and a wait still returns. */
 static bool is_inactive(MPI_Request request) {
   MPI_Status status;
   int done;
@@ -199,7 +200,8 @@ int persistent_result(MPI_Request request) {
     pthread_mutex_lock(&lock);
   }
   struct persistent *known = *find(request);
-  const int error = known != NULL && is_inactive(request) ? take_error(known) : MPI_SUCCESS;
+  const bool failed = known != NULL && known->error != MPI_SUCCESS;
+  const int error = failed && is_inactive(request) ? take_error(known) : MPI_SUCCESS;
   pthread_mutex_unlock(&lock);
   return error;
 }
