@@ -75,7 +75,7 @@ def test_what_is_settled_ends_with_the_command_that_goes_on() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize(("more_s", "minutes"), [(200.0, ""), (234.1, "--minutes 6")])
+@pytest.mark.parametrize(("more_s", "minutes"), [(190.0, ""), (234.1, "--minutes 6")])
 def test_an_open_size_is_measured_on_its_own_system_for_long_enough(
     name: str, command: str, more_s: float, minutes: str
 ) -> None:

@@ -29,7 +29,10 @@ def test_every_command_has_a_man_page_with_its_options(tmp_path: Path) -> None:
     swpbench = pages["swpbench"].replace("\\-", "-")
     assert "swpbench - measures the methods" in swpbench
     assert "\n.SH Options of run\n" in swpbench
-    assert "\n.TP\n.B --max-samples\n200\n.br\nmaximum number of samples of a case\n" in swpbench
+    assert (
+        "\n.TP\n.B --max-samples\n200\n.br\nmaximum number of samples of a case, at most 65535\n"
+        in swpbench
+    )
     assert "](" not in swpbench
 
 
