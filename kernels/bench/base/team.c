@@ -37,7 +37,7 @@ static int shared_cores(MPI_Comm comm) {
 
 /* How many machines there are, and whether one has more ranks than cores. */
 static void find_machines(struct team *team) {
-  MPI_Comm machine;
+  MPI_Comm machine = MPI_COMM_NULL; /* errors of MPI end the job */
   team->machine = team->leaders = MPI_COMM_NULL;
   team->oversubscribed = false;
   team->machines = 1;
