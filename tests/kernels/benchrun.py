@@ -11,6 +11,9 @@ from tests.kernels.conftest import Kernels
 from tuner.paths import CHECKOUT
 
 SWPBENCH = "bench/swpbench"
+CORRUPT = "bench/swpbench_corrupt"
+MATRICES = CHECKOUT / "tests" / "data" / "matrix"
+SEVEN = MATRICES / "good" / "general-real.mtx"  # of seven rows
 DOCUMENT = CHECKOUT / "docs" / "reference" / "benchfile.md"
 
 Record = dict[str, Any]
@@ -90,3 +93,12 @@ def has_type(value: object, documented: str) -> bool:
     if documented == "int":
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, {"string": str, "bool": bool, "object": dict}[documented])
+
+
+def complaint(result: Result) -> str:
+    """Return the one line of a run that failed, whose file does not claim to be complete."""
+    assert result.status != 0
+    (line,) = result.complaints
+    assert "complete" not in result.stdout
+    assert not any(record["record"] == "end" for record in result.records)
+    return line

@@ -1,7 +1,6 @@
 """Whatever is wrong, swpbench says it in one line and ends with an error on all ranks."""
 
 import errno
-import gzip
 import json
 import os
 import shutil
@@ -18,91 +17,11 @@ from subprocess import DEVNULL
 import pytest
 
 from tests.conftest import Require, by_day
-from tests.kernels.benchrun import SWPBENCH, Result, bench
+from tests.kernels.benchrun import CORRUPT, SEVEN, SWPBENCH, bench, complaint
 from tests.kernels.conftest import Kernels, finish, on_ranks
 from tests.processes import TIMEOUT_S
 from tuner.files import printable
 from tuner.machine.mpi import launch
-
-MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "broken"
-SEVEN = MATRICES.parent / "good" / "general-real.mtx"  # of seven rows
-CORRUPT = "bench/swpbench_corrupt"
-
-# File: line of the error, and words of the message.
-BROKEN = {
-    "array": (1, "coordinate"),
-    "carriage-return-before-row": (3, "row"),
-    "carriage-return-in-line": (3, "this many numbers"),
-    "carriage-returns-end-lines": (3, "this many numbers"),
-    "column-beyond": (4, "column"),
-    "column-not-integer": (3, "column"),
-    "column-with-point": (3, "column"),
-    "comment-among-entries": (4, "comment"),
-    "complex-without-imaginary": (3, "this many numbers"),
-    "empty-file": (1, "empty"),
-    "entry-of-one-number": (3, "this many numbers"),
-    "file-separator": (3, "this many numbers"),
-    "form-feed-in-size": (2, "size"),
-    "huge-size": (2, "size"),
-    "integer-too-large": (3, "value"),
-    "integer-with-fraction": (3, "value"),
-    "integer-with-point": (3, "value"),
-    "negative-size": (2, "size"),
-    "no-banner": (1, "%%MatrixMarket"),
-    "no-size": (2, "ends before"),
-    "nul-byte": (3, "NUL"),
-    "rectangular": (2, "square"),
-    "row-beyond": (3, "row"),
-    "row-with-exponent": (3, "row"),
-    "row-zero": (4, "row"),
-    "short-banner": (1, "FIELD SYMMETRY"),
-    "size-of-two": (2, "size"),
-    "size-too-large": (2, "size"),
-    "skew-diagonal": (3, "diagonal"),
-    "skew-pattern": (1, "symmetry"),
-    "surplus-entry": (4, "more entries"),
-    "symmetric-rectangular": (2, "square"),
-    "too-many-for-places": (2, "places"),
-    "too-many-rows": (2, "rows"),
-    "truncated": (4, "2 of its 3"),
-    "unknown-field": (1, "field"),
-    "unknown-symmetry": (1, "symmetry"),
-    "upper-triangle": (4, "above the diagonal"),
-    "value-missing": (3, "this many numbers"),
-    "value-not-finite": (3, "finite"),
-    "value-surplus": (3, "this many numbers"),
-    "value-too-large": (3, "finite"),
-    "value-true": (3, "value"),
-    "value-word": (4, "value"),
-    "vertical-tab": (3, "column"),
-}
-
-
-def complaint(result: Result) -> str:
-    """Return the one line of a run that failed, whose file does not claim to be complete."""
-    assert result.status != 0
-    (line,) = result.complaints
-    assert "complete" not in result.stdout
-    assert not any(record["record"] == "end" for record in result.records)
-    return line
-
-
-def test_every_broken_matrix_is_named_here() -> None:
-    assert set(BROKEN) == {path.stem for path in MATRICES.glob("*.mtx")}
-
-
-@pytest.mark.parametrize("name", sorted(BROKEN))
-def test_broken_matrix(any_kernels: Kernels, tmp_path: Path, name: str) -> None:
-    line, words = BROKEN[name]
-    path = MATRICES / f"{name}.mtx"
-    text = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
-    assert text.startswith(f"swpbench: {path}:{line}: ")
-    assert words in text
-
-
-@pytest.mark.parametrize("path", ["/nonexistent/file.mtx", "/", "/dev/zero"])
-def test_unreadable_matrix(any_kernels: Kernels, tmp_path: Path, path: str) -> None:
-    assert path in complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
 
 
 @pytest.fixture(params=["FIFO", "socket", "device"])
@@ -142,56 +61,6 @@ def test_a_special_file_is_not_written(any_kernels: Kernels, tmp_path: Path) -> 
     os.mkfifo(tmp_path / "fifo")
     said = complaint(bench(any_kernels, tmp_path / "fifo"))
     assert said == f"swpbench: cannot write {tmp_path}/fifo: it exists already; choose another name"
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("0\n1\n", 2, "ends before the 7 rows"),
-        ("", 0, "ends before the 7 rows"),
-        ("0\n1\n0\n1\n0\n1\n0\n1\n", 8, "more lines than the 7 rows"),
-        ("0\n1\n2\n1\n0\n", 3, "from 0 to 1"),
-        ("0\n-1\n0\n1\n0\n", 2, "from 0 to 1"),
-        ("0\n1\n0 1\n1\n0\n", 3, "from 0 to 1"),
-        ("0\n1\n\n1\n0\n", 3, "from 0 to 1"),
-        ("0\n1\n0\n1.5\n0\n", 4, "from 0 to 1"),
-        ("0\n1\n0\n1\nlast", 5, "from 0 to 1"),
-        ("0\n1\0\n0\n1\n0\n", 2, "NUL"),
-        ("0\n" + 70_000 * "1", 2, "over 65536 characters"),
-    ],
-)
-def test_broken_partition(
-    any_kernels: Kernels, tmp_path: Path, text: str, line: int, words: str
-) -> None:
-    part = tmp_path / "p"
-    part.write_text(text)
-    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
-    assert said.startswith(f"swpbench: {part}:{line}: ")
-    assert words in said
-
-
-@pytest.mark.parametrize("named", ["4", "0", "4294967298"])
-def test_partition_for_another_number_of_ranks(
-    any_kernels: Kernels, tmp_path: Path, named: str
-) -> None:
-    part = tmp_path / f"seven.metis.{named}.part"
-    part.write_text("0\n1\n0\n1\n0\n")
-    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
-    assert f"{part} is for {named} parts, but there are 2 ranks" in said
-
-
-@pytest.mark.parametrize("part", ["", "strided,part=strided", "/nonexistent/p", "stridden"])
-def test_unknown_partition(any_kernels: Kernels, tmp_path: Path, part: str) -> None:
-    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{SEVEN},part={part}"))
-    assert "part=" in said or f"cannot open {part}" in said
-
-
-@pytest.mark.parametrize(("keep", "change"), [(-6, b""), (-40, b""), (-12, b"\1\2\3\4\5\6")])
-def test_broken_compression(any_kernels: Kernels, tmp_path: Path, keep: int, change: bytes) -> None:
-    path = tmp_path / "m.mtx.gz"
-    path.write_bytes(gzip.compress(SEVEN.read_bytes())[:keep] + change)
-    said = complaint(bench(any_kernels, tmp_path / "o", pattern=f"matrix:{path}"))
-    assert str(path) in said
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernels.benchrun import bench, documented_keys, has_type
+from tests.kernels.benchrun import (
+    CORRUPT,
+    MATRICES,
+    SEVEN,
+    bench,
+    complaint,
+    documented_keys,
+    has_type,
+)
 from tests.kernels.conftest import Kernels
 from tests.kernels.halo import matrix_halo, read_entries
 from tests.kernels.test_bench import LISTS
-from tests.kernels.test_bench_errors import CORRUPT, complaint
 
-MATRICES = Path(__file__).parents[1] / "data" / "matrix" / "good"
-SEVEN = MATRICES / "general-real.mtx"
 PHASES = ("communication_s", "local_s")
 
 
@@ -44,7 +49,7 @@ def test_every_exchange_method(kernels: Kernels, tmp_path: Path, procs: int, par
 
 @pytest.mark.parametrize(
     "path",
-    sorted(path for path in MATRICES.glob("*.mtx") if "complex" not in path.stem),
+    sorted(path for path in MATRICES.glob("good/*.mtx") if "complex" not in path.stem),
     ids=lambda path: path.stem,
 )
 def test_every_kind_of_real_matrix(any_kernels: Kernels, tmp_path: Path, path: Path) -> None:
@@ -67,7 +72,7 @@ def test_phases_are_of_products_only(any_kernels: Kernels, tmp_path: Path) -> No
         ({"pattern": "random:degree=2"}, "matrix:FILE"),
         ({"sizes": "8,12"}, "--sizes: 12"),
         ({"sizes": "4"}, "8 bytes for each vector"),
-        ({"pattern": f"matrix:{MATRICES / 'hermitian-complex.mtx'}"}, "complex"),
+        ({"pattern": f"matrix:{MATRICES / 'good' / 'hermitian-complex.mtx'}"}, "complex"),
         ({"methods": "nbx"}, "nbx"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 
 from tests import abi
 from tests.conftest import Require, by_day
+from tests.kernels.benchrun import SEVEN
 from tuner.machine.mpi import Mpi, find_mpis
 from tuner.paths import CHECKOUT
 
@@ -21,7 +22,6 @@ from .test_library import BY_NODE, TESTS, VALGRIND, run
 
 # Hooks of UCX that crash under the thread sanitizer are off.
 THREADED = {"UCX_MEM_EVENTS": "no", "UCX_MEM_MMAP_HOOK_MODE": "none", "SWP_TEST_TIMEOUT": "240"}
-SQUARE = CHECKOUT / "tests" / "data" / "matrix" / "good" / "general-real.mtx"
 TABLES = str(TESTS / "tables" / "broken")
 STRICT = ("-DSWITCHPOINT_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
 VARIANTS = [("Debug", "OFF", "ON"), ("Release", "ON", "OFF")]  # build type, shared, hwloc
@@ -148,7 +148,7 @@ SANITIZED_PROGRAMS: dict[str, list[str]] = {
     "swp_selector": [],
     "swp_measure": [],
     "swp_threads": [],
-    "swp_spmv": ["--vectors", "2", "--ppn", "2", str(SQUARE), "strided", os.devnull],
+    "swp_spmv": ["--vectors", "2", "--ppn", "2", str(SEVEN), "strided", os.devnull],
     "swp_graphs": [],
     "swp_clocks": [],
 }

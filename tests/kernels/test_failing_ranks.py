@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
+from tests.kernels.benchrun import SEVEN
 from tests.kernels.conftest import MPIS, Kernels, finish, in_turn
 from tests.kernels.preloaded import run_preloaded
 from tests.processes import TIMEOUT_S
 from tuner.machine.mpi import launch
 
 CORRUPT = "bench/swpbench_corrupt"
-SQUARE = Path(__file__).parents[1] / "data" / "matrix" / "good" / "general-real.mtx"
-PATTERNS = {"allreduce": "blocks", "spmv": f"matrix:{SQUARE}"}
+PATTERNS = {"allreduce": "blocks", "spmv": f"matrix:{SEVEN}"}
 METHODS = {"exchange": "direct alltoallv neighbor", "allreduce": "vendor: binomial ring bine"}
 
 PHASES = (

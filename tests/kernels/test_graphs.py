@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from .benchrun import SWPBENCH, bench
+from .benchrun import CORRUPT, SWPBENCH, bench
 from .conftest import Kernels
-from .test_bench_errors import CORRUPT
 from .test_library import run
 
 
