@@ -10,7 +10,7 @@ from dashboard.snapshot import cached_table, kept
 from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
-from tuner.machine.sites.orders import shares_cores
+from tuner.machine.sites.orders import node_cores
 from tuner.selection import match, off
 from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
@@ -26,8 +26,9 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     table = cached_table(store, system)
     rows = []
     if table is not None:
-        shared = shares_cores(table.provenance.name, table.provenance.cpu_model)
-        marks = zip(have_filled(table), are_oversubscribed(table, shared), strict=True)
+        its = table.provenance
+        oversubscribed = are_oversubscribed(table, node_cores(its.name, its.cpu_model, its.cores))
+        marks = zip(have_filled(table), oversubscribed, strict=True)
         for rule, (filled, oversubscribed) in zip(table.rules, marks, strict=True):
             more = f"; {SOME_FILLED}" * filled
             said = {"inferred": rule.inferred, "verdict": verdict(rule.evidence, "×") + more}

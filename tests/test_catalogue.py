@@ -28,6 +28,7 @@ from tuner.catalogue.borrowing import (
 )
 from tuner.catalogue.bundle import Bundle, BundleError, pack, read, unpack, without_hosts, write
 from tuner.cli import main
+from tuner.domain.cases import NodeCores
 from tuner.domain.tables import Point, Ratio, Soaked, SoakedAt, Table
 from tuner.export.forms import export
 from tuner.machine.simulation.machines import machine
@@ -49,7 +50,7 @@ POINTS = [
     bcast("vendor", 1024, 8, status="open"),
     bcast("star", 8, 16, over=True),
 ]
-SAME = Borrower("this machine", "openmpi", "4.1.4", 8)
+SAME = Borrower("this machine", "openmpi", "4.1.4", NodeCores(8))
 SOAKED = Soaked("bcast", "binomial", 11000, "", [SoakedAt(1, 4, 8, 11000)])
 
 
@@ -194,7 +195,7 @@ def test_what_no_method_table_can_hold_is_refused(what: str) -> None:
 def test_a_small_bundle_of_large_layouts_is_read_at_once() -> None:
     """Nodes that share their cores would have rules for each of thousands of numbers of nodes."""
     its = unpack(crossed((2, 2), (4095, 2), (1 << 18, 4095)))
-    assert len(compile_rules(its.points, its.provenance.cores)) < 200
+    assert len(compile_rules(its.points, NodeCores(its.provenance.cores))) < 200
 
 
 def test_a_bundle_of_layouts_that_share_no_numbers_is_read() -> None:
@@ -287,12 +288,12 @@ def test_what_failed_a_soak_of_the_borrower_is_not_borrowed(tmp_path: Path) -> N
 
 
 def test_what_differs_is_not_borrowed() -> None:
-    table = borrowed(lender(), Borrower("this machine", "mpich", "4.0.2", 16))
+    table = borrowed(lender(), Borrower("this machine", "mpich", "4.0.2", NodeCores(16)))
     assert {rule.method for rule in table.rules} == {"binomial"}
     assert {rule.ppn_high for rule in table.rules} == {4, 7, 8}  # 16 had no cores there
     assert "soaks do not carry over" in export(table, "table")
     assert "soaked 11000 times" not in export(table, "table")
-    small = Borrower("this machine", "mpich", "4.0.2", 2)
+    small = Borrower("this machine", "mpich", "4.0.2", NodeCores(2))
     assert [rule.method for rule in borrowed(lender(), small).rules] == ["star"]
     opened = [its._replace(status="open") for its in POINTS]
     with pytest.raises(BorrowingError, match="no settled rule"):
@@ -311,7 +312,7 @@ def test_clusters_and_virtual_nodes_borrow_layouts_alone_that_both_have_cores_fo
         return lender()._replace(points=points)
 
     cluster, virtual = of(lambda _, ppn: ppn > 8), of(lambda nodes, ppn: nodes * ppn > 8)
-    nodes = SAME._replace(shares_cores=True)
+    nodes = SAME._replace(cores=NodeCores(8, shared=True))
     common = {(1, 4), (2, 4), (1, 16), (2, 16)}
     for its, here, lent in (
         *((cluster, SAME, {*places}), (virtual, nodes, {*places})),
@@ -343,11 +344,11 @@ def test_virtual_nodes_of_the_store_share_cores(
     ingest(tmp_path / "s.db", synthetic.write(tmp_path, measured))
     with Store.open(tmp_path / "s.db") as store:
         (system,) = store.systems()["system"]
-        assert borrowing.of_store(store, system).shares_cores == shares
+        assert borrowing.of_store(store, system).cores.shared == shares
 
 
 def test_the_same_system_library_and_version_count_before_cores_and_network() -> None:
-    here = Borrower("b", "openmpi", "4.1.4", 8, as_model(machine("torus-4x4x2")))
+    here = Borrower("b", "openmpi", "4.1.4", NodeCores(8), as_model(machine("torus-4x4x2")))
     same = lender(name="same")
     shelf = [
         *(lender(name="b"), lender("MPICH Version: 4.0.2", name="other library")),
@@ -380,7 +381,7 @@ def test_cores_that_pico_did_not_record_make_a_lender_no_farther() -> None:
     its = lender(cores=1, name="pico")
     theirs = its._replace(provenance=replace(its.provenance, name="pico:machine"))
     assert by_distance(SAME, [lender(cores=15, name="fewer cores"), theirs])[0] == theirs
-    assert like(theirs, SAME._replace(cores=4)) == theirs.points
+    assert like(theirs, SAME._replace(cores=NodeCores(4))) == theirs.points
 
 
 def test_unknown_libraries_are_not_taken_for_each_other() -> None:
@@ -472,7 +473,8 @@ def test_one_machine_measures_and_another_borrows(
     assert "Open MPI v4.1.4" in call("catalogue", "list")
     (kept,) = json.loads(call("catalogue", "list", "--json"))
     monkeypatch.setattr(
-        "tuner.catalogue.borrowing.this_machine", lambda _: Borrower("here", "mpich", "4.0.2", 4)
+        "tuner.catalogue.borrowing.this_machine",
+        lambda _: Borrower("here", "mpich", "4.0.2", NodeCores(4)),
     )
     assert f'evidence="borrowed from {kept["system"]}, faster: stfw:dims=2' in call(
         "export", "--borrow"

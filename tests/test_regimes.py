@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.decisions import PROVENANCE, on
 from tests.test_catalogue import bcast, lender, packed
 from tuner.catalogue.bundle import unpack
-from tuner.domain.cases import Layout
+from tuner.domain.cases import Layout, NodeCores
 from tuner.domain.tables import Point, Table
 from tuner.selection import unmeasured
 from tuner.selection.kriging import Regimes, are_oversubscribed, regimes
@@ -36,7 +36,7 @@ def walked(nodes: Span, ppns: Span, cores: int) -> Iterator[Spans]:
 def test_layouts_are_cut_where_a_walk_over_all_numbers_cuts_them(
     nodes: Span, ppns: Span, cores: int
 ) -> None:
-    regime = regimes([], cores, shared=True)
+    regime = regimes([], NodeCores(cores, shared=True))
     assert list(unmeasured._of_one_regime(nodes, ppns, regime)) == [*walked(nodes, ppns, cores)]
 
 
@@ -44,7 +44,7 @@ def test_a_small_bundle_of_a_million_nodes_takes_few_calls(monkeypatch: pytest.M
     """Nodes share cores, as many as there were processes; each further node may lack some."""
     calls = iter(range(1_000_000))
 
-    def counted(points: list[Point], cores: int | None) -> Regimes:
+    def counted(points: list[Point], cores: NodeCores) -> Regimes:
         regime = regimes(points, cores)
         return lambda nodes, ppn: (next(calls), regime(nodes, ppn))[1]
 
@@ -63,8 +63,9 @@ def test_a_rule_between_layouts_is_crowded_where_all_processes_have_too_few_core
     """No layout shows it: the crowded one has more processes on each node than cores."""
     points = [on(bcast("star", 8, 2), 2, 2), on(bcast("binomial", 8, 16), 2, 16, over=True)]
     for shared, most in ((False, 8), (True, 4)):
-        rules = compile_rules(points, 8, shared=shared)
-        over = are_oversubscribed(Table(replace(PROVENANCE, cores=8), rules, points), shared)
+        cores = NodeCores(8, shared)
+        rules = compile_rules(points, cores)
+        over = are_oversubscribed(Table(PROVENANCE, rules, points), cores)
         crowded = [rule.ppn_low > most for rule in rules]
         assert over == crowded
         assert rules[-2].inferred
@@ -72,10 +73,10 @@ def test_a_rule_between_layouts_is_crowded_where_all_processes_have_too_few_core
 
 def test_shared_cores_of_unknown_number_are_too_few_for_all_where_none_had_enough() -> None:
     crowded = [on(bcast("star", 8, 2), 2, 2, over=True)]
-    assert regimes(crowded, None, shared=True)(2, 1).oversubscribed
+    assert regimes(crowded, NodeCores(None, shared=True))(2, 1).oversubscribed
 
 
 def test_ranks_that_were_placed_on_several_machines_share_no_cores() -> None:
     """Though they were placed as on virtual nodes."""
-    regime = regimes([on(bcast("star", 8, 4), 4, 4)], 8, shared=True)
+    regime = regimes([on(bcast("star", 8, 4), 4, 4)], NodeCores(8, shared=True))
     assert not regime(4, 4).oversubscribed and regime(1, 9).oversubscribed

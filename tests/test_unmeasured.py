@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import METHODS, on, point, select
 from tests.synthetic_plan import FAR, SyntheticMachine, measure, regrets
-from tuner.domain.cases import DegreeClass
+from tuner.domain.cases import UNKNOWN_CORES, DegreeClass, NodeCores
 from tuner.domain.tables import Point, Ratio, Rule
 from tuner.selection import match, unmeasured
 from tuner.selection.comparison import Chosen
@@ -165,11 +165,13 @@ SMALL, LARGE = (8, 512, 4096), (65536, 1 << 20)
 def test_beyond_the_sizes_of_one_neighbour_the_other_decides(other: int) -> None:
     """A layout says nothing of larger sizes than it measured, nor chooses a method there."""
     whole = [raced(1, 8, size, nap=0.5 if size in SMALL else 1.5) for size in SMALL + LARGE]
-    rules = compile_rules(whole + [raced(1, other, size, nap=0.3) for size in SMALL], 16)
+    rules = compile_rules(whole + [raced(1, other, size, nap=0.3) for size in SMALL], NodeCores(16))
     assert {chosen(rules, 1, 6, size) for size in SMALL} == {"nap"}
     assert {chosen(rules, 1, 6, size) for size in LARGE} == {"direct"}
     faster = [raced(1, 8, size, nap=0.5) for size in SMALL + LARGE]
-    rules = compile_rules(faster + [raced(1, other, size, nap=0.3) for size in SMALL], 16)
+    rules = compile_rules(
+        faster + [raced(1, other, size, nap=0.3) for size in SMALL], NodeCores(16)
+    )
     assert {chosen(rules, 1, 6, size) for size in SMALL + LARGE} == {"nap"}
 
 
@@ -178,14 +180,16 @@ def test_sizes_of_another_regime_are_not_asked_about() -> None:
     enough = [raced(1, 2, size, nap=0.5) for size in SMALL + LARGE]
     small = [raced(1, ppn, size, nap=0.5) for ppn in (4, 8) for size in SMALL]
     over = [on(point, 1, point.case.layout.ppn, over=True) for point in small]
-    rules = compile_rules(enough + over, 2)
+    rules = compile_rules(enough + over, NodeCores(2))
     assert {chosen(rules, 1, 6, size) for size in SMALL + LARGE} == {"nap"}
 
 
 def test_a_method_is_not_chosen_beyond_the_sizes_at_which_it_exists() -> None:
     both = [raced(1, 4, size, nap=0.5, neighbor=1.2) for size in SMALL]
     alone = [raced(1, 4, size, neighbor=1.2) for size in LARGE]
-    rules = compile_rules(both + alone + [raced(1, 8, size, nap=0.4) for size in SMALL], 16)
+    rules = compile_rules(
+        both + alone + [raced(1, 8, size, nap=0.4) for size in SMALL], NodeCores(16)
+    )
     assert {chosen(rules, 1, 6, size) for size in SMALL} == {"nap"}
     assert {chosen(rules, 1, 6, size) for size in LARGE} == {"direct"}
 
@@ -213,7 +217,7 @@ def test_a_method_for_powers_of_two_is_chosen_only_for_them(other: int, gain: fl
     """Once one other number of processes was measured, where the method loses."""
     found = {ppn: raced(1, ppn, 8, nap=gain, neighbor=1.2) for ppn in (4, 8, 32)}
     found[other] = raced(1, other, 8, nap=2 - gain, neighbor=1.2)
-    rules = compile_rules(found.values(), 64)
+    rules = compile_rules(found.values(), NodeCores(64))
     taken = {ppn for ppn in range(3, 33) if chosen(rules, 1, ppn, 8) == "nap"}
     assert {4, 8, 32} <= taken <= {4, 8, 16, 32}
     assert 16 in taken or (other, gain) == (12, 0.9)
@@ -221,7 +225,7 @@ def test_a_method_for_powers_of_two_is_chosen_only_for_them(other: int, gain: fl
 
 def test_where_only_powers_of_two_were_measured_others_are_next() -> None:
     """However much more is expected beyond; one is enough."""
-    found = worths([raced(1, ppn, 8, nap=0.8) for ppn in (4, 8, 32)], 64, beyond=True)
+    found = worths([raced(1, ppn, 8, nap=0.8) for ppn in (4, 8, 32)], NodeCores(64), beyond=True)
     assert found[0].untried and found[0].ppn.bit_count() > 1
     assert found[1].beyond and found[1].loss > 2 * found[0].loss
     assert all(its.untried == (its.ppn.bit_count() > 1) for its in found)
@@ -232,16 +236,16 @@ def test_where_only_the_default_was_chosen_nothing_is_untried(
     ratio: float, untried: list[int]
 ) -> None:
     powers = [raced(1, ppn, 8, nap=ratio) for ppn in (2, 8)]
-    assert sorted(its.ppn for its in worths(powers, 2) if its.untried) == untried
+    assert sorted(its.ppn for its in worths(powers, NodeCores(2)) if its.untried) == untried
     others = [raced(1, ppn, 8, nap=ratio) for ppn in (3, 6)]
-    assert not any(its.untried for its in worths(powers + others, 2))
+    assert not any(its.untried for its in worths(powers + others, NodeCores(2)))
 
 
 def test_each_regime_has_one_untried_layout_first() -> None:
     """One node shows nothing about several."""
     found = worths(
         [raced(*layout, 8, nap=0.5) for layout in ((1, 4), (1, 16), (2, 16), (16, 16))],
-        16,
+        NodeCores(16),
         beyond=True,
     )
     assert [its.nodes for its in found[:2] if its.untried] == [1, 3]
@@ -263,10 +267,10 @@ def test_where_a_second_socket_changes_the_order_the_risk_limit_holds() -> None:
             for row in logs
         ]
         found = [raced(1, ppn, 8, **ratios[ppn > SOCKET]) for ppn in (4, 8, 16)]
-        rules = compile_rules(found, 2 * SOCKET)
+        rules = compile_rules(found, NodeCores(2 * SOCKET))
         methods = [chosen(rules, 1, ppn, 8) for ppn in range(SOCKET + 1, 2 * SOCKET)]
         slower += [ratios[1][method] > 1.02 for method in methods if method and method != "direct"]
-        following.append(worths(found, 2 * SOCKET)[0].ppn)
+        following.append(worths(found, NodeCores(2 * SOCKET))[0].ppn)
     assert len(slower) > 100
     assert np.mean(slower) <= unmeasured.MOST_RISK
     assert np.mean(np.array(following) > SOCKET) > 0.6
@@ -278,18 +282,18 @@ def test_a_method_for_one_number_of_processes_fits_no_other(method: str) -> None
     (its,) = points(1, 8, {8: method})
     only = its._replace(ratios=(Ratio(method, 0.5, 0.49, 0.51),))
     crowded = on(raced(1, 12, 8, nap=1.2), 1, 12, over=True)
-    assert chosen(compile_rules([only, crowded], 10), 1, 9, 8) == "direct"
+    assert chosen(compile_rules([only, crowded], NodeCores(10)), 1, 9, 8) == "direct"
 
 
 def test_crowded_layouts_say_nothing_of_those_with_enough_cores() -> None:
     points = [raced(1, 4, 8, nap=0.5), on(raced(1, 9, 8, neighbor=0.5), 1, 9, over=True)]
     for cores, from_nap in ((4, []), (6, [5, 6]), (None, [])):
-        rules = compile_rules(points, cores)
+        rules = compile_rules(points, NodeCores(cores))
         asked = range(5, 9)
         assert [ppn for ppn in asked if chosen(rules, 1, ppn, 8) == "nap"] == from_nap
         rest = {chosen(rules, 1, ppn, 8) for ppn in asked if ppn not in from_nap}
         assert rest == {"neighbor"}
-        compared = Chosen(points, cores)  # as the table's rules
+        compared = Chosen(points, NodeCores(cores))  # as the table's rules
         named = DegreeClass(points[0].case.operation, 1, 5, points[0].mmax, points[0].mavg)
         assert (compared.method(named, 8) == "nap") == bool(from_nap)
 
@@ -298,7 +302,9 @@ def test_layouts_with_enough_cores_make_crowded_ones_surer() -> None:
     """Three ranks are nearer to two, for which the cores suffice, than to eight."""
     crowded = on(raced(1, 8, 8, nap=0.87), 1, 8, over=True)
     silent, agreeing = raced(1, 2, 8, neighbor=1.2), raced(1, 2, 8, nap=0.87)
-    found = [chosen(compile_rules([its, crowded], 2), 1, 3, 8) for its in (silent, agreeing)]
+    found = [
+        chosen(compile_rules([its, crowded], NodeCores(2)), 1, 3, 8) for its in (silent, agreeing)
+    ]
     assert found == ["direct", "nap"]
 
 
@@ -308,7 +314,7 @@ def test_nodes_that_share_their_cores_are_crowded_together() -> None:
         on(raced(2, 2, 8, neighbor=0.5), 2, 2, over=True),
         on(raced(4, 2, 8, neighbor=0.5), 4, 2, over=True),
     ]
-    rules = compile_rules(virtual, cores=2)
+    rules = compile_rules(virtual, NodeCores(2))
     assert chosen(rules, 3, 2, 8) == "neighbor"
     assert chosen(rules, 3, 1, 8) is None
 
@@ -321,7 +327,7 @@ def test_nodes_that_share_cores_have_as_many_as_processes_were_seen_to_have() ->
         on(raced(2, 2, 8, nap=0.5), 2, 2, over=True),
     ]
     for cores in (None, 2):
-        regime = regimes(found, cores)
+        regime = regimes(found, NodeCores(cores))
         over = [regime(*layout).oversubscribed for layout in ((2, 1), (4, 1), (2, 2))]
         assert over == [False, True, True]
 
@@ -339,7 +345,8 @@ def test_ratios_that_hardly_move_are_trusted_farther() -> None:
     steady = {ppn: raced(1, ppn, 8, nap=0.85) for ppn in (4, 64, 1024)}
     moving = steady | {64: raced(1, 64, 8, nap=2.0)}
     scales = [
-        spread_of(its.values(), regimes(its.values(), None)).scale for its in (steady, moving)
+        spread_of(its.values(), regimes(its.values(), UNKNOWN_CORES)).scale
+        for its in (steady, moving)
     ]
     assert scales[0] < 1 < scales[1]
 
@@ -368,7 +375,7 @@ def test_a_ratio_that_was_kept_without_its_error_has_that_of_its_interval() -> N
 def test_the_estimate_lies_between_its_neighbours() -> None:
     """Between two exact values it is on the line; at a measured layout it is that value."""
     known = {(1, 4): Value(0.0, 0.0), (1, 16): Value(-1.0, 0.0)}
-    spread = Spread(regimes([], 16), scale=0.8)
+    spread = Spread(regimes([], NodeCores(16)), scale=0.8)
     mean, variance = estimate((1, 8), known, spread)
     assert (mean, variance) == (pytest.approx(-0.5), pytest.approx(0.01))
     mean, variance = estimate((1, 16), known, spread)
@@ -397,7 +404,7 @@ def test_no_layout_is_missed_where_nodes_share_cores() -> None:
     found = [
         on(raced(1, 8, 8, nap=0.1), n, ppn, over=crowded) for (n, ppn), crowded in measured.items()
     ]
-    rules = compile_rules(found, 6)
+    rules = compile_rules(found, NodeCores(6))
     holding = {
         (n, ppn): sum(
             match.first([rule], DegreeClass("exchange", n, ppn, 6, 5.5), 8) is not None
@@ -412,13 +419,13 @@ def test_no_layout_is_missed_where_nodes_share_cores() -> None:
 def test_what_to_measure_next_is_uncertain_and_differs() -> None:
     """The farther from all others the better, but not where methods hardly differ."""
     moving = [raced(1, 4, 8, nap=0.5), raced(1, 64, 8, nap=0.9)]
-    found = worths(moving, None)
+    found = worths(moving, UNKNOWN_CORES)
     assert 20 < found[0].ppn < 64  # the gain is in doubt on the way to 64
     assert all(worth.loss > 0 for worth in found)
-    assert max(worth.ppn for worth in worths(moving, None, 16)) <= 16
+    assert max(worth.ppn for worth in worths(moving, UNKNOWN_CORES, 16)) <= 16
     sure = [raced(1, ppn, 8, nap=0.1) for ppn in (4, 64)]
-    assert worths(sure, None)[0].loss < found[0].loss
-    assert worths(moving[:1], None) == []
+    assert worths(sure, UNKNOWN_CORES)[0].loss < found[0].loss
+    assert worths(moving[:1], UNKNOWN_CORES) == []
 
 
 def test_a_machine_with_thousands_of_nodes_has_few_rules() -> None:
@@ -428,7 +435,7 @@ def test_a_machine_with_thousands_of_nodes_has_few_rules() -> None:
     rules = compile_rules(corners)
     assert chosen(rules, 1000, 48, 8) == "nap"
     assert len(rules) < 20
-    assert worths(corners, None, 5000)[0].nodes <= 2500
+    assert worths(corners, UNKNOWN_CORES, 5000)[0].nodes <= 2500
 
 
 def test_what_to_measure_next_of_thousands_of_nodes_takes_bounded_work(
@@ -442,7 +449,7 @@ def test_what_to_measure_next_of_thousands_of_nodes_takes_bounded_work(
         for nodes in (2, 64, 9000)
         for ppn in (1, 2, 128)
     ]
-    found = worths(spread, 8, beyond=True)
+    found = worths(spread, NodeCores(8), beyond=True)
     assert len(asked) < 1000
     assert found
     assert not [its for its in found if its.beyond]  # all larger ones are crowded
@@ -450,16 +457,16 @@ def test_what_to_measure_next_of_thousands_of_nodes_takes_bounded_work(
 
 def test_after_one_node_two_and_four_are_what_to_measure_next() -> None:
     full = [raced(1, ppn, 8, nap=0.5) for ppn in (32, 64)]
-    found = worths(full, 64, beyond=True)
+    found = worths(full, NodeCores(64), beyond=True)
     assert [(its.nodes, its.ppn) for its in found if its.beyond] == [(2, 64), (4, 64)]
-    assert worths(full, 64, most_nodes=1, beyond=True) == worths(full, 64)
-    half = worths(full[:1], 64, most_nodes=1, beyond=True)
+    assert worths(full, NodeCores(64), most_nodes=1, beyond=True) == worths(full, NodeCores(64))
+    half = worths(full[:1], NodeCores(64), most_nodes=1, beyond=True)
     assert [(its.nodes, its.ppn) for its in half] == [(1, 64)]
 
 
 def test_what_costs_less_nodes_is_measured_first() -> None:
     moving = [raced(2, 4, 8, nap=0.8), raced(24, 4, 8, nap=0.95)]
-    found = worths(moving, 4)
+    found = worths(moving, NodeCores(4))
     most = max(found, key=lambda its: its.loss)
     assert found[0].nodes < most.nodes
     assert found[0].loss / found[0].nodes > most.loss / most.nodes

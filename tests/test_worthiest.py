@@ -11,7 +11,7 @@ from tests.cli import succeed
 from tests.test_unmeasured import SOCKET, chosen, raced
 from tuner.campaign import worthiest as layouts
 from tuner.campaign.worthiest import worthiest
-from tuner.domain.cases import DegreeClass
+from tuner.domain.cases import DegreeClass, NodeCores
 from tuner.paths import database_path
 from tuner.rawfile.ingest import ingest
 from tuner.selection import tuning
@@ -47,11 +47,13 @@ def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
     def next_of(name: str) -> tuple[int, int] | None:
         return worthiest("local:cpu", name, lambda nodes, ppn: nodes <= 32 and ppn <= CORES)
 
-    assert worths(powers, CORES)[0].loss < 1e-6
+    assert worths(powers, NodeCores(CORES))[0].loss < 1e-6
     assert next_of("before") == (3, CORES)
-    assert not any(its.untried for its in worths(of_systems["after"], CORES))
+    assert not any(its.untried for its in worths(of_systems["after"], NodeCores(CORES)))
     assert next_of("after") != (3, CORES)
-    of_rules = {name: compile_rules(points, CORES) for name, points in of_systems.items()}
+    of_rules = {
+        name: compile_rules(points, NodeCores(CORES)) for name, points in of_systems.items()
+    }
     assert [chosen(rules, 3, CORES, 8) for rules in of_rules.values()] == ["nap", "direct"]
     faster = {
         nodes for nodes in range(2, 33) if chosen(of_rules["after"], nodes, CORES, 8) == "nap"
@@ -63,20 +65,20 @@ def test_a_method_that_is_fast_on_powers_of_two_alone_is_found_out(
 
 
 def test_what_may_be_lost_is_a_share_of_the_time() -> None:
-    found = worths([raced(1, ppn, 8, nap=0.05) for ppn in (32, 64)], 64, beyond=True)
+    found = worths([raced(1, ppn, 8, nap=0.05) for ppn in (32, 64)], NodeCores(64), beyond=True)
     assert max(its.loss for its in found) == pytest.approx(0.95, abs=0.02)
 
 
 def test_after_one_socket_a_full_node_is_what_to_measure_next() -> None:
     within = [raced(1, ppn, 8, nap=0.5) for ppn in (2, 4, 6, 8)]
-    found = worths(within, 2 * SOCKET, most_nodes=1, beyond=True)
+    found = worths(within, NodeCores(2 * SOCKET), most_nodes=1, beyond=True)
     assert (found[0].nodes, found[0].ppn) == (1, 2 * SOCKET)
 
 
 def test_of_nodes_that_share_cores_no_crowded_layout_is_next() -> None:
     measured = [raced(nodes, 2, 8, nap=0.5) for nodes in (1, 2, 4)]
     for shared, expected in ((False, {(3, 2), (8, 2), (16, 2), (4, 8)}), (True, {(3, 2)})):
-        found = worths(measured, 8, beyond=True, shared=shared)
+        found = worths(measured, NodeCores(8, shared), beyond=True)
         assert {(its.nodes, its.ppn) for its in found} == expected
 
 

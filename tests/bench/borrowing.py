@@ -26,7 +26,7 @@ from tuner.campaign.plans import PlannedCase
 from tuner.campaign.screening import ranked
 from tuner.catalogue.borrowing import Borrower, borrowed, order
 from tuner.catalogue.bundle import Bundle
-from tuner.domain.cases import Case
+from tuner.domain.cases import Case, NodeCores
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Provenance, Rule
 from tuner.machine.simulation.machines import SIMULATED_MACHINES
@@ -78,7 +78,9 @@ def borrower_of(bundle: Bundle) -> Borrower:
     """Return the system of a bundle as one that has no table."""
     its = bundle.provenance
     version = its.mpi_library.split()[-1].strip("v") if its.mpi_library else ""
-    return Borrower(its.system, its.environment.replace("simgrid", ""), version, its.cores)
+    return Borrower(
+        its.system, its.environment.replace("simgrid", ""), version, NodeCores(its.cores)
+    )
 
 
 def judge(name: str, measured: list[MeasuredSize], tables: dict[str, list[Rule]]) -> list[Figure]:
@@ -190,7 +192,8 @@ def main() -> int:
         for lender in lenders:
             table = borrowed(lender, borrower_of(own[name]))
             title = f"{name} from {lender.provenance.system}"
-            rules = compile_rules(own[name].points, own[name].provenance.cores)
+            cores = NodeCores(own[name].provenance.cores)
+            rules = compile_rules(own[name].points, cores)
             tables = {"default": [], "borrowed": table.rules, "own": rules}
             figures += judge(title, measured, tables)
             figures += screened(title, measured, lender)

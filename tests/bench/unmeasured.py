@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.bench.report import Figure, conclude, options_of
-from tuner.domain.cases import Case, CellKey, Layout
+from tuner.domain.cases import Case, CellKey, Layout, NodeCores
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.records import PART, Cell, Features
 from tuner.domain.tables import EQUAL, FASTER, Point, Rule
@@ -400,8 +400,8 @@ def in_words(usual: Variances) -> str:
     return ", ".join(f"{name} {value:.3f}" for name, value in usual._asdict().items())
 
 
-def _cores(system: list[MeasuredSize]) -> int:
-    return CORES.get(system[0].system.split()[0], 16)
+def _cores(system: list[MeasuredSize]) -> NodeCores:
+    return NodeCores(CORES.get(system[0].system.split()[0], 16))
 
 
 def calibration(kind: str, systems: Sequence[list[MeasuredSize]]) -> list[Figure]:

@@ -27,7 +27,7 @@ from tests.vendor.tables import (
     table_for,
     table_of,
 )
-from tuner.domain.cases import Layout
+from tuner.domain.cases import Layout, NodeCores
 from tuner.domain.tables import Rule, Table
 from tuner.export.choices import Counts, SizeRange, VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
@@ -212,7 +212,7 @@ def of_many_nodes(operation: str, names: tuple[str, str]) -> list[Rule]:
         for nodes, ppn in product((2, 512), (64, 128))
         for method, size in ((small, 8), (small, 1024), (large, 65536))
     ]
-    return compile_rules(points, 128)
+    return compile_rules(points, NodeCores(128))
 
 
 @pytest.mark.parametrize(
@@ -335,13 +335,13 @@ def test_an_uneven_layout_is_not_exported_as_a_full_one() -> None:
     its = point("vendor:algorithm=binomial", degree=(-1, -1.0), operation="bcast")
     uneven = its._replace(case=its.case._replace(layout=Layout(3, 2, 2, False)))
     points = [on(its, 1, 8), uneven]
-    rules = compile_rules(points, 8)
+    rules = compile_rules(points, NodeCores(8))
     of = replace(table(BANNERS["openmpi"].format("4.1.4", "4.1.4"), rules), points=points)
     choices = choices_of(of)
     assert [counts.procs for counts in choices.counts["bcast"]] == [8]
     assert [*choices.left_out] == ["bcast, 4 processes: 2 x 2 was measured with 3 processes alone"]
     with pytest.raises(VendorError, match="have fewer processes on some nodes"):
-        choices_of(replace(of, rules=compile_rules([uneven], 8), points=[uneven]))
+        choices_of(replace(of, rules=compile_rules([uneven], NodeCores(8)), points=[uneven]))
 
 
 def test_what_no_launch_proved_is_not_exported() -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-from tuner.machine.sites.orders import shares_cores
+from tuner.machine.sites.orders import node_cores
 from tuner.machine.systems import of_this_machine
 from tuner.paths import database_path
 from tuner.selection.intervals import NEARLY
@@ -46,4 +46,4 @@ def _worths(partition: str, environment: str, name: str) -> list[Worth]:
     if not tables:
         return []
     points, its = tables[-1].points, tables[-1].provenance
-    return worths(points, its.known_cores, shared=shares_cores(its.name, its.cpu_model))
+    return worths(points, node_cores(its.name, its.cpu_model, its.cores))

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tuner.catalogue.bundle import Bundle
-from tuner.domain.cases import Layout
-from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, DEFAULT_METHODS, known_cores
+from tuner.domain.cases import Layout, NodeCores
+from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.export.mpi_library import library_of
 from tuner.machine.mpi import LABELS, available_cores, mpis_named
-from tuner.machine.sites.orders import shares_cores
+from tuner.machine.sites.orders import node_cores
 from tuner.models import fitting
 from tuner.models.system import SystemModel
 from tuner.selection import tuning
@@ -31,26 +31,26 @@ class BorrowingError(SwitchpointError):
 class Borrower(NamedTuple):
     """A system without a table of its own: its MPI library, a node's cores, and its network.
 
-    `failed` are the methods that failed a soak on it. Virtual nodes share the cores.
+    `failed` are the methods that failed a soak on it.
     """
 
     name: str
     family: str
     version: str
-    cores: int | None  # where they were recorded
+    cores: NodeCores
     model: SystemModel | None = None
     failed: frozenset[SoakedMethod] = frozenset()
-    shares_cores: bool = False
 
     def __str__(self) -> str:
         library = f"{LABELS.get(self.family, 'an unknown MPI')} {self.version}".strip()
-        return f"{self.name} ({library}{f', {self.cores} cores' if self.cores else ''})"
+        cores = f", {self.cores.number} cores" if self.cores.number else ""
+        return f"{self.name} ({library}{cores})"
 
 
 def this_machine(environment: str = "") -> Borrower:
     """Return this machine with an MPI, by default the first found. Raise MpiError."""
     mpi, *_ = mpis_named(environment)
-    return Borrower("this machine", mpi.family, mpi.version, available_cores())
+    return Borrower("this machine", mpi.family, mpi.version, NodeCores(available_cores()))
 
 
 def of_store(store: Store, system: str) -> Borrower:
@@ -59,16 +59,16 @@ def of_store(store: Store, system: str) -> Borrower:
     return Borrower(
         system,
         *_library(its["mpi_library"]),
-        known_cores(its["name"], int(its["cores"])),
+        node_cores(its["name"], its["cpu_model"], int(its["cores"])),
         fitting.last_fitted(store, system),
         frozenset(failed(tuning.outcomes(store, system))),
-        shares_cores(its["name"], its["cpu_model"]),
     )
 
 
 def _of_bundle(bundle: Bundle) -> Borrower:
     its = bundle.provenance
-    return Borrower(its.system, *_library(its.mpi_library), its.known_cores, bundle.model)
+    cores = NodeCores(its.known_cores)
+    return Borrower(its.system, *_library(its.mpi_library), cores, bundle.model)
 
 
 def _library(banner: str) -> tuple[str, str]:
@@ -93,8 +93,8 @@ class Distance(NamedTuple):
 def distance(lender: Borrower, borrower: Borrower) -> Distance:
     """Return the distance of a lender from a borrower."""
     cores = 0.0
-    if lender.cores and borrower.cores:
-        cores = abs(math.log2(lender.cores / borrower.cores))
+    if lender.cores.number and borrower.cores.number:
+        cores = abs(math.log2(lender.cores.number / borrower.cores.number))
     return Distance(
         lender.name != borrower.name,
         lender.family != borrower.family,
@@ -158,10 +158,9 @@ def borrowed(lender: Bundle, borrower: Borrower) -> Table:
     theirs = _of_bundle(lender)
     away = distance(theirs, borrower)
     points = [_unfilled(point) for point in like(lender, borrower)]
-    shared = borrower.shares_cores
     rules = [
         rule
-        for rule in compile_rules(points, borrower.cores, key=_method_and_settled, shared=shared)
+        for rule in compile_rules(points, borrower.cores, key=_method_and_settled)
         if rule.evidence.settled
         and (rule.operation, rule.method) not in borrower.failed
         and not (away.other_library and rule.method.startswith((ALGORITHM, BY_ENVIRONMENT)))
@@ -195,12 +194,12 @@ def like(lender: Bundle, borrower: Borrower) -> list[Point]:
 
     Where the cores of one are not known, all layouts compare.
     """
-    points, cores = lender.points, borrower.cores
+    points, (cores, shared) = lender.points, borrower.cores
     if cores is None or lender.provenance.known_cores is None:
         return list(points)
 
     def compares(its: Layout) -> bool:
-        sharing = its.procs if borrower.shares_cores else its.ppn
+        sharing = its.procs if shared else its.ppn
         return its.oversubscribed == (sharing > cores)
 
     return [point for point in points if compares(point.case.layout)]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tuner import atomic
-from tuner.domain.cases import MOST_NODES, MOST_PPN
+from tuner.domain.cases import MOST_NODES, MOST_PPN, NodeCores
 from tuner.domain.flat import columns, take
 from tuner.domain.operations import AUTO, COLLECTIVES, DEFAULT_METHODS, FOREIGN, RULED_OPERATIONS
 from tuner.domain.records import NAME, PATTERN_SPEC, SPEC, SYNC
@@ -259,7 +259,8 @@ def _bundle(content: _Content) -> Bundle:
         > _MOST_DECISIONS
     ):
         raise BundleError(f"has more than {_MOST_DECISIONS} decisions of an operation on a layout")
-    if any(done > _MOST_WORK for done in accumulate(work(points, provenance.known_cores))):
+    cores = NodeCores(provenance.known_cores)
+    if any(done > _MOST_WORK for done in accumulate(work(points, cores))):
         raise BundleError(f"infers rules of other layouts from more than {_MOST_WORK} values")
     return Bundle(provenance, points, content.model)
 

@@ -116,7 +116,7 @@ def _show_next(
     from tuner.campaign.planning import screening_budget_s
     from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.machine.sites.orders import shares_cores
+    from tuner.machine.sites.orders import node_cores
     from tuner.machine.systems import is_one_machine
     from tuner.selection.worth import worths
 
@@ -129,9 +129,8 @@ def _show_next(
     of = table.provenance
     if is_one_machine(of.name, [point.case.layout.nodes for point in table.points]):
         most_nodes = min(most_nodes, 1)
-    shared = shares_cores(of.name, of.cpu_model)
-    limits = most_procs, most_nodes
-    found = worths(table.points, of.known_cores, *limits, beyond=True, shared=shared)[:_SHOWN]
+    cores = node_cores(of.name, of.cpu_model, of.cores)
+    found = worths(table.points, cores, most_procs, most_nodes, beyond=True)[:_SHOWN]
     if as_json:
         say_json([its._asdict() | {"node_hours": its.nodes * node_hours} for its in found])
         return

@@ -16,6 +16,16 @@ class Layout(NamedTuple):
     oversubscribed: bool  # more processes on a node than cores
 
 
+class NodeCores(NamedTuple):
+    """The cores of a node, None where they are not known; virtual nodes share the machine's."""
+
+    number: int | None
+    shared: bool = False
+
+
+UNKNOWN_CORES = NodeCores(None)
+
+
 class DegreeClass(NamedTuple):
     """A case as rules match it, without its size. `mmax` and `mavg` are negative where unknown."""
 

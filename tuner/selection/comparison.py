@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tuner.domain.cases import DegreeClass
+from tuner.domain.cases import UNKNOWN_CORES, DegreeClass, NodeCores
 from tuner.domain.flat import flat
 from tuner.domain.operations import BY_ENVIRONMENT, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.domain.records import Cell, Features
@@ -114,9 +114,9 @@ class Comparison:
 class Chosen:
     """Decisions, and the methods that their rules choose, kept as compiling rules takes long."""
 
-    def __init__(self, points: list[Point], cores: int | None = None, shared: bool = False) -> None:
-        """Keep the decisions of a system; `cores` and `shared` are as for `compile_rules`."""
-        self._points, self._cores, self._shared = points, cores, shared
+    def __init__(self, points: list[Point], cores: NodeCores = UNKNOWN_CORES) -> None:
+        """Keep the decisions of a system."""
+        self._points, self._cores = points, cores
         self._rules: dict[DegreeClass, list[Rule]] = {}
         self._methods: dict[tuple[DegreeClass, int], str | None] = {}
 
@@ -153,7 +153,7 @@ class Chosen:
     @cached_property
     def _inferred(self) -> Mapping[str, list[Rule]]:
         found: dict[str, list[Rule]] = defaultdict(list)
-        for rule in compile_rules(self._points, self._cores, shared=self._shared):
+        for rule in compile_rules(self._points, self._cores):
             found[rule.operation].append(rule)
         return found
 
@@ -239,17 +239,16 @@ class MeasuredSide:
         points: list[Point],
         soaked: Sequence[Soaked] = (),
         required_executions: int = 0,
-        cores: int | None = None,
-        shared: bool = False,
+        cores: NodeCores = UNKNOWN_CORES,
     ) -> Self:
-        """Return the side of times and decisions; the rest is as for `compile_rules`."""
-        chosen = Chosen(points, cores, shared)
+        """Return the side of times and decisions."""
+        chosen = Chosen(points, cores)
         deployable = soaks.withhold(points, soaked, required_executions)
         return cls(
             times=times,
             chosen=chosen,
             required_executions=required_executions,
-            deployable=chosen if deployable == points else Chosen(deployable, cores, shared),
+            deployable=chosen if deployable == points else Chosen(deployable, cores),
         )
 
     def only(self, operation: str) -> MeasuredSide:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tuner.domain.cases import NodeCores
 from tuner.domain.tables import Point, Ratio, Table
 from tuner.selection.intervals import NEARLY
 from tuner.stats import Floats
@@ -97,20 +98,21 @@ class Spread(NamedTuple):
         )
 
 
-def regimes(points: Iterable[Point], cores: int | None, shared: bool = False) -> Regimes:
+def regimes(points: Iterable[Point], cores: NodeCores) -> Regimes:
     """Return a function that returns the regime of a layout, measured or not.
 
-    `cores` are those of a node, by default as many as were measured to suffice. Where nodes share
-    them, as virtual ones do, all processes count; the layouts may show it too, or that ranks that
-    were placed as on virtual nodes were on several machines.
+    Where the cores of a node are not known, they are as many as were measured to suffice. Where
+    nodes share them, all processes count; the layouts may show it too, or that ranks that were
+    placed as on virtual nodes were on several machines.
     """
     layouts = {point.case.layout for point in points}
     enough = [its for its in layouts if not its.oversubscribed]
-    most = cores or max((its.ppn for its in enough), default=0)
-    if cores and any(its.procs > cores for its in enough):
+    number, shared = cores
+    most = number or max((its.ppn for its in enough), default=0)
+    if number and any(its.procs > number for its in enough):
         shared = False
     shared = shared or any(its.oversubscribed and its.ppn <= most for its in layouts)
-    if shared and not cores:
+    if shared and not number:
         most = max((its.procs for its in enough), default=0)
 
     def regime(nodes: float, ppn: float) -> Regime:
@@ -119,12 +121,9 @@ def regimes(points: Iterable[Point], cores: int | None, shared: bool = False) ->
     return regime
 
 
-def are_oversubscribed(table: Table, shared: bool) -> list[bool]:
-    """Return whether the layouts of each rule have more ranks than cores, measured or not.
-
-    `shared` is as for `regimes`.
-    """
-    regime = regimes(table.points, table.provenance.known_cores, shared)
+def are_oversubscribed(table: Table, cores: NodeCores) -> list[bool]:
+    """Return whether the layouts of each rule have more ranks than cores, measured or not."""
+    regime = regimes(table.points, cores)
     return [
         regime(rule.nodes_low, rule.ppn_low).oversubscribed
         if rule.inferred

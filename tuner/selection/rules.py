@@ -6,6 +6,7 @@ No input or output.
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tuner.domain.cases import UNKNOWN_CORES, NodeCores
 from tuner.domain.tables import Point, Rule
 from tuner.selection.intervals import DegreeIntervals, MergeKey, degrees_of, its_method, join, same
 from tuner.selection.kriging import USUAL, Variances
@@ -17,18 +18,16 @@ ByLayout = dict[tuple[Span, Span], DegreeIntervals]
 
 def compile_rules(
     points: Iterable[Point],
-    cores: int | None = None,
+    cores: NodeCores = UNKNOWN_CORES,
     usual: Variances = USUAL,
     key: MergeKey = its_method,
-    shared: bool = False,
 ) -> list[Rule]:
     """Return the rules of one system's points, by operation, layout, degree and size.
 
-    `cores` and `shared` are as for `regimes`. `usual` is how layouts of systems differ. No rule
-    holds points whose `key` differs.
+    `usual` is how layouts of systems differ. No rule holds points whose `key` differs.
     """
     rules = []
-    of_operations, spread = MeasuredLayouts.of(points, cores, usual, shared)
+    of_operations, spread = MeasuredLayouts.of(points, cores, usual)
     for operation, measured in of_operations.items():
         chosen = {layout: degrees_of(classes, key=key) for layout, classes in measured.items()}
         between = dict(unmeasured(measured, spread, key))

@@ -9,11 +9,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tuner import __version__
-from tuner.domain.operations import known_cores
 from tuner.domain.records import Header, System
 from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
-from tuner.machine.sites.orders import shares_cores
+from tuner.machine.sites.orders import node_cores
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
 from tuner.selection import off, soaks
@@ -105,8 +104,8 @@ def _make(
     points = soaks.withhold(decided, soaked, required_executions)
     used = measured.loc[names]
     provenance = _provenance(description, used, shares(cells, trust), soaked, required_executions)
-    shared = shares_cores(provenance.name, provenance.cpu_model)
-    rules = compile_rules(points, provenance.known_cores, shared=shared)
+    cores = node_cores(provenance.name, provenance.cpu_model, provenance.cores)
+    rules = compile_rules(points, cores)
     table = Table(provenance, rules, points)
     undecided = store.undecided(system)
     # Those of the only campaign, if nothing of it is left out, are made already.
@@ -188,10 +187,9 @@ def compared_side(store: Store, system: str, campaign: str | None = None) -> Mea
 def side_of(store: Store, system: str, times: ComparedTimes, points: list[Point]) -> MeasuredSide:
     """Return the compared side of times and decisions. Raise TuningError, StoreError."""
     its = store.description(system)
-    cores = known_cores(its["name"], int(its["cores"]))
-    shared = shares_cores(its["name"], its["cpu_model"])
+    cores = node_cores(its["name"], its["cpu_model"], int(its["cores"]))
     soaked, needed = outcomes(store, system), required_by(store, system)
-    return MeasuredSide.of(times, points, soaked, needed, cores, shared)
+    return MeasuredSide.of(times, points, soaked, needed, cores)
 
 
 def outcomes(store: Store, system: str, required: int | None = None) -> list[Soaked]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tuner.domain.cases import UNKNOWN_CORES, NodeCores
 from tuner.domain.operations import DEFAULT_METHODS, fits_one_count
 from tuner.domain.tables import OPEN, UNSOAKED, Point
 from tuner.selection.intervals import (
@@ -69,15 +70,11 @@ class MeasuredLayouts(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        points: Iterable[Point],
-        cores: int | None,
-        usual: Variances = USUAL,
-        shared: bool = False,
+        cls, points: Iterable[Point], cores: NodeCores, usual: Variances = USUAL
     ) -> MeasuredLayouts:
-        """Return the layouts of a system's points; `cores` and `shared` as for `regimes`."""
+        """Return the layouts of a system's points."""
         ordered = sorted(points, key=lambda point: point.case.of_any_degree)
-        regime = regimes(ordered, cores, shared)
+        regime = regimes(ordered, cores)
         of_operations: dict[str, Layouts] = defaultdict(dict)
         for key, of_layout in groupby(ordered, lambda point: point.case.of_any_degree):
             alone = _alone((key.nodes, key.ppn))
@@ -126,7 +123,7 @@ def _between(
                 yield spans, here, kind
 
 
-def work(points: Iterable[Point], cores: int | None) -> Iterator[int]:
+def work(points: Iterable[Point], cores: NodeCores) -> Iterator[int]:
     """Yield for each unmeasured layout a bound on the values from which its choices follow.
 
     These are the ratios of the measured layouts; for each size of a degree class and each method
@@ -161,7 +158,7 @@ def _near(
 
 def open_choices(points: Iterable[Point]) -> Iterator[tuple[Point, str]]:
     """Yield the open points of a system at which all layouts together choose a method, and it."""
-    of_operations, spread = MeasuredLayouts.of(points, None)
+    of_operations, spread = MeasuredLayouts.of(points, UNKNOWN_CORES)
     for measured in of_operations.values():
         for ((nodes, _), (ppn, _)), classes in measured.items():
             kind = [(n, p) for (n, _), (p, _) in measured if (n > 1) == (nodes > 1)]

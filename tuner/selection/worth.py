@@ -10,6 +10,7 @@ from itertools import chain
 from statistics import NormalDist
 from typing import NamedTuple
 
+from tuner.domain.cases import NodeCores
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.tables import Point
 from tuner.selection.intervals import Classes
@@ -51,27 +52,25 @@ class Worth(NamedTuple):
 
 def worths(
     points: Iterable[Point],
-    cores: int | None,
+    cores: NodeCores,
     most_procs: float = math.inf,
     most_nodes: float = math.inf,
     beyond: bool = False,
-    shared: bool = False,
 ) -> list[Worth]:
     """Return unmeasured layouts within these limits, by expected gain per node.
 
     Launches of all layouts are planned to take equally long. Of layouts with the same estimates,
     that in their middle stands for all. With `beyond`, a few are larger than all measured ones.
-    Before all others comes one untried layout of each regime, of the fewest nodes. `cores` and
-    `shared` are as for `regimes`.
+    Before all others comes one untried layout of each regime, of the fewest nodes.
     """
-    of_operations, spread = MeasuredLayouts.of(points, cores, shared=shared)
+    of_operations, spread = MeasuredLayouts.of(points, cores)
     losses: dict[tuple[NodesPpn, bool], dict[str, list[float]]]
     losses = defaultdict(lambda: defaultdict(list))
     untried: set[NodesPpn] = set()
     for operation, measured in of_operations.items():
         default = DEFAULT_METHODS[operation]
         inside = ((middle, near, False) for _, middle, near in asked(measured, spread))
-        larger = _larger(measured, spread, cores) if beyond else ()
+        larger = _larger(measured, spread, cores.number) if beyond else ()
         outside = ((layout, near, True) for layout, near in larger)
         for middle, near, is_beyond in chain(inside, outside):
             nodes, ppn = (round(number) for number in middle)

@@ -11,7 +11,7 @@ from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
-from tuner.machine.sites.orders import measured_as, shares_cores
+from tuner.machine.sites.orders import measured_as, node_cores
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
@@ -74,8 +74,8 @@ def show_table(table: Table, omission: str, out: Console) -> None:
         out.print(note)
     grid = Columns("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
-    shared = shares_cores(provenance.name, provenance.cpu_model)
-    filled, oversubscribed = have_filled(table), are_oversubscribed(table, shared)
+    cores = node_cores(provenance.name, provenance.cpu_model, provenance.cores)
+    filled, oversubscribed = have_filled(table), are_oversubscribed(table, cores)
     for rule, has_filled, is_over in zip(table.rules, filled, oversubscribed, strict=True):
         case = (rule.operation, _layout_text(rule, is_over), _degree_text(rule))
         sizes = bytes_text(rule.bytes_low, rule.bytes_high)

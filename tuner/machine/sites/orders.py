@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from tuner.domain.cases import NodeCores
+from tuner.domain.operations import known_cores
 from tuner.files import read_json
 from tuner.machine.systems import VIRTUAL, unreal
 from tuner.paths import results_directory
@@ -61,9 +63,11 @@ def measured_as(name: str) -> Place:
     return Place(name)
 
 
-def shares_cores(name: str, cpu_model: str) -> bool:
-    """Return whether the nodes of a system share cores, as virtual ones do.
+def node_cores(name: str, cpu_model: str, cores: int) -> NodeCores:
+    """Return the `cores` that are stored for a system, and whether its nodes share them.
 
-    A name of its own says so itself, where ranks were placed, or by where it was measured.
+    Virtual nodes do. A name of their own says so itself, where ranks were placed, or by where they
+    were measured.
     """
-    return VIRTUAL in (unreal(name, cpu_model), unreal(measured_as(name).name, cpu_model))
+    shared = VIRTUAL in (unreal(name, cpu_model), unreal(measured_as(name).name, cpu_model))
+    return NodeCores(known_cores(name, cores), shared)
