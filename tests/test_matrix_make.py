@@ -153,6 +153,9 @@ def test_elasticity(tmp_path: Path) -> None:
     levels = list(amg.make("elasticity", 200, tmp_path, ".mtx"))
     assert levels[0].degrees.rows == 200
     assert len(levels) > 1
+    before = [level.path.read_bytes() for level in levels]
+    again = amg.make("elasticity", 200, tmp_path, ".mtx")
+    assert [level.path.read_bytes() for level in again] == before
 
 
 def test_fetching_without_a_network(tmp_path: Path, require: Require) -> None:
@@ -169,6 +172,20 @@ def test_fetching_without_a_network(tmp_path: Path, require: Require) -> None:
         "Error: HB/bcsstk01: the SuiteSparse collection cannot be reached"
     )
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_fetching_with_an_index_that_cannot_be_used(tmp_path: Path, require: Require) -> None:
+    require("ssgetpy", find_spec("ssgetpy") is not None, "this client is not installed")
+    (tmp_path / ".ssgetpy").mkdir()
+    (tmp_path / ".ssgetpy" / "index.db").write_text("<html>no index</html>\n" * 1000)
+    done = subprocess.run(
+        [sys.executable, "-m", "tuner.cli", "matrix", "fetch", "HB/bcsstk01"],
+        env=os.environ | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert re.fullmatch("Error: HB/bcsstk01: the answer .* is broken: .*database.*\n", done.stderr)
 
 
 def test_fetching_needs_a_name() -> None:

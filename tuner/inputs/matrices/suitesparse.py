@@ -1,6 +1,7 @@
 """The download of matrices of the SuiteSparse collection, by its Python client."""
 
 import re
+import sqlite3
 import zlib
 from gzip import BadGzipFile
 from pathlib import Path
@@ -12,13 +13,17 @@ from tuner.inputs.matrices.market import MatrixError
 _MOST_MATRICES = 1_000_000  # the client's own limit is ten, of all whose names contain one
 
 
+_UNUSABLE = (LookupError, ValueError, StopIteration, sqlite3.Error)
+"""Errors of the client where the index, which it keeps in a home, is a page or is locked."""
+
+
 def fetch(name: str, directory: Path) -> Path:
     """Download and unpack `NAME` or `GROUP/NAME`, and return its file below the directory.
 
     The file is GROUP/NAME.mtx; one that is there is not fetched again.
 
     Raises:
-        MatrixError: no network, no client, or no such matrix.
+        MatrixError: no network, no client, no such matrix, or an answer that cannot be used.
     """
     if not re.fullmatch(r"([\w-]+/)?[\w-]+", name):
         raise MatrixError(f"{name}: give NAME or GROUP/NAME")
@@ -28,6 +33,8 @@ def fetch(name: str, directory: Path) -> Path:
         raise MatrixError("ssgetpy is not installed; get it with: pip install ssgetpy") from error
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
+    except _UNUSABLE as error:
+        raise MatrixError(_broken(name, error)) from error
     try:
         similar = ssgetpy.search(name, limit=_MOST_MATRICES)
         found = [each for each in similar if each.name == name.split("/")[-1]]
@@ -42,13 +49,17 @@ def fetch(name: str, directory: Path) -> Path:
             with TemporaryDirectory(dir=path.parent) as scratch:
                 found[0].download("MM", scratch, extract=True)
                 (Path(scratch) / path.stem / path.name).replace(path)
-    except (KeyError, EOFError, BadGzipFile, zlib.error, TarError) as error:
-        raise MatrixError(f"{name}: the answer of the collection is broken: {error}") from error
+    except (*_UNUSABLE, EOFError, BadGzipFile, zlib.error, TarError) as error:
+        raise MatrixError(_broken(name, error)) from error
     except FileNotFoundError as error:
         raise MatrixError(f"{name}: what the collection sent does not hold it") from error
     except OSError as error:
         raise MatrixError(_unreachable(name)) from error
     return path
+
+
+def _broken(name: str, error: Exception) -> str:
+    return f"{name}: the answer of the collection, or what is kept of it, is broken: {error!r}"
 
 
 def _unreachable(name: str) -> str:
