@@ -34,13 +34,16 @@ class LaunchError(SwitchpointError):
         self.output = output
 
 
-def measure(start: LaunchCommand, swpbench: Path, options: Sequence[str]) -> reading.BenchFile:
-    """Run `swpbench run` with these options, and return its raw file, which is not kept.
+def measure(
+    start: LaunchCommand, swpbench: Path, options: Sequence[str], budget_s: float
+) -> reading.BenchFile:
+    """Run `swpbench run` with these options and budget, and return its raw file, which is not kept.
 
     Raise LaunchError.
     """
+    words, timeout_s = [*options, "--budget", f"{budget_s:g}"], budget_s + _TIMEOUT_S
     with tempfile.TemporaryDirectory() as scratch:
-        return run(start, swpbench, options, Path(scratch) / "launch.jsonl", _TIMEOUT_S)
+        return run(start, swpbench, words, Path(scratch) / "launch.jsonl", timeout_s)
 
 
 def run(

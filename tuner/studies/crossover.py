@@ -139,10 +139,10 @@ def _measure(
     The result has the median time of each method's products, in seconds.
     """
     options = ["--op", "spmv", "--sizes", "8", "--methods", request.methods]
-    options += ["--budget", str(request.budget_s), *own]
+    options += own
     if request.ppn and not request.on_nodes:
         options += ["--ppn", str(request.ppn)]
-    file = measure(start, swpbench, options)
+    file = measure(start, swpbench, options, request.budget_s)
     if file.header is None or not file.cases:
         raise CrossoverError(f"no method could be measured: {request.methods}")
     return file.header, {method: median_s for (method, _), median_s in file.medians_s().items()}

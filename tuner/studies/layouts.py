@@ -22,9 +22,6 @@ OPERATIONS = ("bcast", "gather", "scatter", "reduce", "allreduce", "allgather")
 
 DEFAULT, LAYOUTS = "vendor", "orthogonal"
 
-UNIT_BYTES = 8
-"""What sizes are multiples of, as reductions take them."""
-
 
 @dataclass(frozen=True)
 class Extremes:
@@ -61,9 +58,8 @@ def _measure(
     """Measure one launch, and return log(time / time of the MPI library) by layout and size."""
     start = launch(build.mpi, procs, build=build.root)
     options = ["--op", operation, "--pattern", "blocks", "--sizes", sizes, "--quiet"]
-    options += ["--methods", f"{method_word(DEFAULT)} {LAYOUTS}", "--budget", str(budget_s)]
-    options += ["--launch", str(number)]
-    medians_s = measure(start, build.programs["swpbench"], options).medians_s()
+    options += ["--methods", f"{method_word(DEFAULT)} {LAYOUTS}", "--launch", str(number)]
+    medians_s = measure(start, build.programs["swpbench"], options, budget_s).medians_s()
     return {
         (method, size): math.log(time_s / medians_s[DEFAULT, size])
         for (method, size), time_s in medians_s.items()

@@ -29,7 +29,7 @@ def here(request: RegretRequest, console: Console) -> Measure:
         start = launch_on(
             *(request.system, built.mpi, problem.procs, problem.ppn, built.root, problem.operation)
         )
-        options = _options(wanted, request) | {
+        options = _options(wanted) | {
             "--op": problem.operation,
             "--pattern": problem.pattern,
             "--system": request.system,
@@ -37,7 +37,7 @@ def here(request: RegretRequest, console: Console) -> Measure:
         }
         words = ["--quiet", *chain.from_iterable(options.items())]
         start = replace(start, env=start.env | _env(problem.operation, request))
-        return launches.measure(start, built.swpbench, words)
+        return launches.measure(start, built.swpbench, words, request.budget_s)
 
     def of_problem(wanted: Sequence[WantedLaunch]) -> list[BenchFile]:
         try:
@@ -71,17 +71,17 @@ def in_jobs(
 
 def _job(wanted: Sequence[WantedLaunch], request: RegretRequest) -> StudyJob:
     its = wanted[0].problem
-    options = [_options(each, request) for each in wanted]
+    budget = {"--budget": f"{request.budget_s:g}"}
+    options = [_options(each) | budget for each in wanted]
     env = _env(its.operation, request)
     return StudyJob(its.operation, its.pattern, its.nodes, its.ppn, env, options)
 
 
-def _options(wanted: WantedLaunch, request: RegretRequest) -> dict[str, str]:
-    """Return swpbench's options for a launch, beside its operation and pattern."""
+def _options(wanted: WantedLaunch) -> dict[str, str]:
+    """Return swpbench's options for a launch, beside its operation, pattern and budget."""
     return {
         "--sizes": ",".join(map(str, wanted.problem.sizes)),
         "--methods": ";".join(wanted.methods),
-        "--budget": f"{request.budget_s:g}",
         "--launch": str(wanted.number),
         "--seed": str(wanted.number + 1),
     }
