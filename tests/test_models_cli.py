@@ -415,6 +415,10 @@ def test_predict_prints_what_overlap_hides(database: Path) -> None:
         (("--op", "exchange", "--pattern", "stencil:edge=0"), "edge 1 to 512"),
         (("--op", "exchange", "--pattern", "stencil:edge=100000"), "edge 1 to 512"),
         (("--op", "exchange", "--pattern", f"stencil:edge={10**17}"), "edge 1 to 512"),
+        *(
+            (("--op", "exchange", "--pattern", spec), "write matrix:FILE or matrix:FILE,part=")
+            for spec in ("matrix:x.mtx,part=", "matrix:,part=strided", "matrix:x,part=a,part=b")
+        ),
         (("--op", "exchange", "--pattern", "random", "--sizes", "0"), "'0' is neither SIZE nor"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "8:4:x2"), "neither SIZE nor"),
         (("--op", "exchange", "--pattern", "random", "--sizes", "a"), "neither SIZE nor"),

@@ -281,12 +281,14 @@ def test_store_and_forward_is_simulated_and_predicted(simulating):
     ("command", "wrong"),
     [
         (["stfw", "--matrices", "fe_rotor,nobody"], "no matrix 'nobody'"),
+        (["stfw", "--entries", "4096"], "nd3k of 4096 entries has 318 rows, too few for 512 parts"),
         (["stfw", "--procs", "64,1024"], "has no room for 1024 processes, 16 per node"),
         (["dsde", "--matrices", "nobody"], "no matrix 'nobody'"),
         (["dsde", "--procs", "513"], "has no room for 513 processes"),
         (["nap", "--machine", "ring-4"], "no simulated machine 'ring-4'"),
         (["nap", "--procs", "513"], "has no room for 513 processes"),
         (["grids", "--procs", "64,513"], "has no room for 513 processes"),
+        (["nap", "--procs", "4"], "of 80 rows has no room for 100 entries in each"),
         (["grids", "--procs", "7,64"], "7 ranks form no grid"),
         (["uneven", "--procs", "513"], "has no room for 513 processes"),
         (["uneven", "--procs", "8", "--radix", "2,16"], "at most the number of ranks, 8"),
@@ -301,10 +303,17 @@ def test_wrong_options_are_reported_before_anything_is_built(
     assert not list(tmp_path.glob("matrices/*.mtx"))
 
 
-def test_sizes_of_another_form_are_refused(simgrid):
-    answer = CliRunner().invoke(main, ["study", "grids", "--sizes", "1K-64K"])
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ("1K-64K", "'1K-64K' is neither SIZE nor FIRST:LAST:xFACTOR"),
+        ("100:10K:x10", "sizes are multiples of 8, as reductions take"),
+    ],
+)
+def test_sizes_of_another_form_are_refused(simgrid, given, wrong):
+    answer = CliRunner().invoke(main, ["study", "grids", "--sizes", given])
     assert answer.exit_code == 2
-    assert "'1K-64K' is neither SIZE nor FIRST:LAST:xFACTOR" in answer.output
+    assert wrong in answer.output
 
 
 @pytest.mark.parametrize("procs", by_day(["16"], ["32"]))

@@ -131,6 +131,13 @@ def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str
     return value
 
 
+def sizes_of_doubles(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the value as `sizes` does if it is empty, or all are of whole doubles, as in sums."""
+    if value and any(size % 8 for size in sizes_in_bytes(context, parameter, value)):
+        raise click.BadParameter("sizes are multiples of 8, as reductions take")
+    return value
+
+
 database_option = click.option(
     "--database",
     type=FILE,

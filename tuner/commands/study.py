@@ -16,11 +16,12 @@ from tuner.commands.options import (
     environment_option,
     json_option,
     launches_option,
+    sizes_of_doubles,
     whole_number,
 )
 from tuner.commands.printing.lines import say, say_json
 from tuner.commands.study_simulated import dsde, grids, nap, stfw, uneven
-from tuner.units import change_text, parse_sizes
+from tuner.units import change_text
 
 if TYPE_CHECKING:
     from tuner.studies.applications import Improvement
@@ -161,6 +162,7 @@ def crossover(
     "--layout-sizes",
     metavar="LIST",
     default="1K:64K:x4",
+    callback=sizes_of_doubles,
     help="Sizes in bytes at which all layouts are measured, as for swpbench; empty for none.",
 )
 @budget_option(1.0, "a launch of layouts")
@@ -187,11 +189,6 @@ def applications(
     if not re.fullmatch(r"[0-9]{1,18}( +[0-9]{1,18})*", sizes.strip()):
         raise click.BadParameter(f"{sizes!r} is not a list of sizes", param_hint="--sizes")
     numbers = tuple(int(word) for word in sizes.split())
-    try:
-        if layout_sizes and any(size % layouts.UNIT_BYTES for size in parse_sizes(layout_sizes)):
-            raise ValueError(f"sizes are multiples of {layouts.UNIT_BYTES}, as reductions take")
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--layout-sizes") from error
     build = applying.find_build(environment)
     request = applying.RunsRequest(table.absolute(), procs, numbers, iterations, launches)
     gains = applying.study(request, build)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuner.commands.options import PARTITIONS, json_option, sizes, whole_number, whole_numbers
+from tuner.commands.options import (
+    PARTITIONS,
+    json_option,
+    sizes,
+    sizes_of_doubles,
+    whole_number,
+    whole_numbers,
+)
 from tuner.commands.printing.lines import say, say_json
 
 if TYPE_CHECKING:
@@ -214,7 +221,11 @@ def nap(
 @machine_option("torus-4x4x2-bluewaters")
 @numbers_option("--procs", "48,64,96", "Ranks.")
 @click.option(
-    "--sizes", default="1K:64K:x8", metavar="SIZES", callback=sizes, help="Sizes, as for swpbench."
+    "--sizes",
+    default="1K:64K:x8",
+    metavar="SIZES",
+    callback=sizes_of_doubles,
+    help="Sizes, as for swpbench.",
 )
 @ppn_option
 @json_option

@@ -17,6 +17,7 @@ from tuner.inputs.matrices.ownership import RULES, Ownership
 from tuner.inputs.matrices.partition import ownership, read_parts
 from tuner.inputs.structure.halo import Halo, halo
 from tuner.inputs.structure.methods import MethodError, method
+from tuner.inputs.structure.patterns import PatternError
 from tuner.inputs.structure.patterns import pattern as generated
 from tuner.models import collectives, discovery, exchange, predict
 from tuner.models.closed_forms import ClosedForm
@@ -96,11 +97,16 @@ def closed_forms(model: SystemModel, case: PatternCase) -> list[ClosedForm]:
 
 
 def _matrix_of(spec: str) -> tuple[str, str] | None:
-    """Return file and partition of `matrix:FILE,part=PARTITION`, None for other patterns."""
+    """Return file and partition of `matrix:FILE,part=PARTITION`, None for other patterns.
+
+    Raise PatternError.
+    """
     family, _, rest = spec.partition(":")
     if family != "matrix":
         return None
-    name, _, by = rest.partition(",part=")
+    name, mark, by = rest.partition(",part=")
+    if not name or (mark and not by) or ",part=" in by:
+        raise PatternError(f"{spec}: write matrix:FILE or matrix:FILE,part=PARTITION")
     return name, by or "contiguous"
 
 

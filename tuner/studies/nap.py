@@ -17,7 +17,7 @@ from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
 from tuner.studies.findings import Finding
-from tuner.studies.simulator import Simulator
+from tuner.studies.simulator import Simulator, StudyError
 from tuner.studies.stfw import matrices_directory
 from tuner.units import share_text
 
@@ -81,6 +81,12 @@ def study(simulator: Simulator, request: NapRequest) -> Iterator[NapRow]:
     Raise StudyError, NetworkError, MatrixError, ModelError, LaunchError, RawFileError.
     """
     simulator.require_room(max(request.procs))
+    columns, most = min(request.procs) * request.random_rows, max(request.entries, default=0)
+    if most > columns:
+        raise StudyError(
+            f"a random matrix of {columns} rows has no room for {most} entries in each: raise "
+            "--random-rows"
+        )
     directory = matrices_directory()
     for problem in amg.PROBLEMS:
         simulator.log(f"making the levels of {problem} with {request.rows} rows")

@@ -74,9 +74,17 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
 
     Raise StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
     """
-    simulator.require_room(max(request.procs))
-    for original in [original_of(name) for name in request.matrices]:
-        target = lookalike.coarsened(original.target, request.entries)
+    most = max(request.procs)
+    simulator.require_room(most)
+    originals = [original_of(name) for name in request.matrices]
+    targets = [lookalike.coarsened(each.target, request.entries) for each in originals]
+    for original, target in zip(originals, targets, strict=True):
+        if request.by not in RULES and target.rows < most:
+            raise StudyError(
+                f"{original.name} of {request.entries} entries has {target.rows} rows, too few for "
+                f"{most} parts: raise --entries"
+            )
+    for original, target in zip(originals, targets, strict=True):
         path = lookalike_file(original, target, simulator.log)
         pattern = read_pattern(path)
         words = original.target.rows / target.rows  # of a row, which stands for so many
