@@ -27,8 +27,8 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     rows = []
     if table is not None:
         its = table.provenance
-        oversubscribed = are_oversubscribed(table, node_cores(its.name, its.cpu_model, its.cores))
-        marks = zip(have_filled(table), oversubscribed, strict=True)
+        crowded = are_oversubscribed(table, node_cores(its.name, its.cpu_model, its.cores))
+        marks = zip(have_filled(table), crowded, strict=True)
         for rule, (filled, oversubscribed) in zip(table.rules, marks, strict=True):
             more = f"; {SOME_FILLED}" * filled
             said = {"inferred": rule.inferred, "verdict": verdict(rule.evidence, "×") + more}
