@@ -130,13 +130,25 @@ def test_a_newer_store_is_refused(database: Path, readonly: bool) -> None:
 
 
 @pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_version_that_no_store_has_is_damage(
+    database: Path, readonly: bool, version: int
+) -> None:
+    set_pragma(database, "user_version", version)
+    with pytest.raises(StoreError, match=f"damaged: version {version}; delete it and run"):
+        Store.open(database, readonly=readonly)
+
+
+ENDLESS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION SELECT i + 1 FROM r) SELECT i FROM r"
+
+
+@pytest.mark.parametrize("readonly", [True, False])
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        (
-            "odd",
-            "CREATE VIEW odd AS WITH RECURSIVE r(i) AS (SELECT 1 UNION SELECT i + 1 FROM r)"
-            " SELECT i FROM r",
+        *(
+            (name, f"CREATE VIEW {name}(user_version) AS {ENDLESS}")
+            for name in ("odd", "pragma_application_id", "pragma_user_version")
         ),
         ("odd", "CREATE TRIGGER odd DELETE ON cell BEGIN DELETE FROM launch; END"),
         ("odd", "CREATE INDEX odd ON launch (hex(number))"),

@@ -123,7 +123,7 @@ def other_application(path: Path) -> None:
 def older(path: Path) -> None:
     Store.open(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 0")
+        connection.execute("PRAGMA user_version = 1")
 
 
 def newer(path: Path) -> None:

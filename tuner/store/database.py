@@ -106,14 +106,15 @@ class Database:
         store = cls(path, _connect(path, "ro", busy_timeout_s), inode)
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         try:
-            version = store._version()
-            if version == 0:  # a first ingest is on its way, or was killed
-                raise MissingStoreError(path, "an empty store")
-            if version < VERSION:
-                raise StoreError(
-                    f"{path}: older version {version}; run `switchpoint ingest` to bring it up to "
-                    "date"
-                )
+            with store.moment():
+                version = store._version()
+                if version == 0:  # a first ingest is on its way, or was killed
+                    raise MissingStoreError(path, "an empty store")
+                if version < VERSION:
+                    raise StoreError(
+                        f"{path}: older version {version}; run `switchpoint ingest` to bring it up "
+                        "to date"
+                    )
         except BaseException:
             store.close()
             raise
@@ -137,15 +138,14 @@ class Database:
     # ---- Versions ----
 
     def _version(self) -> int:
-        """Return the version of the schema, 0 for an empty database.
+        """Return the version of the schema, 0 for an empty database; within a moment.
 
         Raise StoreError for a file that is not a store, a newer one, or one whose schema computes.
         """
-        # One statement sees one state of the file, whatever is written meanwhile.
-        ((application, version, schema),) = self._query(
-            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
-            "FROM pragma_application_id, pragma_user_version"
-        )
+        # Not from pragma_user_version: a foreign store may have a view of that name.
+        ((application,),) = self._query("PRAGMA application_id")
+        ((version,),) = self._query("PRAGMA user_version")
+        ((schema,),) = self._query("SELECT count(*) FROM sqlite_master")
         one_byte = self.path.stat().st_size == 1  # SQLite takes it for empty
         if (application, version, schema) == (0, 0, 0) and not one_byte:
             return 0
@@ -156,6 +156,8 @@ class Database:
                 f"{self.path}: version {version} is newer than {VERSION}, which this Switchpoint "
                 "reads; use the newer Switchpoint, or delete the file and run `switchpoint ingest`"
             )
+        if version < 1:
+            raise StoreError(f"{self.path}: damaged: version {version}; {_REMADE}")
         self._require_plain()
         return int(version)
 
