@@ -176,6 +176,25 @@ def test_a_schema_that_computes_is_refused(
         Store.open(database, readonly=readonly)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("soak", "DROP TABLE soak"),
+        ("overlap", "ALTER TABLE overlap DROP COLUMN wait_s"),
+        ("rule", "ALTER TABLE rule ADD COLUMN odd"),
+        ("probe_launch", "DROP INDEX probe_launch"),
+        ("tuned", "DROP TABLE tuned; CREATE TABLE tuned (system TEXT, provenance TEXT)"),
+    ],
+)
+def test_a_store_that_lacks_something_is_damaged(database: Path, name: str, change: str) -> None:
+    connection = sqlite3.connect(database)
+    connection.executescript(change)
+    connection.close()
+    for readonly in (True, False):
+        with pytest.raises(StoreError, match=f"damaged: {name} is missing or has other columns; "):
+            Store.open(database, readonly=readonly)
+
+
 def test_a_store_with_an_index_of_its_users_is_one(database: Path) -> None:
     connection = sqlite3.connect(database)
     connection.execute("CREATE INDEX mine on launch (date)")

@@ -12,6 +12,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +43,14 @@ _PLAIN = re.compile(
     re.IGNORECASE,
 )
 """The statements of a schema that computes nothing, as stores of all versions have."""
+
+_TABLES_AND_INDEXES = """
+SELECT its.name, group_concat(field.name || ' ' || field.type || ' ' || field.pk)
+FROM sqlite_master AS its JOIN pragma_table_info(its.name) AS field GROUP BY its.name
+UNION ALL
+SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
+"""
+"""Names with the columns of a table, or the statement of an index."""
 
 _ENDS_WITH_NAME = bytes.fromhex("d9d505f920a163d7")
 """The end of a journal that names another; SQLite deletes the file of that name with it."""
@@ -115,6 +124,7 @@ class Database:
                         f"{path}: older version {version}; run `switchpoint ingest` to bring it up "
                         "to date"
                     )
+                store._require_complete()
         except BaseException:
             store.close()
             raise
@@ -173,15 +183,26 @@ class Database:
                     "plain table or index; delete the file and run `switchpoint ingest`"
                 )
 
+    def _require_complete(self) -> None:
+        """Raise StoreError where a table or an index of the schema is missing, or is another.
+
+        Without an index, reading a foreign store could take much longer than it is large.
+        """
+        if lacking := _complete() - set(self._query(_TABLES_AND_INDEXES)):
+            name, _ = min(lacking)
+            raise StoreError(
+                f"{self.path}: damaged: {name} is missing or has other columns; {_REMADE}"
+            )
+
     def _bring_up_to_date(self) -> None:
         before = self._version()
-        if before == VERSION:
-            return
-        lacking = [f"migrations/{version}.sql" for version in range(before + 1, VERSION + 1)]
-        for name in lacking if before else ["schema.sql"]:
-            self._run(resources.files("tuner.store").joinpath(name).read_text())
-        self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self._execute(f"PRAGMA user_version = {VERSION}")
+        if before != VERSION:
+            lacking = [f"migrations/{version}.sql" for version in range(before + 1, VERSION + 1)]
+            for name in lacking if before else ["schema.sql"]:
+                self._run(_script(name))
+            self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._execute(f"PRAGMA user_version = {VERSION}")
+        self._require_complete()
 
     def _run(self, script: str) -> None:
         """Execute the statements of a script inside the current transaction."""
@@ -303,6 +324,18 @@ def equal_to(**equal: str | int | None) -> tuple[str, list[str | int]]:
     """Return a condition on columns and its values; a value of None sets no condition."""
     given = {column: value for column, value in equal.items() if value is not None}
     return " AND ".join(f"{column} = ?" for column in given) or "TRUE", list(given.values())
+
+
+def _script(name: str) -> str:
+    return resources.files("tuner.store").joinpath(name).read_text()
+
+
+@cache
+def _complete() -> set[tuple[str, str]]:
+    """Return the tables and indexes of the schema."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_script("schema.sql"))
+        return set(connection.execute(_TABLES_AND_INDEXES))
 
 
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
