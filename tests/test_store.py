@@ -365,6 +365,19 @@ def test_a_store_that_stays_locked_is_reported(database: Path) -> None:
         Store.open(database, readonly=True).close()
 
 
+def test_a_store_behind_a_link_is_locked_where_it_lies(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuner.store.database.has_locks", lambda path: path != database)
+    lock = Path(f"{database}.lock")
+    lock.mkdir()  # as a killed writer leaves it
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(database)
+    with pytest.raises(StoreError, match=f"or delete {lock} of one that was killed"):
+        Store.open(link, busy_timeout_s=0)
+
+
 def test_contents_without_samples_have_all_else(database: Path) -> None:
     with Store.open(database, readonly=True) as store:
         (system,) = store.systems()["system"]

@@ -273,7 +273,7 @@ class Database:
         return frame
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
-        lock = self.path.with_name(f"{self.path.name}.lock")
+        lock = Path(f"{os.path.realpath(self.path)}.lock")
         reasons = {
             sqlite3.SQLITE_ERROR: f"damaged: {one_line(str(error))}; {_REMADE}",
             sqlite3.SQLITE_NOTADB: "not a Switchpoint store; name another file",
@@ -341,18 +341,18 @@ def _complete() -> set[tuple[str, str]]:
 def _connect(path: Path, mode: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     """Open the file; `mode` is that of SQLite's URIs. Raise StoreError.
 
-    Where files cannot be locked, a directory beside the store is the lock: PATH.lock. A
-    reader that cannot make it opens the store without locks.
+    Where files cannot be locked, a directory beside the store is the lock: PATH.lock, of a
+    symbolic link's target. A reader that cannot make it opens the store without locks.
     """
     try:
-        path = path.absolute()
         _require_own_journal(path)
+        target = Path(os.path.realpath(path))  # whose directory all agree on
         locking = ""
-        if not has_locks(path):
-            alone = mode == "ro" and not os.access(path.parent, os.W_OK)
+        if not has_locks(target):
+            alone = mode == "ro" and not os.access(target.parent, os.W_OK)
             locking = "&nolock=1" if alone else "&vfs=unix-dotfile"
         connection = sqlite3.connect(
-            f"{path.as_uri()}?mode={mode}{locking}",
+            f"{target.as_uri()}?mode={mode}{locking}",
             uri=True,
             timeout=busy_timeout_s,
             isolation_level=None,
