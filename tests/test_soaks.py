@@ -421,6 +421,25 @@ def test_soaks_arrive_in_the_store_once(tmp_path: Path) -> None:
     assert soaks["commit"].tolist() == ["0123abc"] * 2
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_failure_in_a_file_that_has_grown_arrives(tmp_path: Path, together: bool) -> None:
+    """Of several launches, as the digest of the longer file is sometimes the greater one."""
+    for launch in range(8):
+        path = write(tmp_path, record("direct"), failed("nap"), launch=launch)
+        header, passes, fails, _ = path.read_text().splitlines(keepends=True)
+        (tmp_path / f"part-{launch}.jsonl").write_text(header + passes)
+        path.write_text(header + passes + fails)
+    parts, grown = sorted(tmp_path.glob("part-*")), sorted(tmp_path.glob("soak-*"))
+    steps = [[*parts, *grown]] if together else [parts, grown, parts]
+    problems = [each for step in steps for each in ingest(tmp_path / "s.db", step).problems]
+    assert not [each for each in problems if "another file of the same launch" in each.message]
+    less = [each.path for each in problems if "holds less of the launch" in each.message]
+    assert less == [str(path) for path in parts]
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        soaks = soak.stored(store, store.systems()["system"][0])
+    assert soaks["passed"].tolist() == [True, False] * 8
+
+
 def test_more_executions_than_a_number_holds_are_the_most_that_it_holds(tmp_path: Path) -> None:
     methods = ["direct", *(f"stfw:dims={dims}" for dims in range(1, 10))]
     path = write(tmp_path, *(record(method, executions=2**60 - 1) for method in methods))

@@ -27,6 +27,7 @@ from tuner.errors import SwitchpointError
 from tuner.files import open_file, read_bytes, shown
 from tuner.machine.mpi import available_cores
 from tuner.rawfile import cells, reading
+from tuner.rawfile.kinds import KINDS
 from tuner.rawfile.reading import BenchFile
 from tuner.store.cells import CellRow, cell_of, cell_row
 from tuner.store.store import Store
@@ -71,6 +72,19 @@ class _Source(NamedTuple):
     content: str  # sha256
     state: _State
     key: LaunchKey | None  # None when the header cannot be read
+
+
+class _Fullness(NamedTuple):
+    """A sort key of one launch's files, the best last; the content breaks ties."""
+
+    complete: bool
+    samples: int
+    records: int  # soaks have no samples
+    content: str
+
+    def is_as_full_as(self, other: "_Fullness") -> bool:
+        """Return whether only the content differs."""
+        return self[:-1] == other[:-1]
 
 
 class _Loaded(NamedTuple):
@@ -227,8 +241,10 @@ def _load(group: list[_Source]) -> _Loaded:
         entry = _launch(content, file, file.header), file
         rival = fullest.get(entry[0].id)
         if rival and rival[0].content != entry[0].content:
-            loser, entry = sorted((rival, entry), key=lambda each: _fullness(each[0]))
-            problems += _not_used(loser[0], entry[0])
+            (less, loser), (most, entry) = sorted(
+                (_fullness(each[0], len(each[1].records)), each) for each in (rival, entry)
+            )
+            problems += _not_used(loser[0], entry[0], less.is_as_full_as(most))
         fullest[entry[0].id] = entry
     systems = [(System.of(file.header), launch) for launch, file in fullest.values() if file.header]
     key = group[0].key
@@ -288,12 +304,16 @@ def _stored(text: str, header: Header) -> str:
     return msgspec.json.encode(its).decode()
 
 
-def _fullness(launch: Launch) -> tuple[bool, int, str]:
-    """Return a sort key of one launch's files, the best last; the content breaks ties."""
-    return launch.complete, launch.samples, launch.content
+def _fullness(launch: Launch, records: int) -> _Fullness:
+    return _Fullness(launch.complete, launch.samples, records, launch.content)
 
 
-def _not_used(loser: Launch, winner: Launch) -> list[Problem]:
+def _fullness_there(store: Store, launch: Launch) -> _Fullness:
+    counts = (store.count_of_launch(kind.name, launch.id) for kind in KINDS.values())
+    return _fullness(launch, sum(counts))
+
+
+def _not_used(loser: Launch, winner: Launch, equal: bool) -> list[Problem]:
     """Return the problem of a file that is not used, none when the file has changed since."""
     try:
         with open_file(Path(loser.path)) as file:
@@ -301,7 +321,6 @@ def _not_used(loser: Launch, winner: Launch) -> list[Problem]:
                 return []
     except OSError:
         pass
-    equal = _fullness(loser)[:2] == _fullness(winner)[:2]
     reason = "is another file of the same launch as" if equal else "holds less of the launch than"
     return [Problem(loser.path, 1, f"{reason} {winner.path}; not used")]
 
@@ -323,21 +342,24 @@ def _put(store: Store, loaded: _Loaded, known: dict[int, Launch], report: Report
     """Store what is new, within a transaction; a fuller launch replaces the stored one."""
     report.problems += loaded.problems
     refused, replaced = set(), set()
+    counts = {where.launch: len(records) for _, where, records in loaded.records}
     for system, launch in loaded.launches:
         earlier = known.get(launch.id)
         if earlier and earlier.content == launch.content:  # another ingest was faster
             report.unchanged += 1
             refused.add(launch.id)
             continue
-        if earlier and _fullness(earlier) > _fullness(launch):
-            report.problems += _not_used(launch, earlier)
-            refused.add(launch.id)
-            continue
         if earlier:
+            before = _fullness_there(store, earlier)
+            its = _fullness(launch, counts.get(launch.id, 0))
+            if before > its:
+                report.problems += _not_used(launch, earlier, before.is_as_full_as(its))
+                refused.add(launch.id)
+                continue
+            if before.is_as_full_as(its):
+                report.problems += _not_used(earlier, launch, equal=True)
             replaced.add(launch.id)
             store.delete_of_launch(launch.id)
-            if _fullness(earlier)[:2] == _fullness(launch)[:2]:
-                report.problems += _not_used(earlier, launch)
         known[launch.id] = launch
         store.put_launch(system, launch)
         report.launches += 1

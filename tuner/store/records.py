@@ -32,6 +32,11 @@ class Records(Database):
         for (name,) in tables:
             self._execute(f"DELETE FROM {name} WHERE launch = ?", [launch])  # noqa: S608
 
+    def count_of_launch(self, table: str, launch: int) -> int:
+        """Return how many records of a launch a table has."""
+        ((count,),) = self._query(f"SELECT count(*) FROM {table} WHERE launch = ?", [launch])  # noqa: S608
+        return int(count)
+
     def records(self, table: str, system: str, campaign: str | None = None) -> pd.DataFrame:
         """Return a system's or campaign's records by key, with launch `date` and `commit`."""
         where, given = equal_to(**{f"{table}.system": system, f"{table}.campaign": campaign})
