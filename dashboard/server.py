@@ -41,13 +41,19 @@ class _Channel(HTTPChannel):
 
     task_class = _Task
     last_activity: float  # by time.time(), as HTTPChannel sets it
+    _has_begun = False
 
     def handle_read(self) -> None:
-        """Read the data that arrived; for a request already begun it does not count as activity."""
-        begun, since = self.request is not None, self.last_activity
+        """Read the data that arrived; only the first, and the end of a request, are activity.
+
+        Else drops of a request, or blank lines before it, would keep the connection open.
+        """
+        since = self.last_activity
         super().handle_read()
-        if begun and self.request is not None:
+        is_complete = self.requests or self.close_when_flushed  # as the answer may be there already
+        if self._has_begun and not is_complete:
             self.last_activity = since
+        self._has_begun = True
 
 
 def server_on(

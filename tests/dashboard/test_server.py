@@ -76,16 +76,19 @@ def test_half_open_connections_are_closed(impatient: str, sent: bytes) -> None:
         assert client.recv(1) == b""
 
 
-def test_a_request_that_drips_is_closed(impatient: str) -> None:
+@pytest.mark.parametrize(
+    ("begin", "drop"), [(b"GET /healthz HTTP/1.1\r\nX: ", b"x"), (b"", b"\r\n\r\n"), (b"", b"\r\n")]
+)
+def test_a_request_that_drips_is_closed(impatient: str, begin: bytes, drop: bytes) -> None:
     """Each byte is activity, but the request as a whole does not come in time."""
     closed = threading.Event()
     with connect(impatient) as client:
-        client.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        client.sendall(begin)
 
         def drip() -> None:
             while not closed.wait(0.1):
                 try:
-                    client.sendall(b"x")
+                    client.sendall(drop)
                 except OSError:
                     return
 
