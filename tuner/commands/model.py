@@ -43,7 +43,7 @@ def fit(system: str | None, campaign: str | None, database: Path, as_json: bool)
                 f"{database} has no probes; measure some: `switchpoint run -- --tag=parameters`"
             )
         if campaign:  # an error comes before any parameters are replaced
-            having = [name for name in names if len(store.records("probe", name, campaign))]
+            having = [name for name in names if fitting.stored(store, name, campaign)]
             names = having or names
         models = [fitting.fit(store, name, campaign) for name in names]
     if as_json:

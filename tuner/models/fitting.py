@@ -51,6 +51,8 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
 
 def stored(store: Store, system: str, campaign: str | None = None) -> ProbeLaunches:
     """Return the samples in seconds of all probes of a system or campaign, launch by launch."""
+    if campaign is not None and campaign not in set(store.campaigns(system)["campaign"]):
+        return {}  # also for a name that is not UTF-8, which SQLite does not take
     found: dict[ProbeLaunch, dict[ProbeKey, NDArray[np.float32]]] = {}
     frame = store.records("probe", system, campaign)
     launches, keys = (frame[list(columns(kind))] for kind in (ProbeLaunch, ProbeKey))
