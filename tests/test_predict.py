@@ -4,6 +4,8 @@ Those of discoveries and collectives have files of their own.
 """
 
 import math
+import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -302,6 +304,25 @@ def test_nap_by_memory_is_for_several_nodes_of_several_ranks() -> None:
     assert shares != one
     (of_mpi,) = predict.of_exchange(model, everybody(4), 2, ["nap:node=mpi"]).times(8).values()
     assert of_mpi == predict.of_exchange(model, everybody(4), 2, ["nap"]).times(8)["nap"]
+
+
+def test_what_simgrid_cannot_run_is_not_predicted_for_a_simulated_machine() -> None:
+    real = machine(on_node=pair(), off_node=pair(10))
+    simulated = replace(real, links=Links("torus", (4,)))
+    refused = r"neighbor|shared|lent|(nap|twolevel):.*node=shared.*"
+    of: dict[str, Callable[..., predict.Predictor]] = {
+        "exchange": lambda model, *at: predict.of_exchange(model, everybody(8), *at),
+        "discovery": lambda model, *at: predict.of_discovery(model, everybody(8), *at),
+        "bcast": lambda model, *at: predict.of_collective(model, "bcast", 8, *at),
+    }
+    for predictor in of.values():
+        for ppn in (4, 8):
+            every, able = (predictor(each, ppn).times(8).keys() for each in (real, simulated))
+            left_out = every - able
+            assert left_out
+            assert {spec for spec in every if re.fullmatch(refused, spec)} == left_out
+            with pytest.raises(ModelError, match="cannot run on the simulated machine a-system"):
+                predictor(simulated, ppn, [*able, *left_out])
 
 
 def test_a_fence_without_messages_to_compare_it_with_counts_as_a_barrier() -> None:

@@ -78,6 +78,12 @@ def by_memory(exchange: str) -> bool:
     return exchange == "shared" or exchange.endswith("node=shared")
 
 
+def takes_node_memory(method: str) -> bool:
+    """Return whether plans by a method's spec take memory of the node."""
+    name, _, parameters = method.partition(":")
+    return name in {"shared", "lent"} or "node=shared" in parameters.split(",")
+
+
 def fits_one_count(method: str) -> bool:
     """Return whether a method is for one number of processes alone."""
     return "grid=" in method or method == ALGORITHM + OF_TWO

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tuner.domain.operations import by_memory
+from tuner.domain.operations import by_memory, takes_node_memory
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method as counted
 from tuner.inputs.structure.methods import standard_specs
@@ -89,6 +89,29 @@ def network_of(model: SystemModel, procs: int, ppn: int, loaded: bool = True) ->
     return RankNetwork(procs, ppn, on, off, model.links)
 
 
+def _able(model: SystemModel, specs: Sequence[str]) -> list[str]:
+    """Return the methods that can run on the machine.
+
+    SimGrid has no neighbourhood collectives, and its clock stands still while ranks poll memory.
+    """
+    return [
+        spec
+        for spec in specs
+        if model.links is None or not (spec == "neighbor" or takes_node_memory(spec))
+    ]
+
+
+def _predictor(
+    model: SystemModel,
+    specs: Sequence[str],
+    formula: Callable[[str], Callable[[int], float | NotIdentified]],
+) -> Predictor:
+    able = _able(model, specs)
+    if refused := [spec for spec in specs if spec not in able]:
+        raise ModelError(f"{refused[0]} cannot run on the simulated machine {model.system}")
+    return Predictor({spec: formula(spec) for spec in able})
+
+
 def of_exchange(
     model: SystemModel, halo: Halo, ppn: int, specs: Sequence[str] | None = None
 ) -> Predictor:
@@ -111,10 +134,10 @@ def of_exchange(
 
     several = halo.procs > ppn
     others = [spec for spec in exchange.SENT_AS if not (several and spec in exchange.ON_ONE_NODE)]
-    if several and ppn > 1 and model.links is None:  # simulated nodes have no memory to share
+    if several and ppn > 1:
         others.append("nap:node=shared")
-    standard = [*standard_specs(halo.procs), *others]
-    return Predictor({spec: formula(spec) for spec in specs or standard})
+    standard = _able(model, [*standard_specs(halo.procs), *others])
+    return _predictor(model, specs or standard, formula)
 
 
 def closed_forms_of(model: SystemModel, halo: Halo, ppn: int) -> list[ClosedForm]:
@@ -129,7 +152,7 @@ def of_discovery(
     network = network_of(model, halo.procs, ppn)
     (payload,) = stages(counted("direct", halo.procs), halo, ppn)
     constants = fence_barriers(model), or_zero(model.copying)
-    standard = discovery.methods(halo.procs, ppn)
+    standard = _able(model, discovery.methods(halo.procs, ppn))
 
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
         its = discovery.formula(spec, halo.procs)
@@ -138,7 +161,7 @@ def of_discovery(
 
         return lambda size: its(Census(network, payload, size, *constants))
 
-    return Predictor({spec: formula(spec) for spec in specs or standard})
+    return _predictor(model, specs or standard, formula)
 
 
 def of_collective(
@@ -152,7 +175,7 @@ def of_collective(
     memory_s_per_byte = or_zero(model.reducing), or_zero(model.copying)
     on_node = network.on if network.off is not None else None
     group = Group(network.slowest, procs, *memory_s_per_byte, on_node, min(ppn, procs))
-    standard = collectives.methods(operation, procs, ppn)
+    standard = _able(model, collectives.methods(operation, procs, ppn))
 
     def formula(spec: str) -> Callable[[int], float]:
         if collectives.formula(operation, spec, procs, ppn) is None:
@@ -162,4 +185,4 @@ def of_collective(
             )
         return lambda size: collectives.time_s(operation, spec, group, size)
 
-    return Predictor({spec: formula(spec) for spec in specs or standard})
+    return _predictor(model, specs or standard, formula)

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from tuner.domain.operations import DEFAULT_METHODS, is_named
+from tuner.domain.operations import DEFAULT_METHODS, is_named, takes_node_memory
 from tuner.errors import SwitchpointError
 
 VARIABLE = "SWITCHPOINT_OFF"
@@ -18,12 +18,6 @@ _SPEC = re.compile(r"[a-z0-9_]+(:[a-z]+=[^,]+(,[a-z]+=[^,]+)*)?")
 
 class OffError(SwitchpointError):
     """Error raised for a list of methods that the library refuses too; the message says why."""
-
-
-def takes_node_memory(method: str) -> bool:
-    """Return whether plans by a method's spec take memory of the node."""
-    name, _, parameters = method.partition(":")
-    return name in {"shared", "lent"} or "node=shared" in parameters.split(",")
 
 
 def is_off(method: str, listed: str) -> bool:
