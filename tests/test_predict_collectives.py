@@ -268,6 +268,21 @@ def test_what_the_library_does_not_do_has_no_formula() -> None:
         ("allreduce", "bine:grid=3x4"),
         ("bcast", "orthogonal:grid=1x8"),
         ("barrier", "vendor:algorithm=two_proc"),
+        ("bcast", "vendor:algorithm=linear,environment=linear"),
+        ("bcast", "vendor:algorithm="),
+        ("bcast", "twolevel:"),
+        ("bcast", "twolevel:leaders=2,leaders=4"),
+        ("bcast", "twolevel:node=disk"),
+        ("allgatherv", "twolevel:node=mpi,leaders=2"),
+        ("alltoallv", "bruck:radix=2,radix=8"),
     ):
         assert collectives.formula(operation, spec, 8, 4) is None
     assert collectives.formula("alltoall", "bine", 12, 4) is None
+
+
+@pytest.mark.parametrize("by_mpi", ["twolevel:node=mpi", "twolevel:node=mpi,leaders=2"])
+def test_mpi_within_nodes_is_what_twolevel_does_by_itself(by_mpi: str) -> None:
+    model = machine(on_node=pair(), off_node=pair(10))
+    default = by_mpi.replace("node=mpi", "").replace(":,", ":").rstrip(":")
+    times = predict.of_collective(model, "bcast", 8, 4, [by_mpi, default]).times(int(M))
+    assert times[by_mpi] == times[default]

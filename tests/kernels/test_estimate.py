@@ -210,6 +210,8 @@ LIMITS = [
     *("twolevel", "twolevel:node=shared", "twolevel:leaders=0", "twolevel:leaders=1025"),
     *("twolevel:leaders=1", "twolevel:leaders=2", "twolevel:leaders=3", "twolevel:leaders=4"),
     *("twolevel:node=shared,leaders=2", "twolevel:node=shared,leaders=4"),
+    *("twolevel:node=mpi", "twolevel:node=mpi,leaders=2", "twolevel:leaders=2,leaders=4"),
+    *("twolevel:", "bruck:radix=2,radix=8", "vendor:environment=linear,algorithm=linear"),
     *("shared", "pairwise", "scatter_allgather:allgather=star"),
 ]
 """Specs that the library takes for some operations and layouts, or for none."""

@@ -99,9 +99,15 @@ def method_word(method: str) -> str:
     return method if ":" in method else f"{method}:"
 
 
-def arguments(parameters: str) -> dict[str, str]:
-    """Return what a method's spec gives after its name, by the names of its parameters."""
-    return dict(each.partition("=")[::2] for each in parameters.split(",")) if parameters else {}
+def arguments(spec: str) -> dict[str, str] | None:
+    """Return what a method's spec gives after its name, by the names of its parameters.
+
+    None where the library refuses it: without a value, or with two of the same name.
+    """
+    _, colon, parameters = spec.partition(":")
+    pairs = [each.partition("=")[::2] for each in parameters.split(",")] if colon else []
+    given = dict(pairs)
+    return given if len(given) == len(pairs) and all(given) and all(given.values()) else None
 
 
 def sizes_for(operation: str, sizes: str) -> str:

@@ -314,30 +314,32 @@ def formula(operation: str, spec: str, procs: int, ppn: int) -> Formula | None:
 
     None where it has none, and where the library refuses the spec, or refuses it on such a layout.
     """
-    name, _, argument = spec.partition(":")
-    key, _, value = argument.partition("=")
+    name, given = spec.partition(":")[0], arguments(spec)
+    if given is None:
+        return None
+    value = next(iter(given.values()), "")
     on_nodes = procs > ppn > 1
     alike = on_nodes and procs % ppn == 0  # all nodes have as many ranks
-    match name, key:
-        case "vendor", "" | "environment":
+    match name, *given:
+        case ("vendor",) | ("vendor", "environment"):
             return partial(_vendor, operation)
         case "vendor", "algorithm" if value != OF_TWO or procs == 2:
             return _algorithm(operation, value)
-        case "bruck", _ if operation == "alltoallv":
-            return _uneven_bruck(argument, alike)
+        case "bruck", *_ if operation == "alltoallv":
+            return _uneven_bruck(given, alike)
         case "bruck", "levels" if value == "2" and operation == "allgather" and alike:
             return _by_levels
-        case "shared", "" if operation != "allgatherv" and procs <= ppn:
+        case ("shared",) if operation != "allgatherv" and procs <= ppn:
             return partial(_shared, operation)
-        case "twolevel", _ if on_nodes:
-            return _on_nodes(operation, argument, ppn if alike else 0)
+        case "twolevel", *_ if on_nodes:
+            return _on_nodes(operation, given, ppn if alike else 0)
         case "orthogonal", "dims" | "grid" if operation not in _WITHOUT_GRID:
             sizes = grid_of(spec, procs)
             return partial(_orthogonal, operation, sizes) if sizes else None
-        case "bine", "" | "grid":
-            grid = _sizes(value, procs) if key else None
+        case ("bine",) | ("bine", "grid"):
+            grid = _sizes(value, procs) if given else None
             return OWN[operation].get(name) if _has_bine(operation, procs, grid) else None
-        case _, "":
+        case (_,):
             return (FORMULAS[operation] | OWN[operation]).get(spec)
         case "chain", "segment" if operation == "bcast":
             size = _number(value, _RANGES[name])
@@ -388,15 +390,14 @@ def _is_power_of_two(number: int) -> bool:
     return number & number - 1 == 0
 
 
-def _on_nodes(operation: str, argument: str, ppn: int) -> Formula | None:
+def _on_nodes(operation: str, given: dict[str, str], ppn: int) -> Formula | None:
     """Return the formula of a `twolevel`; `ppn` are the ranks of each node, 0 if these differ."""
-    given = arguments(argument)
-    node, leaders = given.pop("node", None), given.pop("leaders", None)
-    if given or node not in (None, "shared"):
+    node, leaders = given.get("node", "mpi"), given.get("leaders")
+    if not given.keys() <= {"node", "leaders"} or node not in ("mpi", "shared"):
         return None
-    on_node = _shared if node else _vendor
+    on_node = _shared if node == "shared" else _vendor
     if leaders is None:
-        known = _BY_MEMORY if node else _TWOLEVEL
+        known = _BY_MEMORY if node == "shared" else _TWOLEVEL
         return partial(_twolevel, on_node, operation) if operation in known else None
     number = _number(leaders, _RANGES["twolevel"])
     if operation not in _BY_LEADERS or not ppn or not number or ppn % number != 0:
@@ -404,9 +405,8 @@ def _on_nodes(operation: str, argument: str, ppn: int) -> Formula | None:
     return partial(_by_leaders, on_node, operation, number)
 
 
-def _uneven_bruck(argument: str, alike: bool) -> Formula | None:
+def _uneven_bruck(given: dict[str, str], alike: bool) -> Formula | None:
     """Return the formula of a bruck of uneven blocks; `global` is for several nodes all alike."""
-    given = arguments(argument)
     radixes = {key: k for key, value in given.items() if (k := _number(value, _UNEVEN_RADIXES))}
     known = {"radix", "global"} if alike else {"radix"}
     if radixes.keys() != given.keys() or not radixes.keys() <= known:

@@ -216,12 +216,12 @@ def formula(spec: str, procs: int) -> Formula | None:
 
     Raise MethodError for a grid that there is not on so many ranks.
     """
-    name, _, parameters = spec.partition(":")
+    name = spec.partition(":")[0]
     if name == "stfw":
         return partial(_stfw, stfw_grid(spec, procs))
-    given = arguments(parameters)
+    given = arguments(spec)
     known = _PARAMETERS.get(name, {})
-    if any(value not in known.get(key, ()) for key, value in given.items()):
+    if given is None or any(value not in known.get(key, ()) for key, value in given.items()):
         return None
     if name == "nap":
         return partial(_nap, given.get("find", "consensus"), given.get("node") == "shared")
