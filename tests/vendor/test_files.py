@@ -310,6 +310,19 @@ def test_mpich_gets_no_algorithm_for_calls_in_place(mpi: Mpi) -> None:
     assert stated_in(text) == []
 
 
+@pytest.mark.parametrize("left_out", ["tree", "no_such"])
+def test_what_is_left_out_of_a_file_of_mpich_needs_no_second_file(
+    require: Require, left_out: str
+) -> None:
+    of = table_for(installed("mpich", require), [rule("bcast", f"vendor:algorithm={left_out}")])
+    text = export(of, "mpich")
+    assert f"left out: bcast, {PROCS} processes: " in text
+    assert "--format ch4" not in text
+    assert f"comm_size<={PROCS}" not in text
+    with pytest.raises(VendorError, match="MPICH composes no operation"):
+        export(of, "ch4")
+
+
 def test_what_mpich_does_not_compose_needs_no_second_file(require: Require) -> None:
     mpich = installed("mpich", require)
     other = rule("allgather", "vendor:algorithm=ring")

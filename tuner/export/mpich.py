@@ -70,7 +70,11 @@ def _values(table: Table) -> dict[str, Any]:
         if _own(algorithms, operation) is None:
             raise VendorError(f"{mpi}: its selection has no {operation} for intracommunicators")
         obeyed = [each for each in counts if _is_distinct(choices, mpi, operation, each)]
-        ranges = [*_ranges(choices, operation, obeyed, names)]
+        ranges = [
+            each
+            for each in _ranges(choices, operation, obeyed, names)
+            if any(name for _, name in each.sizes)
+        ]
         _change(algorithms, operation, ranges)
         if ranges and (whole := _uncomposed(compositions, operation)):
             composed.append(operation)

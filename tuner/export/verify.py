@@ -81,7 +81,7 @@ def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:
     """Yield whether an MPI library that loads the files together runs each of their rules.
 
     Method tables have none of its rules. Raise VerifyError if the files are not for one library,
-    or state no rules, and VendorError if it is not installed.
+    or none states a rule, and VendorError if it is not installed.
     """
     readers = {path: reader for path in paths if (reader := made_for(_head(path)))}
     if not readers:
@@ -90,8 +90,11 @@ def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:
         raise VerifyError(f"{' and '.join(map(str, readers))} are for different libraries")
     family, version = next(iter(readers.values()))
     texts = {path: _text(path) for path in readers}
-    if silent := [path for path, text in texts.items() if not stated_in(text)]:
-        raise VerifyError(f"{silent[0]}: states no rules; export it again")
+    if not any(map(stated_in, texts.values())):
+        raise VerifyError(
+            f"{' and '.join(map(str, texts))}: all rules of the table are left out, and the "
+            "comments of the file say why"
+        )
     with witness(installation(family, version)) as program:
         yield from checked_rules(texts, family, program)
 
