@@ -438,10 +438,12 @@ def test_settings_of_intel_mpi_are_presets_at_sizes_for_jobs_of_one_process_coun
         '  export I_MPI_ADJUST_BCAST="2:0-1023;7:1024-16383;2:16384-2147483647"',
         "  ;;",
         "8)",
-        '  export I_MPI_ADJUST_BCAST="9:0-2147483647"',
+        '  export I_MPI_ADJUST_BCAST="9"',
         "  ;;",
         "esac",
     ]
+    highs = {its.algorithm: its.high for its in stated_in(text) if its.low in (0, 16, SECOND)}
+    assert highs == {"9": None, "4": 15, "3": 2**31 - 1, "2": 2**31 - 1}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,10 @@ def _settings(table: Table) -> dict[str, Any]:
 
 
 def _setting(choices: Choices, operation: str, counts: Counts) -> str:
-    """Return `preset:first-last;…` over all sizes; "" if no setting can express the intervals."""
+    """Return `preset:first-last;…` up to SIZE_MOST, or the one preset for all sizes.
+
+    "" if no setting can express the intervals.
+    """
     names = [interval.algorithm for interval in counts.intervals]
     wrong = next((name for name in names if name is not None and not name.isdigit()), None)
     if wrong is not None:
@@ -71,12 +74,14 @@ def _setting(choices: Choices, operation: str, counts: Counts) -> str:
             "a setting for some sizes changes the others too, so none can be left to the library",
         )
         return ""
-    parts = []
-    for interval in choices.fitting(operation, counts):
-        last = SIZE_MOST if interval.high is None else interval.high
-        parts.append(f"{interval.algorithm}:{interval.low}-{last}")
+    intervals = choices.fitting(operation, counts)
+    if len(intervals) > 1:
+        intervals[-1] = intervals[-1]._replace(high=SIZE_MOST)
+    for interval in intervals:
         choices.keep(operation, counts, interval)
-    return ";".join(parts)
+    if len(intervals) == 1:
+        return f"{intervals[0].algorithm}"
+    return ";".join(f"{its.algorithm}:{its.low}-{its.high}" for its in intervals)
 
 
 def _text(table: Table, model: SystemModel | None) -> str:
