@@ -13,6 +13,7 @@ import pytest
 from tests import probes, synthetic
 from tests.cli import call, fail, succeed
 from tuner.domain.cases import Layout, ProbeKey, ProbeLaunch
+from tuner.export.model_lines import model_lines
 from tuner.inputs.matrices.gallery import write_matrix
 from tuner.machine.simulation.machines import machine
 from tuner.models.fitting import fitted
@@ -223,6 +224,21 @@ def test_an_exported_table_carries_the_parameters(database: Path) -> None:
     assert models[-1].startswith("model node cores=")
     document = json.loads(succeed("export", "--format", "json", "--database", database))
     assert len(document["model"]["pairs"]["on_node"]["loggp"]["protocols"]) == len(costs)
+
+
+def test_a_table_of_nodes_that_share_cores_has_no_parameters(tmp_path: Path) -> None:
+    spec = probes.ProbeCampaign(pairs=(1,), launches=2, samples=10)
+    for path in probes.write(tmp_path, spec):
+        text = path.read_text()
+        assert '"local:cpu"' in text
+        path.write_text(text.replace('"local:cpu"', '"virtual-nodes:tcp-1gbit"'))
+    ingest(tmp_path / "s.db", [tmp_path])
+    succeed("fit", "--database", tmp_path / "s.db")
+    with Store.open(tmp_path / "s.db", readonly=True) as store:
+        (system,) = store.systems()["system"]
+        model = fitted(store, system)
+    assert model_lines(model) == []
+    assert model_lines(replace(model, shares_cores=False))
 
 
 def test_show_models_prints_how_good_they_are(database: Path) -> None:

@@ -13,8 +13,12 @@ from tuner.models.system import SystemModel
 
 
 def model_lines(model: SystemModel | None) -> list[str]:
-    """Return the lines of a model; [] without a model or without parameters of messages."""
-    if model is None:
+    """Return the lines of a model; [] without a model or without parameters of messages.
+
+    Also [] where nodes share cores: the library asks only whether the ranks of one node have
+    cores of their own.
+    """
+    if model is None or model.shares_cores:
         return []
     lines: list[str] = []
     for pair, on_node in (("on_node", True), ("off_node", False)):

@@ -11,6 +11,7 @@ from tuner.domain.flat import columns, take
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation.machines import SIMULATED_MACHINES, machine
 from tuner.machine.simulation.networks import NetworkError
+from tuner.machine.sites.orders import node_cores
 from tuner.models import system as models
 from tuner.models.networks import as_model
 from tuner.models.predicting import CasePrediction, outcomes
@@ -42,11 +43,18 @@ def fit(store: Store, system: str, campaign: str | None = None) -> SystemModel:
             layouts[launch.layout] = {**layouts.get(launch.layout, {}), launch: samples}
     ordered = sorted(layouts, key=lambda its: (not its.oversubscribed, its), reverse=True)
     best_first = [layouts[layout] for layout in ordered]
-    its = store.description(system)
-    model = replace(models.fit(best_first), cores=int(its["cores"]))
+    model = _with_cores(store, system, models.fit(best_first))
     with store.transaction():
         store.put_model(system, models.encode(model))
     return model
+
+
+def _with_cores(store: Store, system: str, model: SystemModel) -> SystemModel:
+    """Return a model with the cores of its system's nodes. Raise StoreError."""
+    its = store.description(system)
+    cores = int(its["cores"])
+    shared = node_cores(its["name"], its["cpu_model"], cores).shared
+    return replace(model, cores=cores, shares_cores=shared)
 
 
 def stored(store: Store, system: str, campaign: str | None = None) -> ProbeLaunches:
@@ -118,11 +126,12 @@ def fitted(store: Store, system: str) -> SystemModel:
             )
         raise FittingError(f"{system} has no fitted parameters; run `switchpoint fit`")
     try:
-        return models.decode(text)
+        model = models.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise FittingError(
             f"the parameters of {system} were fitted by another version; run `switchpoint fit`"
         ) from error
+    return _with_cores(store, system, model)
 
 
 def _given(store: Store, system: str) -> SystemModel | None:

@@ -78,6 +78,7 @@ class SystemModel:
     fence: Parameter = single("fence", once, "MPI_Win_fence of {together} ranks us")
     together: Natural = 0  # ranks of what all of them do at once
     cores: Natural = 0  # cores of a node; parameters do not hold for more ranks. 0: not known
+    shares_cores: bool = False  # nodes share them, so parameters do not hold for several nodes
     links: Links | None = None  # of a simulated machine
 
 
