@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,15 @@ def test_the_text_stays_one_line_a_record() -> None:
     assert lines[0] == "switchpoint-table 1"
     assert all(line.startswith(("#", "provenance ", "rule ")) for line in lines[1:])
     assert all(len(line) <= 4096 for line in lines)
+
+
+def test_what_no_producer_stated_is_unknown() -> None:
+    """The library refuses a table with a provenance of no text."""
+    blank = replace(PROVENANCE, compiler=" ", commit="", date="\u200b", cpu_model="\t")
+    text = export(replace(TABLE, provenance=blank), "table")
+    lines = dict(re.findall(r"^provenance (\w+) ?(.*)$", text, re.MULTILINE))
+    assert [lines[key] for key in ("compiler", "commit", "date")] == ["unknown"] * 3
+    assert lines["cpu"] == "unknown, 2 cores"
 
 
 def test_json_holds_rules_and_points() -> None:

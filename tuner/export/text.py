@@ -90,23 +90,30 @@ def borrowed_note(provenance: Provenance) -> str:
     return f"all rules are borrowed for {provenance.borrowed_for}; {soaked}"
 
 
-def _provenance(provenance: Provenance) -> dict[str, Any]:
+def _provenance(provenance: Provenance) -> dict[str, str]:
     """Return the provenance that the text forms show, in their order."""
     campaigns = provenance.campaigns
     named = " ".join(campaigns)
     if len(campaigns) > _NAMED_CAMPAIGNS:
         named = f"{campaigns[0]} to {campaigns[-1]} ({len(campaigns)})"
-    return {
+    shown = {
         "system": f"{provenance.name} {provenance.environment} ({provenance.system})",
         "mpi": provenance.mpi_library,
         "compiler": provenance.compiler,
         "cpu": _cpu(provenance),
         "campaign": named,
         "launches": provenance.launches,
-        "commit": provenance.commit or "unknown",
+        "commit": provenance.commit,
         "date": provenance.date,
         "switchpoint": provenance.version,
     }
+    return {key: _or_unknown(value) for key, value in shown.items()}
+
+
+def _or_unknown(value: Any) -> str:
+    """Return a value as text, unless nothing of it can be printed: the library refuses that."""
+    text = str(value)
+    return text if any(c.isprintable() and not c.isspace() for c in text) else "unknown"
 
 
 _NAMED_CAMPAIGNS = 8
@@ -115,4 +122,4 @@ _NAMED_CAMPAIGNS = 8
 def _cpu(provenance: Provenance) -> str:
     if provenance.name.startswith(FOREIGN):  # their number is not recorded
         return provenance.cpu_model
-    return f"{provenance.cpu_model}, {provenance.cores} cores"
+    return f"{_or_unknown(provenance.cpu_model)}, {provenance.cores} cores"
