@@ -12,19 +12,18 @@ from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, RULED_OPERATIONS
 from tuner.machine.mpi import launch
 
-OF_TWO = ".*two_proc"
 BY_NODES = "twolevel|.*(levels|global)=|nap.*node="
 ON_ONE = "shared|lent"
 REFUSED = {
     (1, 1): BY_NODES,
     (2, 2): BY_NODES,
-    (3, 3): f"{BY_NODES}|nap.*find=|{OF_TWO}",
-    (8, 8): f"{BY_NODES}|nap.*find=|{OF_TWO}",
+    (3, 3): f"{BY_NODES}|nap.*find=",
+    (8, 8): f"{BY_NODES}|nap.*find=",
     (2, 1): f"{BY_NODES}|{ON_ONE}",
-    (8, 1): f"{BY_NODES}|{ON_ONE}|{OF_TWO}",
-    (3, 2): f"{ON_ONE}|.*(leaders|levels|global)=|{OF_TWO}",
-    (8, 2): f"{ON_ONE}|.*leaders=4|{OF_TWO}",
-    (8, 4): f"{ON_ONE}|{OF_TWO}",
+    (8, 1): f"{BY_NODES}|{ON_ONE}",
+    (3, 2): f"{ON_ONE}|.*(leaders|levels|global)=",
+    (8, 2): f"{ON_ONE}|.*leaders=4",
+    (8, 4): ON_ONE,
 }
 """By processes and those of a node, what the library refuses of the methods that it proposes."""
 

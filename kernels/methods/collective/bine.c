@@ -358,7 +358,8 @@ static const char *alltoall_applicable(const struct spec *spec, const struct fea
 
 /* There is no variant where distances are as in binomial, nor with a grid: nothing here knows of a torus. */
 static bool bine_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  (void)operation;
+  if (operation == SWP_ALLTOALL && !is_power_of_two(procs))
+    return false;
   return index == 0 && procs > ALIKE && snprintf(text, length, "bine") > 0;
 }
 

@@ -290,11 +290,14 @@ static int64_t moves_scratch_bytes(const struct swp_plan *plan) {
 }
 
 /*
- * Why an algorithm is never used; NULL: it may be. Both are MPICH's. The variable of `smp` also applies to
+ * Why an algorithm is not used on so many processes; NULL: it may be. Open MPI's `two_proc` fails, where all
+ * others run another algorithm if they cannot do a call. MPICH's `smp` has a variable that also applies to
  * the collectives that it is made of, and it cannot contain itself: set to fail, some ranks do, and others
- * wait for ever. `noncommutative` writes past its memory for types whose data do not begin at 0.
+ * wait for ever. MPICH's `noncommutative` writes past its memory for types whose data do not begin at 0.
  */
-static const char *why_unused(const char *algorithm) {
+static const char *why_unused(const char *algorithm, int procs) {
+  if (strcmp(algorithm, "two_proc") == 0 && procs != 2)
+    return "it is only for two processes";
   if (strcmp(algorithm, "smp") == 0)
     return "it cannot be set without setting its own parts";
   return strcmp(algorithm, "noncommutative") == 0 ? "it is only for operations that do not commute" : NULL;
@@ -309,11 +312,7 @@ static const char *vendor_applicable(const struct spec *spec, const struct featu
   if (!features->predefined)
     return "the operation or its type is user-defined, which not every algorithm of a library handles "
            "correctly";
-  if (why_unused(argument->word) != NULL)
-    return why_unused(argument->word);
-  /* Open MPI's, which fails elsewhere: all others run another algorithm if they cannot do a call. */
-  return strcmp(argument->word, "two_proc") != 0 || features->procs == 2 ? NULL
-                                                                         : "it is only for two processes";
+  return why_unused(argument->word, features->procs);
 }
 
 static const char *vendor_absent(const struct spec *spec, enum swp_operation operation) {
@@ -333,7 +332,7 @@ static bool vendor_variant(enum swp_operation operation, int index, int procs, c
     name = swp_algorithm_name(operation, i);
     if (name == NULL || procs == 1)
       return false;
-    index -= why_unused(name) == NULL;
+    index -= why_unused(name, procs) == NULL;
   }
   snprintf(text, length, "vendor%s%s", name[0] != '\0' ? ":algorithm=" : "", name);
   return true;
