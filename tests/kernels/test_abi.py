@@ -1,18 +1,24 @@
-"""One build against the standard ABI of MPI 5 runs under every library that has it."""
+"""Under which MPI libraries a build runs.
+
+One against the standard ABI of MPI 5 does under all that have it, others under their family alone.
+"""
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import by_day
 from tests.processes import TIMEOUT_S
-from tuner.machine.mpi import Mpi, find_mpis, launch
+from tuner.machine.mpi import Mpi, find_mpis, launch, preload_library
 
-from .conftest import build_kernels
+from .conftest import Kernels, build_kernels, finish
 
 LIBRARY = "libmpi_abi.so"
 EVERY = {"exchange": "random:degree=3,seed=1", "discovery": "hub:hubs=2,seed=1"} | dict.fromkeys(
@@ -64,3 +70,29 @@ def test_a_standard_build_runs_under(name, library, operations, require, tmp_pat
         header = json.loads(raw.read_text().splitlines()[0])
         assert library in header["mpi_library"]
         assert header["procs"] == 4
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "own", "others"),
+    [
+        ("mpich", "MPICH", "openmpi", r"Open MPI \S+|/\S+/libmpi\.so\.40\S*"),
+        ("openmpi", "Open MPI", "mpich", r"MPICH \S+\s+\S+|/\S+/libmpi(ch)?\.so\.12\S*"),
+    ],
+)
+def test_a_program_of_another_mpi_ends_with_a_line(
+    kernels_of: Callable[[str], Kernels], tmp_path: Path, of: str, name: str, own: str, others: str
+) -> None:
+    """An interpreter's, too, which loads its MPI after the preload has brought another."""
+    source, program, module = (tmp_path / name for name in ("begin.c", "begin", "libbegin.so"))
+    begin = "int begin(void) { return MPI_Init(0, 0); }"
+    source.write_text(f"#include <mpi.h>\n{begin}\nint main(void) {{ return begin(); }}\n")
+    mpicc = kernels_of(own).mpi.mpicc
+    subprocess.run([mpicc, source, "-o", program], check=True)
+    subprocess.run([mpicc, "-shared", "-fPIC", source, "-o", module], check=True)
+    env = os.environ | {"LD_PRELOAD": str(preload_library(kernels_of(of).build))}
+    interpreted = [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{module}').begin()"]
+    said = f"libswitchpoint_pmpi.so is built for {name}, but the program runs under ({others})"
+    for command in [str(program)], interpreted:
+        done = finish(command, env, TIMEOUT_S)
+        assert done.returncode == 1
+        assert re.fullmatch(f"switchpoint: {said}\n", done.stderr), done.stderr
