@@ -105,7 +105,8 @@ static bool is_fortran(const void *caller) {
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
     return false;
   const char *slash = strrchr(info.dli_fname, '/');
-  return strstr(slash != NULL ? slash : info.dli_fname, "fort") != NULL;
+  const char *name = slash != NULL ? slash + 1 : info.dli_fname;
+  return strncmp(name, "libmpi", strlen("libmpi")) == 0 && strstr(name, "fort") != NULL;
 }
 
 const char *persistent_refuses(const void *caller) {
