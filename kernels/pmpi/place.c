@@ -131,13 +131,20 @@ static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout, b
   return place;
 }
 
-_Thread_local const MPI_Comm *place_leaving;
+_Thread_local const struct leaving *place_leaving;
+
+static bool is_leaving(MPI_Comm comm) {
+  const struct leaving *its = place_leaving;
+  while (its != NULL && (its->comm == NULL || *its->comm != comm))
+    its = its->outer;
+  return its != NULL;
+}
 
 struct place *place_make(MPI_Comm comm) {
   struct swp_layout layout = {0};
   bool strangers = false;
   int inter = 1;
-  if (place_leaving != NULL && comm == *place_leaving)
+  if (is_leaving(comm))
     return NULL;
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return NULL;
@@ -153,7 +160,7 @@ struct place *place_make(MPI_Comm comm) {
 }
 
 const char *place_lacks(MPI_Comm comm) {
-  if (place_leaving != NULL && comm == *place_leaving)
+  if (is_leaving(comm))
     return "the communicator is being freed";
   return atomic_load(&place_on) && place_of(comm) == NULL
              ? "the communicator has ranks of another job, or is between two groups"

@@ -211,12 +211,12 @@ EXPORTED int MPI_Session_finalize(MPI_Session *session) {
 #endif
 
 static int leave_comm(MPI_Comm *comm, int (*leave)(MPI_Comm *comm)) {
-  const MPI_Comm *const outer = place_leaving;
+  const struct leaving its = {.comm = comm, .outer = place_leaving};
   if (comm != NULL)
     place_forget(*comm);
-  place_leaving = comm;
+  place_leaving = &its;
   const int error = leave(comm);
-  place_leaving = outer;
+  place_leaving = its.outer;
   return error;
 }
 

@@ -156,6 +156,40 @@ static int sum_last(MPI_Comm comm, int key, void *value, void *extra) {
   return MPI_SUCCESS;
 }
 
+static int free_inner(MPI_Comm comm, int key, void *inner, void *extra) {
+  (void)comm, (void)key, (void)extra;
+  return MPI_Comm_free(inner);
+}
+
+static int sum_on_outer(MPI_Comm comm, int key, void *outer, void *extra) {
+  (void)comm, (void)key, (void)extra;
+  check_sum(*(MPI_Comm *)outer, 5);
+  return MPI_SUCCESS;
+}
+
+/* Likewise where it frees another one, which calls on the first. */
+static void check_nested_frees(void) {
+  int of_outer, of_inner;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_inner, &of_outer, NULL);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, sum_on_outer, &of_inner, NULL);
+  for (int i = 0; i < ALIVE; i++) {
+    MPI_Comm outer, inner;
+    test_case("calls while two communicators are freed, %d", i);
+    if (i % 2 == 0)
+      MPI_Comm_dup(MPI_COMM_WORLD, &outer);
+    else
+      MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &outer);
+    MPI_Comm_dup(outer, &inner);
+    check_sum(outer, i);
+    check_sum(inner, i);
+    MPI_Comm_set_attr(outer, of_outer, &inner);
+    MPI_Comm_set_attr(inner, of_inner, &outer);
+    MPI_Comm_free(&outer);
+  }
+  MPI_Comm_free_keyval(&of_outer);
+  MPI_Comm_free_keyval(&of_inner);
+}
+
 /* Calls on a communicator that is being freed leave nothing to the next one with its handle. */
 static void check_last_calls(void) {
   int key;
@@ -440,6 +474,7 @@ int main(int argc, char **argv) {
   check_freed_types();
   check_attributes();
   check_last_calls();
+  check_nested_frees();
   check_intercommunicator();
   check_errors();
   if (truncation)
