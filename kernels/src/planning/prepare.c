@@ -43,9 +43,12 @@ static int prepare(struct collective_plan *collective, struct prepared *prepared
   struct swp_plan *plan = &collective->plan;
   if (prepared->done || plan->spec.method->plan == NULL)
     return SWP_SUCCESS;
+  const int64_t account = plan->account;
   int error = swp_plan_prepare(plan);
-  if (error != SWP_SUCCESS)
+  if (error != SWP_SUCCESS) {
     swp_plan_unprepare(plan);
+    plan->account = account;
+  }
   prepared->state = plan->method_state;
   prepared->done = plan->prepared;
   memcpy(prepared->arrangement, plan->arrangement, sizeof prepared->arrangement);
