@@ -22,16 +22,7 @@ from tuner.campaign import reframe
 from tuner.campaign.batch import Batch, Queue
 from tuner.campaign.campaigns import find, make
 from tuner.campaign.fixed import FixedCampaign
-from tuner.campaign.order import (
-    FIXED,
-    PLANS,
-    SOAKINGS,
-    FixedOrder,
-    OrderError,
-    SoakJob,
-    SoakLaunch,
-    keep_finished,
-)
+from tuner.campaign.order import FIXED, PLANS, SOAKINGS, FixedOrder, OrderError, SoakJob, SoakLaunch
 from tuner.campaign.plan_state import done, spent_s
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.plans import Budget, RacePlan
@@ -99,21 +90,6 @@ def test_orders_of_any_version_are_read(results: Path) -> None:
     soaks = SOAKINGS.load(SOAKINGS.path_of(NAME))
     assert soaks.jobs == [SoakJob("local:cpu", "mpich", 1, 2, [SoakLaunch(3.0)])]
     assert soaks.stage == "/a/stage"
-
-
-def test_a_stage_that_cannot_be_looked_for_holds_nothing_to_keep(results: Path) -> None:
-    """As one in the home of another user, which is closed to others: here by its name's length."""
-    keep_finished(NAME, f"/{'n' * 300}")
-
-
-def test_a_launch_that_another_process_has_kept_is_no_error(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (path,) = synthetic.write(tmp_path / "stage", synthetic.Campaign(name=NAME, launches=1))
-    listed = [[tmp_path / "cleared.jsonl", path], [path]]
-    monkeypatch.setattr(keeping, "complete_of_campaign", lambda *_: listed.pop(0))
-    keep_finished(NAME, str(tmp_path))
-    assert [its.name for its in keeping.of_campaign(NAME)] == [path.name]
 
 
 def test_a_campaign_of_either_kind_is_found_by_its_name(results: Path) -> None:

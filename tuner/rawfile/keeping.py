@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
@@ -36,17 +37,32 @@ def keep(paths: Iterable[Path]) -> list[Path]:
 
 
 def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
-    """Return the complete raw files of a campaign anywhere below a directory."""
-    return [path for path in reading.below(directory) if is_complete(path, campaign)]
+    """Return the complete raw files of a campaign anywhere below a directory.
+
+    A job that ReFrame has retried leaves several of one launch: return the newest of each.
+    """
+    found = []
+    for path in reading.below(directory):
+        with suppress(FileNotFoundError):  # another process clears the directory
+            found.append((path.stat().st_mtime_ns, path))
+    newest = {}
+    for _, path in sorted(found):
+        if header := _header_if_complete(path, campaign):
+            newest[campaign_directory(header) / path.name] = path
+    return list(newest.values())
 
 
 def is_complete(path: Path, campaign: str) -> bool:
     """Return whether a raw file that may have vanished is of a campaign and has its last line."""
+    return _header_if_complete(path, campaign) is not None
+
+
+def _header_if_complete(path: Path, campaign: str) -> Header | None:
     try:
         header, complete = reading.read_ends(path)
     except FileNotFoundError:
-        return False
-    return complete and header is not None and header.campaign == campaign
+        return None
+    return header if complete and header is not None and header.campaign == campaign else None
 
 
 def of_results() -> list[Path]:
