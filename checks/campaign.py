@@ -26,7 +26,7 @@ from checks import scales
 from checks.kernels import build_kernels
 from checks.performance import medians_us
 from tuner.campaign.durations import BEYOND_S
-from tuner.campaign.launches import words_of
+from tuner.campaign.launches import words_of, wrong_layout
 from tuner.campaign.plans import MOST_BATCHES
 from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS, sizes_for
@@ -320,6 +320,14 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             [(self.num_tasks, nodes)] * len(self.numbers),
             msg="launches had (ranks, nodes) {0}, expected {1}",
         )
+
+    @run_after("run")
+    def delete_other_layouts(self) -> None:
+        """Delete raw files of launches on another layout; what is in the stage is kept."""
+        if not self.is_dry_run():
+            for path in (Path(self.stagedir) / name for name in self.keep_files):
+                if wrong_layout(path, self.num_tasks, self.num_tasks_per_node):
+                    path.unlink(missing_ok=True)
 
     @sanity_function
     def launches_are_right(self) -> Any:

@@ -90,6 +90,15 @@ def test_a_failed_launch_leaves_no_file_that_stands_for_a_later_one(mpi, tmp_pat
     assert list(tmp_path.glob("*.jsonl")) == []
 
 
+def test_a_launch_on_another_layout_fails_and_is_not_kept(mpi):
+    plan = RacePlan(CAMPAIGN, "", LEAST_S, [bcast(mpi, ["binomial"])], in_job=True)
+    starts = starts_of(plan, mpi)
+    wrong = replace(starts.of_case[0], launcher=launch(mpi, 3, build=build_kernels(mpi)))
+    (failure,) = race(replace(starts, of_case={0: wrong}))
+    assert str(failure).endswith(": the launch had (ranks, nodes) (3, 1), expected (2, 1)")
+    assert keeping.of_campaign(CAMPAIGN) == []
+
+
 def test_a_race_measures_the_methods_that_it_names_and_not_their_families(mpi):
     plan = RacePlan(CAMPAIGN, "", 3 * LEAST_S, [bcast(mpi, ["binomial", "chain"])], in_job=True)
     assert race(starts_of(plan, mpi)) == []

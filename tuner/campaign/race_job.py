@@ -186,19 +186,25 @@ def _launch(
             made += _start(plan, left, starts)
             left = []
         except LaunchError as error:
-            failed = next((task for task in left if not _is_made(task)), left[-1])
+            failed = next((task for task in left if not _is_made(plan, task)), left[-1])
             plan.drop([failed])
             Path(failed.raw_name).unlink(missing_ok=True)  # a later launch may get its number
-            made += [Path(task.raw_name) for task in left if task != failed and _is_made(task)]
-            left = [task for task in left if task != failed and not _is_made(task)]
+            others = [task for task in left if task != failed]
+            made += [Path(task.raw_name) for task in others if _is_made(plan, task)]
+            left = [task for task in others if not _is_made(plan, task)]
             what = plan.cases[failed.case]
             sys.stderr.write(error.output)
             failures[failed.case] = LaunchError(f"{what} (launch {failed.number}): {error}")
     return made
 
 
-def _is_made(task: Task) -> bool:
-    return launches.is_usable(Path(task.raw_name))
+def _is_made(plan: RacePlan, task: Task) -> bool:
+    return launches.is_usable(Path(task.raw_name)) and not _wrong_layout(plan, task)
+
+
+def _wrong_layout(plan: RacePlan, task: Task) -> str:
+    case = plan.cases[task.case]
+    return launches.wrong_layout(Path(task.raw_name), case.procs, case.ppn)
 
 
 def _start(plan: RacePlan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
@@ -212,6 +218,9 @@ def _start(plan: RacePlan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
     start = starts.of_case[tasks[0].case]
     timeout_s, started_s = sum(task.budget_s for task in tasks) + start.limit_s, time.monotonic()
     launches.run_each(start.launcher, starts.swpbench, wanted, timeout_s, start.cwd)
+    for task in tasks:
+        if wrong := _wrong_layout(plan, task):
+            raise LaunchError(wrong)
     measured_s = sum(keeping.end_record(path).seconds for _, path in wanted)
     start_s = (time.monotonic() - started_s - measured_s) / len(tasks)
     for task in tasks:
