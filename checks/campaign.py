@@ -5,6 +5,7 @@ everything that ReFrame needs: the tasks after set-up, the command before the ru
 """
 
 import math
+import os
 import re
 import shlex
 from functools import cache
@@ -36,6 +37,7 @@ from tuner.machine.sites.jobs import ending
 from tuner.machine.systems import launch_on
 from tuner.paths import campaign_name
 from tuner.rawfile import keeping
+from tuner.selection import off
 from tuner.store.database import StoreError
 
 identify_once = cache(identify)  # many jobs use few MPIs
@@ -187,6 +189,12 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.executable_opts = commands[0]
         command = f"{self.job.launcher.run_command(self.job)} {self.executable}"
         self.postrun_cmds = [f"{command} {' '.join(following)}" for following in commands[1:]]
+
+    @run_before("run")
+    def switch_methods_off(self) -> None:
+        """Set the methods that are off here in the job too: not all schedulers export variables."""
+        if listed := os.environ.get(off.VARIABLE):
+            self.env_vars.setdefault(off.VARIABLE, shlex.quote(listed))
 
     @run_before("run")
     def delete_earlier_output(self) -> None:

@@ -14,6 +14,7 @@ from tuner.machine.mpi import find_mpis
 from tuner.machine.sites import jobs, schedulers
 from tuner.machine.sites.jobs import ending, pending
 from tuner.paths import CHECKOUT
+from tuner.selection import off
 
 
 def job_scripts(config: Path, place: Path) -> list[str]:
@@ -73,9 +74,10 @@ def job_scripts(config: Path, place: Path) -> list[str]:
     ],
 )
 def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
-    scheduler, expected, answering, tmp_path
+    scheduler, expected, answering, tmp_path, monkeypatch
 ):
     answering(scheduler)
+    monkeypatch.setenv(off.VARIABLE, "nbx; rsx")
     config = tmp_path / "site.py"
     options = ["--name", "site", "--account", "m42", "--max-nodes", "4", "--output", str(config)]
     init(*options, "--partition", PARTITIONS[scheduler][0].name)
@@ -87,6 +89,7 @@ def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
     assert len(launches) == 6
     assert len({launch.split("/")[0] for launch in launches}) == 1  # as many ranks
     assert len(scripts) == 4  # half a node to four nodes
+    assert all(f"export {off.VARIABLE}='nbx; rsx'\n" in script for script in scripts)
 
 
 def test_a_job_of_slurm_ends_when_its_processes_have(monkeypatch):
