@@ -26,8 +26,9 @@ from tests.decisions import on
 from tests.processes import TIMEOUT_S
 from tests.test_unmeasured import raced
 from tuner.campaign import reframe, soaking, studied
+from tuner.campaign.campaigns import make
 from tuner.campaign.order import SoakJob, SoakLaunch, StudyJob, StudyOrder
-from tuner.campaign.plans import Entrants
+from tuner.campaign.plans import Budget, Entrants
 from tuner.campaign.reframe import Call, DispatchError
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.machine.mpi import available_cores, find_mpis
@@ -198,6 +199,13 @@ def test_a_mistyped_variable_is_an_error_where_that_is_wanted():
     call = call_for("--name=discovery.*random", "--setvar=discovery.metods=pex")
     with pytest.raises(DispatchError, match=r"--setvar=discovery.metods: no check that runs has"):
         reframe.dry_run(call, strict=True)
+
+
+@pytest.mark.parametrize("assignment", ["launches=2", "budget_s=20"])
+def test_a_variable_that_campaigns_set_is_refused_before_anything_runs(assignment):
+    call = call_for("--name=overlap", "-S", assignment)
+    with pytest.raises(DispatchError, match=r"with an option of this command, not with -S"):
+        make(call, Budget(600), None, only_shown=True)
 
 
 def test_a_variable_without_a_value_is_an_error():

@@ -39,7 +39,8 @@ def make(
     name = campaign_name() if only_shown else new_campaign()
     call = replace(call, variables={"campaign": name, **call.variables})
     fixed = {"launches": str(launches or LAUNCHES)}
-    wanted = replace(call, variables=call.variables | fixed)
+    # Campaigns set budgets later; any here makes the dry run refuse another's, as of -S budget_s.
+    wanted = replace(call, variables=call.variables | fixed | {"budget_s": "0.001"})
     session = reframe.dry_run(wanted, strict=True).clear()
     partitions = sorted({job.system for job in session.wanted})
     if "system_name" in call.variables:
