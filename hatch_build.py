@@ -57,8 +57,9 @@ class CustomBuildHook(BuildHookInterface):
 
     def commit(self) -> str:
         """Return the commit as the kernels' own build finds it, "" where there is none."""
-        listed = ["git", "ls-files", "--error-unmatch", "pyproject.toml"]
-        described = ["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
+        git = ["git", "-c", "safe.directory=*"]  # the checkout may be another user's
+        listed = [*git, "ls-files", "--error-unmatch", "pyproject.toml"]
+        described = [*git, "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
         try:
             subprocess.run(listed, cwd=self.root, capture_output=True, check=True)
             answer = subprocess.run(described, cwd=self.root, capture_output=True, check=True)
