@@ -256,7 +256,8 @@ def lmod(tmp_path, monkeypatch):
     def put(*modules: str) -> None:
         command = tmp_path / "lmod"
         listed = "\n".join(["/opt/modules/Core:", *modules])
-        command.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{listed}\nEND\n")
+        redirected = '[ "$LMOD_REDIRECT" = yes ] || exec >&2'
+        command.write_text(f"#!/bin/sh\n{redirected}\ncat <<'END'\n{listed}\nEND\n")
         command.chmod(0o755)
         monkeypatch.setenv("LMOD_CMD", str(command))
 
@@ -292,6 +293,12 @@ def test_modules_of_mpi_libraries_have_the_usual_names(module, lmod, tmp_path, m
     (found,) = contents(config)["environments"]
     assert found.get("env_vars") == ([["SLURM_MPI_TYPE", kind]] if kind else None)
     assert found["modules"] == [module]
+
+
+def test_modules_are_found_where_users_have_lmod_list_them_on_standard_output(lmod, monkeypatch):
+    lmod("mpich/4.10")
+    monkeypatch.setenv("LMOD_REDIRECT", "yes")
+    assert environments.mpi_modules() == ["mpich/4.10"]
 
 
 def test_modules_of_other_names_are_asked_for(lmod, tmp_path):
