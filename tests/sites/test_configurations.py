@@ -49,7 +49,7 @@ def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
     answering("slurm")
     config = tmp_path / "site.py"
     ours, theirs = os.openpty()
-    os.write(ours, b"smt\nm42\nmany\n2\n")
+    os.write(ours, b"smt\nm42\nmany\n0\n9\n2\n")
     answer = subprocess.run(
         [sys.executable, "-m", "tuner.cli", "site", "init", "--output", config],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
@@ -62,6 +62,8 @@ def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
     os.close(theirs)
     assert answer.returncode == 0, answer.stderr
     assert "not a valid integer" in answer.stdout + answer.stderr
+    for number in (0, 9):
+        assert f"{number} is not in the range 1<=x<=8" in answer.stdout + answer.stderr
     text = config.read_text()
     assert '"name": "cpu"' not in text
     assert '"--account=m42"' in text

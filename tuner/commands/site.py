@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -92,7 +92,8 @@ def init(
         account = "" if is_local else _asked("Account to charge, if any", "")
     most = max(partition.nodes for partition in partitions)
     if max_nodes is None and not is_local:
-        max_nodes = _asked("Maximum number of nodes of a job", most)
+        kind = click.IntRange(1, most)
+        max_nodes = _asked("Maximum number of nodes of a job", most, kind)
     if max_nodes is not None and max_nodes > most:
         raise SiteError(f"--max-nodes {max_nodes}: {scheduler.name} gives a job {most} at most")
     found = _environments(module_sets, "" if is_local else scheduler.launcher)
@@ -147,11 +148,14 @@ def _partitions(scheduler: Scheduler, wanted: tuple[str, ...]) -> list[Partition
     return list(chosen.values())
 
 
-def _asked(question: str, otherwise: Answer) -> Answer:
-    """Return the user's answer at the terminal; without a terminal, return `otherwise`."""
+def _asked(question: str, otherwise: Answer, kind: Any = None) -> Answer:
+    """Return the user's answer at the terminal; without a terminal, return `otherwise`.
+
+    kind: click's type of the answers, by default that of `otherwise`.
+    """
     if not sys.stdin.isatty():
         return otherwise
-    answer: Answer = click.prompt(printable(question), default=otherwise, type=type(otherwise))
+    answer: Answer = click.prompt(printable(question), default=otherwise, type=kind)
     return answer
 
 
