@@ -193,6 +193,19 @@ def test_a_file_that_is_no_configuration_is_reported(tmp_path, text, reason):
         examine_site(config)
 
 
+def test_a_configuration_in_json_is_read_by_reframe_alone(tmp_path, monkeypatch):
+    config = tmp_path / "site.json"
+    config.write_text(json.dumps(PARTS | {"general": [{"remote_detect": True}]}))
+
+    def dry_run(*_, **__) -> Session:
+        raise DispatchError("nothing to run")
+
+    monkeypatch.setattr("tuner.campaign.reframe.dry_run", dry_run)
+    assert [part.advice for part in examine_site(config)] == ["nothing to run"]
+    options = ["run", "--dry-run", "--config", str(config), "--environment", "e"]
+    assert CliRunner().invoke(main, options).output == "Error: nothing to run\n"
+
+
 def test_a_configuration_that_does_not_end_is_reported(tmp_path, monkeypatch):
     config = tmp_path / "site.py"
     config.write_text("import time\ntime.sleep(600)\n")

@@ -80,13 +80,20 @@ def examine_site(
 ) -> list[Prerequisite]:
     """Return the parts of a configuration, and how many checks ReFrame would run with it.
 
-    `say` is called with what is being done.
+    Of a configuration that ReFrame alone reads, return the checks alone. `say` is called with what
+    is being done.
 
     Raises:
         ConfigurationError: the file is not a configuration.
     """
     say(f"reading {config}, for {_READ_S:g} s at most")
     content = _read(config)
+    parts = _parts(content) if content else []
+    say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
+    return [*parts, _plan(config)]
+
+
+def _parts(content: _Configuration) -> list[Prerequisite]:
     detects = any(general.get("remote_detect") for general in content.general)
     parts = [
         part
@@ -94,27 +101,40 @@ def examine_site(
         for partition in system.partitions
         for part in _partition(system.name, partition, detects)
     ]
-    parts += [_environment(each, _launchers(content, each)) for each in content.environments]
-    say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
-    return [*parts, _plan(config)]
+    return parts + [_environment(each, _launchers(content, each)) for each in content.environments]
 
 
-def environments(config: Path) -> list[str]:
-    """Return the names of the environments of a configuration. Raise ConfigurationError."""
-    return [each.name for each in _read(config).environments]
+def environments(config: Path) -> list[str] | None:
+    """Return the names of the environments, None if ReFrame alone reads the configuration.
+
+    Raise ConfigurationError.
+    """
+    content = _read(config)
+    return [each.name for each in content.environments] if content else None
 
 
-def systems(config: Path) -> list[str]:
-    """Return the systems of a configuration, as "name:partition". Raise ConfigurationError."""
+def systems(config: Path) -> list[str] | None:
+    """Return the systems, as "name:partition", None if ReFrame alone reads the configuration.
+
+    Raise ConfigurationError.
+    """
+    content = _read(config)
+    if content is None:
+        return None
     return [
         f"{system.name}:{partition.name}"
-        for system in _read(config).systems
+        for system in content.systems
         for partition in system.partitions
     ]
 
 
-def _read(config: Path) -> _Configuration:
-    """Return the configuration that the file defines; ReFrame itself reads it when it plans."""
+def _read(config: Path) -> _Configuration | None:
+    """Return the configuration that the file defines; ReFrame itself reads it when it plans.
+
+    Return None if it is not in Python, but in JSON or YAML: ReFrame alone reads that.
+    """
+    if config.suffix != ".py":
+        return None
     try:
         content = msgspec.convert(_site_configuration(config), _Configuration)
     except msgspec.ValidationError as error:

@@ -133,7 +133,8 @@ def run(
             # Until now, another process may have continued it.
             campaign = find(earlier.order.campaign).resume()
         else:
-            if named not in (None, "all") and named not in (there := environments(config)):
+            there = environments(config) if named not in (None, "all") else None
+            if there is not None and named not in there:
                 raise SwitchpointError(f"no environment {named}; there are: {', '.join(there)}")
             campaign = make(call, budget or Budget(minutes * 60), launches, only_shown=dry_run)
         if dry_run and as_json:

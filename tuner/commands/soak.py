@@ -66,8 +66,7 @@ def soak(
     installed = systems.groupby(["name", "environment", "other"]).tail(1).index  # the last MPI
     required = tuning.required(required_executions)
     options, has_soaked = for_jobs(reframe_options), False
-    # ReFrame alone reads configurations in other languages than Python.
-    of_config = site_file.systems(config) if config and config.suffix == ".py" else None
+    of_config = site_file.systems(config) if config else None
     for name in names:
         if not (soaks.are_possible(of_reframe[name]) and (system or name in installed)):
             continue
