@@ -21,7 +21,7 @@ from reframe.core.environments import Environment, snapshot
 from reframe.core.runtime import loadenv
 
 from tuner.machine.directories import installation_directory, objects_directory
-from tuner.machine.doctor import c_compilers
+from tuner.machine.doctor import OLDEST_CMAKE, c_compilers, is_old_cmake
 from tuner.machine.mpi import available_cores, find_all_mpis, is_linked_with
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
@@ -116,7 +116,10 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         if shutil.which(self.current_environ.cc) is None:
             return []
         tools = {"cmake": ["cmake"], "make": ["make"], "a C compiler": c_compilers()}
-        return [tool for tool, commands in tools.items() if not any(map(shutil.which, commands))]
+        lacking = [tool for tool, names in tools.items() if not any(map(shutil.which, names))]
+        if (cmake := shutil.which("cmake")) and is_old_cmake(cmake):
+            lacking.append(f"a cmake of {OLDEST_CMAKE} or later, first on PATH")
+        return lacking
 
     def find_standard_mpi(self) -> Path | None:
         """Return the environment's library with the ABI of MPI 5 if the wheel's programs run."""

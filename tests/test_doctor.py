@@ -4,9 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from checks.kernels import build_kernels
 from tuner.machine import doctor
 from tuner.machine.mpi import find_mpis
 from tuner.paths import CHECKOUT
@@ -71,6 +73,29 @@ def test_the_c_compiler_is_that_of_cmake(named, here, found, tmp_path, monkeypat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     assert ("C compiler" in doctor.missing(doctor.examine())) != found
+
+
+@pytest.mark.parametrize(("version", "found"), [("3.18.4", False), ("3.20.0", True), ("4.1", True)])
+def test_a_cmake_that_cannot_build_the_kernels_is_missing(version, found, tmp_path, monkeypatch):
+    cmake = tmp_path / "cmake"
+    cmake.write_text(f"#!/bin/sh\necho cmake version {version}\n")
+    cmake.chmod(0o700)
+    for program in ("mpicc", "cc", "make"):
+        (tmp_path / program).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    (part,) = (part for part in doctor.examine() if part.name == "cmake")
+    line = f"cmake version {version} ({cmake})"
+    assert part.found == (line if found else "")
+    assert (part.advice == f"{line} is too old: pip install cmake") != found
+    check = SimpleNamespace(current_environ=SimpleNamespace(cc="mpicc"))
+    lacking = build_kernels.find_lacking(check)
+    assert lacking == [] if found else lacking == ["a cmake of 3.20 or later, first on PATH"]
+
+
+def test_the_cmake_that_is_asked_for_is_the_one_that_the_kernels_require():
+    lines = (CHECKOUT / "kernels" / "CMakeLists.txt").read_text().splitlines()
+    assert lines[0] == f"cmake_minimum_required(VERSION {doctor.OLDEST_CMAKE})"
 
 
 def test_one_mpi_is_enough(monkeypatch):

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -33,12 +34,23 @@ class _Needed(NamedTuple):
     required: bool
     advice: str
     version_option: str = "--version"
+    is_old: Callable[[str], bool] = lambda path: False
+
+
+OLDEST_CMAKE = "3.20"
+"""The version that kernels/CMakeLists.txt requires."""
+
+
+def is_old_cmake(path: str) -> bool:
+    """Return whether a CMake is older than the kernels' build requires."""
+    found = re.search(r"(\d+)\.(\d+)", _version(path, "--version"))
+    return found is not None and [*map(int, found.groups())] < [*map(int, OLDEST_CMAKE.split("."))]
 
 
 _BUILDING = "building the kernels"
 _PROGRAMS = (
     _Needed("make", ("make",), _BUILDING, True, "apt install make"),
-    _Needed("cmake", ("cmake",), _BUILDING, True, "pip install cmake"),
+    _Needed(*("cmake", ("cmake",), _BUILDING, True, "pip install cmake"), is_old=is_old_cmake),
     _Needed("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
     _Needed("git", ("git",), "naming the commit in results", False, "apt install git"),
     _Needed("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
@@ -112,8 +124,11 @@ def _examine(program: _Needed) -> Prerequisite:
     paths = (shutil.which(command, path=search_path()) for command in program.commands)
     path = next(filter(None, paths), None)
     found = f"{_version(path, program.version_option)} ({path})" if path else ""
+    advice = program.advice
+    if path and program.is_old(path):
+        found, advice = "", f"{found} is too old: {advice}"
     required = program.required and not (program.used_for == _BUILDING and _are_built())
-    return Prerequisite(program.name, program.used_for, found, required, program.advice)
+    return Prerequisite(program.name, program.used_for, found, required, advice)
 
 
 def _are_built() -> bool:
