@@ -472,10 +472,8 @@ def test_one_machine_measures_and_another_borrows(
     assert f"other/catalogue: {named}-cpu-mpich-" in added.stdout
     assert "Open MPI v4.1.4" in call("catalogue", "list")
     (kept,) = json.loads(call("catalogue", "list", "--json"))
-    monkeypatch.setattr(
-        "tuner.catalogue.borrowing.this_machine",
-        lambda _: Borrower("here", "mpich", "4.0.2", NodeCores(4)),
-    )
+    here = Borrower("here", "mpich", "4.0.2", NodeCores(4))
+    monkeypatch.setattr("tuner.catalogue.borrowing.this_machine", lambda _: here)
     assert f'evidence="borrowed from {kept["system"]}, faster: stfw:dims=2' in call(
         "export", "--borrow"
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.decisions import PROVENANCE, on
 from tests.test_catalogue import bcast, lender, packed
+from tests.test_unmeasured import chosen, raced
 from tuner.catalogue.bundle import unpack
 from tuner.domain.cases import Layout, NodeCores
 from tuner.domain.tables import Point, Table
@@ -80,3 +81,27 @@ def test_ranks_that_were_placed_on_several_machines_share_no_cores() -> None:
     """Though they were placed as on virtual nodes."""
     regime = regimes([on(bcast("star", 8, 4), 4, 4)], NodeCores(8, shared=True))
     assert not regime(4, 4).oversubscribed and regime(1, 9).oversubscribed
+
+
+def test_nodes_that_share_their_cores_are_crowded_together() -> None:
+    virtual = [
+        on(raced(2, 1, 8, nap=0.5), 2, 1),
+        on(raced(2, 2, 8, neighbor=0.5), 2, 2, over=True),
+        on(raced(4, 2, 8, neighbor=0.5), 4, 2, over=True),
+    ]
+    rules = compile_rules(virtual, NodeCores(2))
+    assert chosen(rules, 3, 2, 8) == "neighbor"
+    assert chosen(rules, 3, 1, 8) is None
+
+
+def test_nodes_that_share_cores_have_as_many_as_processes_were_seen_to_have() -> None:
+    """Though each of two nodes had one process only."""
+    found = [
+        on(raced(2, 1, 8, nap=0.9), 2, 1),
+        on(raced(4, 1, 8, nap=0.5), 4, 1, over=True),
+        on(raced(2, 2, 8, nap=0.5), 2, 2, over=True),
+    ]
+    for cores in (None, 2):
+        regime = regimes(found, NodeCores(cores))
+        over = [regime(*layout).oversubscribed for layout in ((2, 1), (4, 1), (2, 2))]
+        assert over == [False, True, True]

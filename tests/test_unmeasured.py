@@ -308,30 +308,6 @@ def test_layouts_with_enough_cores_make_crowded_ones_surer() -> None:
     assert found == ["direct", "nap"]
 
 
-def test_nodes_that_share_their_cores_are_crowded_together() -> None:
-    virtual = [
-        on(raced(2, 1, 8, nap=0.5), 2, 1),
-        on(raced(2, 2, 8, neighbor=0.5), 2, 2, over=True),
-        on(raced(4, 2, 8, neighbor=0.5), 4, 2, over=True),
-    ]
-    rules = compile_rules(virtual, NodeCores(2))
-    assert chosen(rules, 3, 2, 8) == "neighbor"
-    assert chosen(rules, 3, 1, 8) is None
-
-
-def test_nodes_that_share_cores_have_as_many_as_processes_were_seen_to_have() -> None:
-    """Though each of two nodes had one process only."""
-    found = [
-        on(raced(2, 1, 8, nap=0.9), 2, 1),
-        on(raced(4, 1, 8, nap=0.5), 4, 1, over=True),
-        on(raced(2, 2, 8, nap=0.5), 2, 2, over=True),
-    ]
-    for cores in (None, 2):
-        regime = regimes(found, NodeCores(cores))
-        over = [regime(*layout).oversubscribed for layout in ((2, 1), (4, 1), (2, 2))]
-        assert over == [False, True, True]
-
-
 def test_a_gain_that_the_distance_may_eat_up_is_left() -> None:
     near, far = (
         compile_rules([raced(1, 3, 8, nap=0.85), raced(1, ppn, 8, nap=0.85)]) for ppn in (5, 1000)
