@@ -151,6 +151,7 @@ SANITIZED_PROGRAMS: dict[str, list[str]] = {
     "swp_spmv": ["--vectors", "2", "--ppn", "2", str(SEVEN), "strided", os.devnull],
     "swp_graphs": [],
     "swp_clocks": [],
+    "swp_verify": [],
 }
 SANITIZED_BY_DAY = [
     *product(MPIS, ["swp_oracle", "swp_collectives"], [2, 4]),

@@ -367,6 +367,10 @@ def test_sizes_share_a_budget_by_the_time_of_their_rounds(kernels: Kernels) -> N
     assert run(kernels, "swp_budget", 1) == 3
 
 
+def test_every_wrong_byte_of_a_payload_is_found_and_named(kernels: Kernels) -> None:
+    assert run(kernels, "swp_verify", 1) > 50
+
+
 def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kernels) -> None:
     assert run(kernels, "swp_parts", 8) == 5
 

@@ -134,23 +134,33 @@ static int plan(const struct workload *workload, const char *method, swp_plan **
   return swp_collective_plan(workload->team->comm, &problem, method, &workload->hints, plan);
 }
 
-/* Element i of a rank is base + rank * step: integers whose sum over all ranks is exact, below 2^53. */
-static void draw(const struct workload *workload, int64_t i, double *base, double *step) {
-  const uint64_t first = hash_pair(workload->payload.seed, workload->payload.repetition);
-  const uint64_t word = first + (uint64_t)i * 0x9e3779b97f4a7c15u;
+/* From which the elements that ranks add derive. */
+struct operands {
+  uint64_t first;
+  int shift;
+};
+
+static struct operands operands_of(const struct workload *workload) {
   int bits = 0;
   while (workload->team->procs >> bits)
     bits++;
-  *base = (double)(word >> (12 + bits));
+  return (struct operands){hash_pair(workload->payload.seed, workload->payload.repetition), 12 + bits};
+}
+
+/* Element i of a rank is base + rank * step: integers whose sum over all ranks is exact, below 2^53. */
+static void draw(struct operands its, int64_t i, double *base, double *step) {
+  const uint64_t word = its.first + (uint64_t)i * 0x9e3779b97f4a7c15u;
+  *base = (double)(word >> its.shift);
   *step = (double)(word & 7) + 1;
 }
 
 static void write_operands(const struct workload *workload) {
   double *numbers = (double *)(void *)workload->send;
   const int64_t n = workload->send_bytes / (int64_t)sizeof *numbers;
+  const struct operands its = operands_of(workload);
   for (int64_t i = 0; i < n; i++) {
     double base, step;
-    draw(workload, i, &base, &step);
+    draw(its, i, &base, &step);
     numbers[i] = base + workload->team->rank * step;
   }
 }
@@ -211,9 +221,10 @@ static int verify_sums(const struct workload *workload) {
   const int64_t n = workload->recv_bytes / (int64_t)sizeof *sums;
   const bool scattered = workload->operation->operation == SWP_REDUCE_SCATTER_BLOCK;
   const int64_t first = scattered ? workload->team->rank * n : 0;
+  const struct operands its = operands_of(workload);
   for (int64_t i = 0; i < n; i++) {
     double base, step;
-    draw(workload, first + i, &base, &step);
+    draw(its, first + i, &base, &step);
     const double expected = procs * base + procs * (procs - 1) / 2 * step;
     if (sums[i] != expected)
       return failure_set("wrong payload: element %lld of the result is %.17g, expected %.17g", (long long)i,

@@ -3,10 +3,13 @@
 #include "error.h"
 #include "rng.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* Successive words of an item differ by an odd number: as fast as memory, and no two are equal. */
 static const uint64_t STEP = 0x9e3779b97f4a7c15u;
+
+enum { WORDS = 64 }; /* that are compared at once */
 
 static uint64_t first_word(const struct payload *payload, int rank, int64_t item) {
   const uint64_t launch = hash_pair(payload->seed, payload->repetition);
@@ -33,9 +36,22 @@ static int report(const struct payload *payload, int source, int64_t item, int64
       (long long)item, (long long)payload->item_bytes, (long long)byte, got, expected);
 }
 
-/* Word by word; returns the place of the first wrong byte, -1 when there is none. */
+/* Returns whether the words are the next of an item. Without a branch, it is as fast as memory. */
+static bool are_right(uint64_t word, const unsigned char *data) {
+  uint64_t got[WORDS], wrong = 0;
+  memcpy(got, data, sizeof got);
+  for (int i = 0; i < WORDS; i++, word += STEP)
+    wrong |= got[i] ^ word;
+  return wrong == 0;
+}
+
+/* Returns the place of the first wrong byte, -1 when there is none. */
 static int64_t first_difference(uint64_t word, int64_t bytes, const unsigned char *data, int *expected) {
-  for (int64_t at = 0; at < bytes; at += (int64_t)sizeof word, word += STEP) {
+  const int64_t block = WORDS * (int64_t)sizeof word;
+  int64_t at = 0;
+  for (; at + block <= bytes && are_right(word, data + at); at += block)
+    word += WORDS * STEP;
+  for (; at < bytes; at += (int64_t)sizeof word, word += STEP) {
     const int64_t size = bytes - at < (int64_t)sizeof word ? bytes - at : (int64_t)sizeof word;
     unsigned char right[sizeof word];
     memcpy(right, &word, sizeof word);
