@@ -2,7 +2,6 @@
 #include "family.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,52 +11,52 @@
 
 enum { LIBRARY_BYTES = 8192 };
 
-/* Returns whether the program's MPI is a library with the standard ABI of MPI 5, which has this name
+typedef int version_function(char *version, int *length);
+
+/* Returns the function of the MPI with which the caller was linked: calls of a library that an interpreter
+   loads bind to the MPI that the preload brought, which is loaded before. */
+static version_function *version_of(const void *caller) {
+  version_function *version = PMPI_Get_library_version;
+  Dl_info its;
+  void *linked = dladdr(caller, &its) != 0 ? dlopen(its.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  if (linked == NULL)
+    return version;
+  void *found = dlsym(linked, "PMPI_Get_library_version");
+  if (found != NULL)
+    *(void **)&version = found;
+  dlclose(linked);
+  return version;
+}
+
+/* Returns whether a function is of a library with the standard ABI of MPI 5, which has this name
    everywhere. */
-static bool is_standard(void) {
-  int (*const init)(int *, char ***) = PMPI_Init;
+static bool is_standard(version_function *function) {
   Dl_info found;
-  return dladdr(*(void *const *)&init, &found) != 0 && strstr(found.dli_fname, "libmpi_abi") != NULL;
+  return dladdr(*(void *const *)&function, &found) != 0 && strstr(found.dli_fname, "libmpi_abi") != NULL;
 }
 
-/* The names in the versions of the MPIs for which this is built, and the beginnings of other MPIs' files. A
-   library with the standard ABI may call any MPI. */
+void family_check(const char *preload, const void *caller) {
 #ifdef MPI_ABI_VERSION
-static const bool standard = true;
-static const char *const built[] = {"the standard ABI of MPI 5"}, *const others[] = {NULL};
+  const bool standard = true;
+  static const char *const built[] = {"the standard ABI of MPI 5"};
 #elif defined OPEN_MPI
-static const bool standard = false;
-static const char *const built[] = {"Open MPI"};
-static const char *const others[] = {"libmpi.so.12", "libmpich.so.12", "libmpi_abi.so", NULL};
+  const bool standard = false;
+  static const char *const built[] = {"Open MPI"};
 #else
-static const bool standard = false;
-static const char *const built[] = {"MPICH", "Intel", "CRAY", "MVAPICH"}; /* of one binary interface */
-static const char *const others[] = {"libmpi.so.40", "libmpi_abi.so", NULL};
+  const bool standard = false;
+  static const char *const built[] = {"MPICH", "Intel", "CRAY", "MVAPICH"}; /* of one binary interface */
 #endif
-
-static int find_other(struct dl_phdr_info *its, size_t size, void *found) {
-  (void)size;
-  const char *slash = strrchr(its->dlpi_name, '/');
-  const char *name = slash != NULL ? slash + 1 : its->dlpi_name;
-  for (size_t i = 0; others[i] != NULL; i++)
-    if (strncmp(name, others[i], strlen(others[i])) == 0)
-      *(const char **)found = its->dlpi_name;
-  return 0;
-}
-
-void family_check(const char *preload) {
+  version_function *const version = version_of(caller);
   char text[LIBRARY_BYTES] = "";
   int length;
-  PMPI_Get_library_version(text, &length);
+  version(text, &length);
   bool same = standard;
   for (size_t i = 0; i < sizeof built / sizeof *built; i++)
     same |= strstr(text, built[i]) != NULL;
-  const char *other = NULL; /* an interpreter loads its MPI after ours, which answers in its place */
-  dl_iterate_phdr(find_other, &other);
-  if (same && standard == is_standard() && other == NULL)
+  if (same && standard == is_standard(version))
     return;
   text[strcspn(text, ",\n")] = '\0';
   fprintf(stderr, "switchpoint: %s is built for %s, but the program runs under %s%s\n", preload, built[0],
-          same && other != NULL ? other : text, is_standard() ? " by the standard ABI of MPI 5" : "");
+          text, is_standard(version) ? " by the standard ABI of MPI 5" : "");
   _exit(EXIT_FAILURE);
 }

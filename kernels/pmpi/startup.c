@@ -67,10 +67,10 @@ static void share_settings(int rank, struct settings *settings) {
 }
 
 /* Collective on MPI_COMM_WORLD. */
-static void begin_world(void) {
+static void begin_world(const void *caller) {
   int rank;
   struct settings settings;
-  family_check("libswitchpoint_pmpi.so");
+  family_check("libswitchpoint_pmpi.so", caller);
   world = true;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   share_settings(rank, &settings);
@@ -121,7 +121,7 @@ EXPORTED int MPI_Init(int *argc, char ***argv) {
   pthread_once(&allowed, allow);
   int error = PMPI_Init(argc, argv);
   if (error == MPI_SUCCESS)
-    begin_world();
+    begin_world(__builtin_return_address(0));
   return error;
 }
 
@@ -129,7 +129,7 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
   pthread_once(&allowed, allow);
   int error = PMPI_Init_thread(argc, argv, required, provided);
   if (error == MPI_SUCCESS)
-    begin_world();
+    begin_world(__builtin_return_address(0));
   return error;
 }
 
@@ -194,7 +194,7 @@ EXPORTED int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
     return error;
   pthread_mutex_lock(&session_lock);
   if (sessions++ == 0 && !world) {
-    family_check("libswitchpoint_pmpi.so");
+    family_check("libswitchpoint_pmpi.so", __builtin_return_address(0));
     read_alone(*session);
   }
   pthread_mutex_unlock(&session_lock);

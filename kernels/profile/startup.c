@@ -40,10 +40,10 @@ static void find_path(void) {
 
 /* Collective on MPI_COMM_WORLD. Rank 0's variable holds: launchers need not pass variables on. Jobs that a
    program spawns inherit it, and would write into the same file. */
-static void begin(void) {
+static void begin(const void *caller) {
   int rank;
   MPI_Comm parent;
-  family_check("libswitchpoint_profile.so");
+  family_check("libswitchpoint_profile.so", caller);
   PMPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL)
     return;
@@ -70,14 +70,14 @@ static void end(MPI_Comm comm, bool aborted) {
 EXPORTED int MPI_Init(int *argc, char ***argv) {
   int error = PMPI_Init(argc, argv);
   if (error == MPI_SUCCESS)
-    begin();
+    begin(__builtin_return_address(0));
   return error;
 }
 
 EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
   int error = PMPI_Init_thread(argc, argv, required, provided);
   if (error == MPI_SUCCESS)
-    begin();
+    begin(__builtin_return_address(0));
   return error;
 }
 
