@@ -57,7 +57,8 @@ class CustomBuildHook(BuildHookInterface):
 
     def commit(self) -> str:
         """Return the commit as the kernels' own build finds it, "" where there is none."""
-        git = ["git", "-c", "safe.directory=*"]  # the checkout may be another user's
+        # Named like this, git looks into another user's checkout, too.
+        git = ["git", f"--git-dir={self.root}/.git", f"--work-tree={self.root}"]
         listed = [*git, "ls-files", "--error-unmatch", "pyproject.toml"]
         described = [*git, "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
         try:

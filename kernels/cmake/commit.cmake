@@ -9,8 +9,9 @@ if(written MATCHES "^([0-9a-f]+)(-dirty)?$")
 endif()
 find_program(GIT git)
 if(GIT)
-  # Git does not look into another user's checkout unless told to, as one that a site shares.
-  set(GIT ${GIT} -c safe.directory=*)
+  # Git looks into another user's checkout, as one that a site shares, only if it is named.
+  get_filename_component(checkout ${SOURCE}/../.. ABSOLUTE)
+  set(GIT ${GIT} --git-dir=${checkout}/.git --work-tree=${checkout})
   # A copy of the sources inside another checkout does not belong to that checkout's commit.
   execute_process(COMMAND ${GIT} ls-files --error-unmatch commit.cmake
     WORKING_DIRECTORY ${SOURCE} RESULT_VARIABLE untracked OUTPUT_QUIET ERROR_QUIET)
