@@ -21,7 +21,7 @@ from reframe.core.environments import Environment, snapshot
 from reframe.core.runtime import loadenv
 
 from tuner.machine.directories import installation_directory, objects_directory
-from tuner.machine.doctor import OLDEST_CMAKE, c_compilers, is_old_cmake
+from tuner.machine.doctor import OLDEST_CMAKE, c_compilers, find_cmake
 from tuner.machine.mpi import available_cores, find_all_mpis, is_linked_with
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
@@ -115,11 +115,10 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             return [f"their sources in {SOURCES}, or a swpbench on the path"]
         if shutil.which(self.current_environ.cc) is None:
             return []
-        tools = {"cmake": ["cmake"], "make": ["make"], "a C compiler": c_compilers()}
+        tools = {"make": ["make"], "a C compiler": c_compilers()}
         lacking = [tool for tool, names in tools.items() if not any(map(shutil.which, names))]
-        if (cmake := shutil.which("cmake")) and is_old_cmake(cmake):
-            lacking.append(f"a cmake of {OLDEST_CMAKE} or later, first on PATH")
-        return lacking
+        has_cmake = find_cmake(os.environ["PATH"]) is not None
+        return lacking if has_cmake else [*lacking, f"cmake {OLDEST_CMAKE} or later"]
 
     def find_standard_mpi(self) -> Path | None:
         """Return the environment's library with the ABI of MPI 5 if the wheel's programs run."""
@@ -184,6 +183,9 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
             # CMake's cached results may be outdated, for example after a module changed.
             'rm -rf "$build/CMakeCache.txt" "$build"/CMakeFiles/[0-9]*',
         ]
+        cmake = find_cmake(os.environ["PATH"])
+        if cmake is not None and cmake != shutil.which("cmake"):  # which is too old
+            self.prebuild_cmds.append(f'cmake() {{ {shlex.quote(cmake)} "$@"; }}')
         build = '"$build"'
         self.build_system.configuredir = shlex.quote(str(SOURCES))
         self.build_system.builddir = build

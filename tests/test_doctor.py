@@ -82,6 +82,7 @@ def test_a_cmake_that_cannot_build_the_kernels_is_missing(version, found, tmp_pa
     cmake.chmod(0o700)
     for program in ("mpicc", "cc", "make"):
         (tmp_path / program).touch(0o755)
+    monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     (part,) = (part for part in doctor.examine() if part.name == "cmake")
@@ -90,7 +91,12 @@ def test_a_cmake_that_cannot_build_the_kernels_is_missing(version, found, tmp_pa
     assert (part.advice == f"{line} is too old: pip install cmake") != found
     check = SimpleNamespace(current_environ=SimpleNamespace(cc="mpicc"))
     lacking = build_kernels.find_lacking(check)
-    assert lacking == [] if found else lacking == ["a cmake of 3.20 or later, first on PATH"]
+    assert lacking == [] if found else lacking == ["cmake 3.20 or later"]
+    (later := tmp_path / "later").mkdir()
+    (later / "cmake").write_text("#!/bin/sh\necho cmake version 3.31\n")
+    (later / "cmake").chmod(0o700)
+    behind = f"{tmp_path}{os.pathsep}{later}"
+    assert doctor.find_cmake(behind) == str((tmp_path if found else later) / "cmake")
 
 
 def test_the_cmake_that_is_asked_for_is_the_one_that_the_kernels_require():

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,16 +42,26 @@ OLDEST_CMAKE = "3.20"
 """The version that kernels/CMakeLists.txt requires."""
 
 
-def is_old_cmake(path: str) -> bool:
-    """Return whether a CMake is older than the kernels' build requires."""
+def _is_old_cmake(path: str) -> bool:
     found = re.search(r"(\d+)\.(\d+)", _version(path, "--version"))
     return found is not None and [*map(int, found.groups())] < [*map(int, OLDEST_CMAKE.split("."))]
+
+
+def find_cmake(path: str) -> str | None:
+    """Return the first CMake on a search path that can build the kernels."""
+    return next((each for each in _all(("cmake",), path) if not _is_old_cmake(each)), None)
+
+
+def _all(commands: Iterable[str], path: str) -> list[str]:
+    """Return the programs of these names on a search path, those of the first name first."""
+    places = product(commands, path.split(os.pathsep))
+    return [found for command, place in places if (found := shutil.which(command, path=place))]
 
 
 _BUILDING = "building the kernels"
 _PROGRAMS = (
     _Needed("make", ("make",), _BUILDING, True, "apt install make"),
-    _Needed(*("cmake", ("cmake",), _BUILDING, True, "pip install cmake"), is_old=is_old_cmake),
+    _Needed(*("cmake", ("cmake",), _BUILDING, True, "pip install cmake"), is_old=_is_old_cmake),
     _Needed("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
     _Needed("git", ("git",), "naming the commit in results", False, "apt install git"),
     _Needed("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
@@ -121,12 +132,14 @@ def _c_compiler() -> _Needed:
 
 
 def _examine(program: _Needed) -> Prerequisite:
-    paths = (shutil.which(command, path=search_path()) for command in program.commands)
-    path = next(filter(None, paths), None)
-    found = f"{_version(path, program.version_option)} ({path})" if path else ""
-    advice = program.advice
-    if path and program.is_old(path):
-        found, advice = "", f"{found} is too old: {advice}"
+    def shown(path: str) -> str:
+        return f"{_version(path, program.version_option)} ({path})"
+
+    there, advice = _all(program.commands, search_path()), program.advice
+    path = next((each for each in there if not program.is_old(each)), None)
+    if there and path is None:
+        advice = f"{shown(there[0])} is too old: {advice}"
+    found = shown(path) if path else ""
     required = program.required and not (program.used_for == _BUILDING and _are_built())
     return Prerequisite(program.name, program.used_for, found, required, advice)
 
