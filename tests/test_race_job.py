@@ -8,7 +8,7 @@ import pytest
 
 from tests.kernels.conftest import build_kernels
 from tests.processes import TIMEOUT_S
-from tuner.campaign import race_job
+from tuner.campaign import launches, race_job
 from tuner.campaign.launches import words_of
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
@@ -90,12 +90,18 @@ def test_a_failed_launch_leaves_no_file_that_stands_for_a_later_one(mpi, tmp_pat
     assert list(tmp_path.glob("*.jsonl")) == []
 
 
-def test_a_launch_on_another_layout_fails_and_is_not_kept(mpi):
-    plan = RacePlan(CAMPAIGN, "", LEAST_S, [bcast(mpi, ["binomial"])], in_job=True)
-    starts = starts_of(plan, mpi)
+def test_launches_on_another_layout_fail_at_once_and_are_not_kept(mpi, monkeypatch):
+    plan = RacePlan(
+        CAMPAIGN, "", LEAST_S, [bcast(mpi, [each]) for each in ("binomial", "chain")], in_job=True
+    )
+    starts, made = starts_of(plan, mpi), []
     wrong = replace(starts.of_case[0], launcher=launch(mpi, 3, build=build_kernels(mpi)))
-    (failure,) = race(replace(starts, of_case={0: wrong}))
-    assert str(failure).endswith(": the launch had (ranks, nodes) (3, 1), expected (2, 1)")
+    run_each = launches.run_each
+    monkeypatch.setattr(launches, "run_each", lambda *of: made.append(of) or run_each(*of))
+    failures = race(replace(starts, of_case={0: wrong, 1: wrong}))
+    said = ": the launch had (ranks, nodes) (3, 1), expected (2, 1)"
+    assert [str(each).endswith(said) for each in failures] == [True, True]
+    assert len(made) == 1
     assert keeping.of_campaign(CAMPAIGN) == []
 
 

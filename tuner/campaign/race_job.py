@@ -186,15 +186,17 @@ def _launch(
             made += _start(plan, left, starts)
             left = []
         except LaunchError as error:
-            failed = next((task for task in left if not _is_made(plan, task)), left[-1])
-            plan.drop([failed])
-            Path(failed.raw_name).unlink(missing_ok=True)  # a later launch may get its number
-            others = [task for task in left if task != failed]
+            failed = [task for task in left if _wrong_layout(plan, task)]  # all are, by a launcher
+            failed = failed or [next((its for its in left if not _is_made(plan, its)), left[-1])]
+            plan.drop(failed)
+            sys.stderr.write(error.output)
+            for task in failed:
+                Path(task.raw_name).unlink(missing_ok=True)  # a later launch may get its number
+                what = plan.cases[task.case]
+                failures[task.case] = LaunchError(f"{what} (launch {task.number}): {error}")
+            others = [task for task in left if task not in failed]
             made += [Path(task.raw_name) for task in others if _is_made(plan, task)]
             left = [task for task in others if not _is_made(plan, task)]
-            what = plan.cases[failed.case]
-            sys.stderr.write(error.output)
-            failures[failed.case] = LaunchError(f"{what} (launch {failed.number}): {error}")
     return made
 
 
