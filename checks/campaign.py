@@ -331,7 +331,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("run")
     def delete_other_layouts(self) -> None:
-        """Delete raw files of launches on another layout; what is in the stage is kept."""
+        """Delete raw files of launches on another layout: those of failed jobs are kept, too."""
         if not self.is_dry_run():
             for path in (Path(self.stagedir) / name for name in self.keep_files):
                 if wrong_layout(path, self.num_tasks, self.num_tasks_per_node):

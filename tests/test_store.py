@@ -180,7 +180,7 @@ def test_a_schema_that_computes_is_refused(
     ("name", "change"),
     [
         ("soak", "DROP TABLE soak"),
-        ("overlap", "ALTER TABLE overlap DROP COLUMN wait_s"),
+        ("overlap", "ALTER TABLE overlap RENAME COLUMN wait_s TO odd"),
         ("rule", "ALTER TABLE rule ADD COLUMN odd"),
         ("probe_launch", "DROP INDEX probe_launch"),
         ("tuned", "DROP TABLE tuned; CREATE TABLE tuned (system TEXT, provenance TEXT)"),

@@ -307,6 +307,7 @@ def test_wrong_options_are_reported_before_anything_is_built(
     ("given", "wrong"),
     [
         ("1K-64K", "'1K-64K' is neither SIZE nor FIRST:LAST:xFACTOR"),
+        ("", "'' is neither SIZE nor FIRST:LAST:xFACTOR"),
         ("100:10K:x10", "sizes are multiples of 8, as reductions take"),
     ],
 )

@@ -26,6 +26,7 @@ class ConfigurationError(SwitchpointError):
     """Error raised when a configuration cannot be read; the message says why."""
 
 
+_OURS = ".py"  # ReFrame alone reads others
 _READ_S = 60.0  # of the configuration, a program that may ask anything
 _PLAN_S = 120.0  # of ReFrame's dry run, which takes a few seconds
 
@@ -86,7 +87,8 @@ def examine_site(
     Raises:
         ConfigurationError: the file is not a configuration.
     """
-    say(f"reading {config}, for {_READ_S:g} s at most")
+    if config.suffix == _OURS:
+        say(f"reading {config}, for {_READ_S:g} s at most")
     content = _read(config)
     parts = _parts(content) if content else []
     say(f"ReFrame plans with {config}, for {_PLAN_S:g} s at most")
@@ -133,7 +135,7 @@ def _read(config: Path) -> _Configuration | None:
 
     Return None if it is not in Python, but in JSON or YAML: ReFrame alone reads that.
     """
-    if config.suffix != ".py":
+    if config.suffix != _OURS:
         return None
     try:
         content = msgspec.convert(_site_configuration(config), _Configuration)

@@ -132,8 +132,8 @@ def sizes(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def sizes_of_doubles(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the value as `sizes` does if it is empty, or all are of whole doubles, as in sums."""
-    if value and any(size % 8 for size in sizes_in_bytes(context, parameter, value)):
+    """Return the value as `sizes` does, if all sizes are multiples of 8, as reductions need."""
+    if any(size % 8 for size in sizes_in_bytes(context, parameter, value)):
         raise click.BadParameter("sizes are multiples of 8, as reductions take")
     return value
 

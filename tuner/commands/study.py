@@ -162,7 +162,7 @@ def crossover(
     "--layout-sizes",
     metavar="LIST",
     default="1K:64K:x4",
-    callback=sizes_of_doubles,
+    callback=lambda *given: given[-1] and sizes_of_doubles(*given),
     help="Sizes in bytes at which all layouts are measured, as for swpbench; empty for none.",
 )
 @budget_option(1.0, "a launch of layouts")

@@ -74,15 +74,15 @@ def study(simulator: Simulator, request: StfwRequest) -> Iterator[StfwRow]:
 
     Raise StudyError, NetworkError, MatrixError, PartitionerError, LaunchError, RawFileError.
     """
-    most = max(request.procs)
-    simulator.require_room(most)
+    most_procs = max(request.procs)
+    simulator.require_room(most_procs)
     originals = [original_of(name) for name in request.matrices]
     targets = [lookalike.coarsened(each.target, request.entries) for each in originals]
     for original, target in zip(originals, targets, strict=True):
-        if request.by not in RULES and target.rows < most:
+        if request.by not in RULES and target.rows < most_procs:
             raise StudyError(
                 f"{original.name} of {request.entries} entries has {target.rows} rows, too few for "
-                f"{most} parts: raise --entries"
+                f"{most_procs} parts: raise --entries"
             )
     for original, target in zip(originals, targets, strict=True):
         path = lookalike_file(original, target, simulator.log)
