@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench.report import UNKNOWN, commit, kept_at, print_table
+from tests.bench.report import UNKNOWN, commit, kept_at, lasting, print_table
 from tests.limited import LimitedRun, run_limited
 
 PARTS = (
@@ -34,7 +34,7 @@ def kept(part: str, directory: Path) -> list[list[str]]:
     except FileNotFoundError:
         return []
     whole = document["command"] == ["--json", str(path)]  # with the options that it has here
-    same = commit() | {"skipped": ""}
+    same = commit() | {"skipped": "", "machine": document["machine"] | lasting()}
     known = whole and not document["dirty"] and same["commit"] != UNKNOWN
     if not known or not document.items() >= same.items():
         return []

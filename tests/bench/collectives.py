@@ -20,7 +20,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.bench.report import Figure, conclude, measured_mpis, options_of
+from tests.bench.report import Figure, conclude, measured_mpis, options_of, raw_files
 from tests.kernels.conftest import build_kernels
 from tuner import stats
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, method_word, sizes_for
@@ -343,19 +342,20 @@ def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launche
     result.conclude()
 
 
-def measure(mpis: Sequence[Mpi], options: argparse.Namespace) -> list[Figure]:
-    """Compare under every MPI in one place; return the figures."""
+def measure(mpis: Sequence[Mpi], options: argparse.Namespace, lacking: list[str]) -> list[Figure]:
+    """Compare under every MPI in one place; return the figures, and add what nodes lack."""
     figures: list[Figure] = []
     with place(options.procs, options.alone) as (system, start):
         for one in mpis:
             build = build_kernels(one)
-            results = Path(tempfile.mkdtemp(prefix="switchpoint-collectives-"))
+            results = raw_files(options, "collectives")
             here = f"{options.procs} ranks, {system}"
             print(f"\n== collectives, {one}, {here}; raw files in {results}")
             try:
                 launch = start(one, build)
             except NodesError as error:
                 print(f"skipped: {error}")
+                lacking.append(str(error))
                 continue
             campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
             most = most_together(one, options.operations)
@@ -387,12 +387,13 @@ def main() -> int:
     if not mpis:
         here = ", ".join(one.name for one in mpi.find_mpis()) or "none"
         parser.error(f"no MPI {options.mpi or ''} on PATH; there is {here}")
-    figures = measure(mpis, options)
+    lacking: list[str] = []
+    figures = measure(mpis, options, lacking)
     if not options.least and set(options.operations) >= set(COLLECTIVES):  # also where that bar is
         for procs in PROCS_ALONE:
             its = {"procs": procs, "alone": True, "operations": [UNEVEN]}
-            figures += measure(mpis, argparse.Namespace(**vars(options) | its))
-    return conclude("collectives", figures, options)
+            figures += measure(mpis, argparse.Namespace(**vars(options) | its), lacking)
+    return conclude("collectives", figures, options, ", ".join(lacking))
 
 
 if __name__ == "__main__":

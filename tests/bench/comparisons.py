@@ -22,13 +22,12 @@ from itertools import product
 from pathlib import Path
 
 from tests.bench.collectives import place
-from tests.bench.report import Figure, conclude, measured_mpis, options_of
+from tests.bench.report import PEERS, Figure, conclude, measured_mpis, options_of
 from tests.kernels.conftest import Kernels, build_kernels
 from tests.kernels.preloaded import INSTRUCTIONS, instructions_over_pmpi, vendor_table
 from tuner.machine.mpi import LaunchCommand, Mpi, launch
 from tuner.machine.nodes.launch import VIRTUAL_NODES
 
-PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
 PROGRAMS = ("swp_compare_exchange", "swp_compare_discovery", "swp_compare_fields")
 TIMED = re.compile(r"  (\S.*?) +[\d.]+ us +([\d.]+) \[")  # an entrant, beside the first one
 SHARED = r"exchange, 2 ranks, random.*, {} B, back to back: shared$"
@@ -154,9 +153,9 @@ def main() -> int:
     figures: list[Figure] = []
     failures: list[str] = []
     mpis = measured_mpis(options)
-    for mpi in mpis:
-        if shutil.which("valgrind") is not None:
-            figures += count_instructions(mpi)
+    lacking = [] if shutil.which("valgrind") else ["no valgrind"]
+    for mpi in [] if lacking else mpis:
+        figures += count_instructions(mpi)
     on_nodes = False
     for kernels, program, where, start in runs(mpis, options.procs, options.nodes):
         on_nodes |= where.startswith(VIRTUAL_NODES)
@@ -167,7 +166,9 @@ def main() -> int:
     bars = [*(BARS if 2 in options.procs else ()), *(NODE_BARS if on_nodes else ())]
     for mpi in mpis:
         failures += lost_bars(figures, mpi, bars)
-    missed = conclude("comparisons", figures, options)
+    if options.nodes and not on_nodes:
+        lacking.append("no virtual nodes")
+    missed = conclude("comparisons", figures, options, ", ".join(lacking))
     for failure in failures:
         print(failure, file=sys.stderr)
     return 2 if failures else missed

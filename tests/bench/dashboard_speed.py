@@ -331,7 +331,7 @@ def main() -> int:
         Figure(f"views, p95, {USERS} users", 1e3 * p95([view.time_s for view in crowded]), "ms"),
         *first,
     ]
-    return conclude("dashboard_speed", figures, options)
+    return conclude("dashboard_speed", figures, options, "" if first else "no chromium")
 
 
 if __name__ == "__main__":

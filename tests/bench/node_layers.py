@@ -10,12 +10,10 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.bench.collectives import Campaigns, place
-from tests.bench.report import Figure, conclude, measured_mpis, options_of
+from tests.bench.report import Figure, conclude, measured_mpis, options_of, raw_files
 from tests.kernels.conftest import build_kernels
 from tuner.domain.operations import method_word
 from tuner.machine.nodes.launch import VIRTUAL_NODES
@@ -60,7 +58,7 @@ def main() -> int:
     with place(PROCS) as (system, start):
         skipped = "" if system.startswith(VIRTUAL_NODES) else "no virtual nodes"
         for one in [] if skipped else measured_mpis(options):
-            results = Path(tempfile.mkdtemp(prefix="switchpoint-layers-"))
+            results = raw_files(options, "node_layers")
             print(f"\n== on-node layers, {one}, {PROCS} ranks, {system}; raw files in {results}")
             try:
                 launch = start(one, build := build_kernels(one))

@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,9 @@ from tuner.paths import CHECKOUT
 
 UNKNOWN = "unknown"
 """The commit where git cannot say it."""
+
+PEERS = ("SWP_BENCH_MPI_ADVANCE", "SWP_BENCH_PETSC")
+"""Variables that name the prefixes of libraries with which ours is compared."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,14 @@ def options_of(
     if options.least:
         parser.set_defaults(**least)
         options = parser.parse_args()
+    options.began = commit()
     return options
+
+
+def raw_files(options: argparse.Namespace, part: str) -> Path:
+    """Return a new directory for the raw files of a part, beside its figures."""
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{part}-", dir=options.json.parent))
 
 
 def measured_mpis(options: argparse.Namespace, name: str | None = None) -> list[Mpi]:
@@ -98,25 +109,26 @@ def conclude(
 ) -> int:
     """Print the figures beside their bars, and write them to `options.json`.
 
-    skipped: what the machine lacks, where nothing was measured. Return 1 if a bar is missed or
-    nothing was measured without such a reason, else 0.
+    skipped: what the machine lacks, so that something was not measured. Return 1 if a bar is missed
+    or nothing was measured without such a reason, else 0.
     """
     if not figures:
         why = f"skipped: {skipped}" if skipped else "nothing was measured"
         print(f"{part}: {why}", file=sys.stderr)
         if not skipped:
             return 1
-    judged = not options.least
+    judged, now = not options.least, commit()
     print_table([each.as_row(judged) for each in figures])
     document = {
         "part": part,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": sys.argv[1:],
         "judged": judged,
-        **commit(),
+        "commit": options.began["commit"],
+        "dirty": options.began["dirty"] or now != options.began,
         "machine": machine(),
         "figures": [each.as_json() for each in figures],
-        "skipped": "" if figures else skipped,
+        "skipped": skipped,
     }
     options.json.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(options.json, json.dumps(document, indent=1) + "\n")
@@ -135,14 +147,19 @@ def commit() -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """Return the properties of the machine on which the figures depend."""
+    return lasting() | {"load": round(os.getloadavg()[0], 2)}
+
+
+def lasting() -> dict[str, Any]:
+    """Return those properties that stay from one start to the next."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
         "cpu": models[0] if models else platform.machine(),
         "cores": available_cores(),
         "kernel": platform.release(),
-        "load": round(os.getloadavg()[0], 2),
         "mpi": [str(mpi) for mpi in find_mpis()],
+        "peers": {name: os.environ.get(name, "") for name in PEERS},
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.__main__ import kept, rows_of
 from tests.bench.comparisons import lost_bars, ratios
-from tests.bench.report import UNKNOWN, Figure, conclude
+from tests.bench.report import UNKNOWN, Figure, commit, conclude
 from tests.limited import LimitedRun
 from tuner.machine.mpi import Mpi
 
@@ -29,6 +29,11 @@ discovery, 8 ranks, 3 message(s) a rank, 8 B, 20 rounds
 """
 
 
+def options(path: Path, least: bool = False) -> Namespace:
+    """Return the options of a part that begins now."""
+    return Namespace(least=least, json=path, began=commit())
+
+
 @pytest.mark.parametrize(
     ("figures", "least", "status"),
     [
@@ -42,14 +47,14 @@ discovery, 8 ranks, 3 message(s) a rank, 8 B, 20 rounds
 def test_a_missed_bar_or_no_figure_is_a_failure(
     figures: list[Figure], least: bool, status: int, tmp_path: Path
 ) -> None:
-    assert conclude("part", figures, Namespace(least=least, json=tmp_path / "x.json")) == status
+    assert conclude("part", figures, options(tmp_path / "x.json", least)) == status
 
 
 def test_figures_are_kept_with_commit_and_machine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "new" / "x.json"
-    conclude("part", [MET, MISSED, BARE], Namespace(least=False, json=path))
+    conclude("part", [MET, MISSED, BARE], options(path))
     document = json.loads(path.read_text())
     assert document["figures"][1] == {
         "name": "two",
@@ -95,12 +100,15 @@ def test_a_part_is_kept_until_the_commit_changes(
     whole = ["--json", str(path)]
     monkeypatch.setattr("sys.argv", ["part", *whole])
     assert kept("part", tmp_path) == []
-    conclude("part", [MET, MISSED], Namespace(least=False, json=path))
+    conclude("part", [MET, MISSED], options(path))
     document = json.loads(path.read_text())
     for changed, results in (
         ({}, ["ok", "MISSED", "kept"]),
         ({"commit": "b" * 40}, []),
         ({"dirty": True}, []),
+        ({"skipped": "no valgrind"}, []),
+        ({"machine": document["machine"] | {"load": 99.0}}, ["ok", "MISSED", "kept"]),
+        ({"machine": document["machine"] | {"cores": 0}}, []),
         ({"commit": UNKNOWN}, []),
         ({"command": ["--seconds=1", *whole]}, []),
     ):
@@ -108,6 +116,15 @@ def test_a_part_is_kept_until_the_commit_changes(
         if changed.get("commit") == UNKNOWN:
             now["commit"] = UNKNOWN
         assert [row[-1] for row in kept("part", tmp_path)] == results
+
+
+def test_figures_of_a_part_during_which_the_checkout_changed_are_of_no_commit(
+    tmp_path: Path,
+) -> None:
+    began = {"commit": "a" * 40, "dirty": False}
+    path = tmp_path / "part.json"
+    conclude("part", [MET], Namespace(least=False, json=path, began=began))
+    assert json.loads(path.read_text()).items() >= {"commit": "a" * 40, "dirty": True}.items()
 
 
 def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
@@ -118,7 +135,7 @@ def test_a_part_for_which_the_machine_lacks_something_is_no_failure(
     monkeypatch.setattr("tests.bench.__main__.commit", lambda: now)
     path = tmp_path / "part.json"
     monkeypatch.setattr("sys.argv", ["part", "--json", str(path)])
-    assert conclude("part", [], Namespace(least=False, json=path), "no virtual nodes") == 0
+    assert conclude("part", [], options(path), "no virtual nodes") == 0
     document = json.loads(path.read_text())
     assert (document["figures"], document["skipped"]) == ([], "no virtual nodes")
     ((*_, result),) = rows_of("part", [], LimitedRun(0, 3.0, True), False, document["skipped"])
