@@ -153,7 +153,8 @@ def run(part: NightPart, limit_min: float, directory: Path) -> NightResult:
     if part.is_optional:
         result.skipped.update(dict.fromkeys(result.failures, 1))
         result.failures.clear()
-    atomic.write(directory / f"{part.name}.json", json.dumps(asdict(result), indent=1) + "\n")
+    if not (part.is_optional and result.skipped):  # it may be possible at the next start
+        atomic.write(directory / f"{part.name}.json", json.dumps(asdict(result), indent=1) + "\n")
     return result
 
 
@@ -248,6 +249,9 @@ def run_missing(name: str, parts: Sequence[NightPart], options: argparse.Namespa
             limit_min = min(part.limit_min, options.most_minutes)
             print(f"{name}: {part.name}, at most {limit_min:g} min", flush=True)
             result = run(part, limit_min, directory)
+            if not directory.name.startswith(UNKNOWN) and state() != directory.name:
+                (directory / f"{part.name}.json").unlink(missing_ok=True)
+                sys.exit(f"{name}: the checkout has changed during {part.name}; start again")
         results.append(result)
     show(results)
     return int(any(result.failures for result in results))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nightly
 from tests.conftest import Require
 from tests.nightly import PARTS, command_of
 from tests.processes import command_lines
@@ -88,6 +89,18 @@ def test_a_night_that_is_terminated_ends_what_it_started(tmp_path: Path) -> None
     assert not sleeps(sleeping_s)
 
 
+def test_a_part_during_which_the_checkout_changed_is_of_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = iter(("before", "after"))
+    monkeypatch.setattr(nightly, "build_root", lambda: tmp_path)
+    monkeypatch.setattr(nightly, "state", lambda: next(states))
+    parts = [nightly.NightPart(name, 1, command=("true",)) for name in ("one", "two")]
+    with pytest.raises(SystemExit, match="the checkout has changed during one; start again"):
+        nightly.run_missing("nightly", parts, nightly.make_parser("a").parse_args([]))
+    assert not [*tmp_path.rglob("*.json")]
+
+
 @pytest.mark.check
 def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Path) -> None:
     (tmp_path / "test_three.py").write_text(TESTS)
@@ -110,6 +123,7 @@ def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Pat
 
     (kept,) = tmp_path.glob("nightly/*/good.json")
     assert json.loads(kept.read_text())["passed"] == 1
+    assert not [*tmp_path.glob("nightly/*/spare.json")]  # it may be possible the next time
     again = night(tmp_path, sleeping_s)
     assert (tmp_path / "ran").read_text().split() == ["ran", "ran"]
     table = first.stdout.partition("part ")[2]
