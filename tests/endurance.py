@@ -43,9 +43,12 @@ CROWD_S = 600.0
 FAULTS = NightPart(
     "faults",
     LIMIT_MIN,
-    command=(*PYTEST, "-m", "nightly", "tests/test_faults.py", "tests/test_kill_writers.py"),
+    command=(*PYTEST, "-m", "", "tests/test_faults.py", "tests/test_kill_writers.py"),
 )
-"""Every change of a file by ingest, keep, tune and export fails, and kills them; power is lost."""
+"""Every change of a file by ingest, keep, tune and export fails, and kills them; power is lost.
+
+The tests of the day are among these.
+"""
 
 WRITER_FAULTS = NightPart(
     "faults-swpbench",
@@ -57,7 +60,7 @@ WRITER_FAULTS = NightPart(
         "tests/kernels/test_bench_errors.py::test_a_call_on_the_output_that_fails",
     ),
 )
-"""Every call by which `swpbench` writes its file fails, by each error, that of the day too."""
+"""Every call by which `swpbench` writes its file fails, by each error."""
 
 
 def find_parts(share: float) -> Iterator[NightPart]:
