@@ -40,7 +40,9 @@ def results_in_c(program: str, parser: str) -> Callable[[Path], bool]:
         assert running.stdin and running.stdout
         running.stdin.write(f"{path}\n")
         running.stdin.flush()
-        return running.stdout.readline() == "accepted\n"
+        answer = running.stdout.readline()
+        assert answer in ("accepted\n", "refused\n"), "the parser in C has ended"
+        return answer == "accepted\n"
 
     return ask
 
