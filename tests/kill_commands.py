@@ -61,22 +61,30 @@ def end(
 ) -> tuple[int, str, bool]:
     """Start a command, and signal it at a moment unless it has ended by itself.
 
-    Nothing that it started may run on. Return its exit code, its words, and whether it was
-    signalled.
+    Nothing that it started may run on: what does is killed, and the test fails. Return its exit
+    code, its words, and whether it was signalled.
     """
     with tempfile.TemporaryFile("w+") as output:
-        with subprocess.Popen(
+        run = subprocess.Popen(
             command,
             env=os.environ | {"SWITCHPOINT_RESULTS": str(results)},
             stdout=output,
             stderr=output,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        ) as run:
+        )
+        try:
             wait_for(lambda: run.poll() is not None or when(), WHOLE_S)
             was_signalled = run.poll() is None
             run.send_signal(number)
             code = run.wait(GRACE_S)
-        wait_for(lambda: not started_for(results), GRACE_S)
+            wait_for(lambda: not started_for(results), GRACE_S)
+        except BaseException:
+            run.kill()
+            for pid in started_for(results):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            run.wait()
+            raise
         output.seek(0)
         return code, output.read(), was_signalled
 
