@@ -15,9 +15,10 @@ from tuner.campaign import plan_state
 from tuner.campaign.durations import LEAST_LAUNCH_S
 from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_s, next_batch
-from tuner.campaign.plans import SCREENING, PlannedCase, RacePlan
+from tuner.campaign.plans import ALL, SCREENING, PlannedCase, RacePlan
 from tuner.campaign.standings import settled_before, standings_of
 from tuner.domain.effort import OVERHEAD, START_S
+from tuner.rawfile.ingest import ingest
 from tuner.selection import tuning
 from tuner.selection.decisions import measurements
 from tuner.store.store import Store
@@ -126,6 +127,47 @@ def test_a_further_campaign_screens_methods_that_are_new_and_no_others(tmp_path:
     assert then.batches[0].stage == SCREENING
     assert [task.methods for task in then.batches[0].tasks] == [["direct", "stfw:dims=3"]]
     assert select(cells)[1][0].method == "stfw:dims=3"
+
+
+def test_all_methods_are_screened_once_the_system_turns_out_to_be_another(tmp_path: Path) -> None:
+    """As after an upgrade of the MPI library, which only a launch shows."""
+    first = FAR.plan(sizes=FEW_SIZES)
+    then = further(first, offered=sorted(FAR.methods))
+    known = measure(FAR, first, tmp_path, batches=3)
+    (tmp_path / "upgraded").mkdir()
+    stages = []
+    for cells in (known, None, None):
+        batch = next_of_all(then, cells or cells_of(tmp_path / "upgraded.db"))
+        assert batch is not None
+        assert any(task.proved for task in batch.tasks) == (len(stages) == 2)
+        then.batches.append(batch)
+        stages.append((batch.stage == SCREENING, batch.tasks[0].methods == []))
+        files = [FAR.run(tmp_path / "upgraded", then, task) for task in batch.tasks]
+        ingest(tmp_path / "upgraded.db", files)
+    assert stages == [(False, False), (True, True), (False, False)]
+
+
+def test_a_queue_screens_all_methods_where_campaigns_measured_some_alone(tmp_path: Path) -> None:
+    first = replace(FAR.plan(sizes=FEW_SIZES), in_job=False)
+    first.cases = [replace(case, methods=["neighbor"]) for case in first.cases]
+    cells = measure(FAR, first, tmp_path, batches=1)
+    then = further(first, methods=[])
+    batch = next_of_all(then, cells)
+    assert batch is not None
+    assert (batch.stage, batch.tasks[0].methods) == (SCREENING, [])
+    group = then.cases[0].group
+    known = replace(measured(cells), considered={group: {ALL}})
+    again = next_batch(then, then.turns[0], known)
+    assert again is not None and again.stage != SCREENING
+
+
+def test_a_queue_screens_families_that_a_user_named() -> None:
+    """In a job they are expanded before, as there the methods of the kernels are known."""
+    plan = replace(FAR.plan(procs=(2,)), in_job=False)
+    plan.cases = [replace(plan.cases[0], methods=["stfw", "nap:node=shared"])]
+    batch = next_of_all(plan, [])
+    assert batch is not None
+    assert str(batch.tasks[0].races[0]).endswith(" 8 direct: nap:node=shared stfw")
 
 
 def test_a_new_method_that_may_gain_much_races_first_where_time_is_short(tmp_path: Path) -> None:

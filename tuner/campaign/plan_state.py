@@ -11,7 +11,7 @@ from tuner.campaign.durations import SESSION_S
 from tuner.campaign.measured import Baseline, Measured, no_model
 from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_of_cases_s, next_batch
-from tuner.campaign.plans import RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
+from tuner.campaign.plans import ALL, RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
@@ -103,7 +103,7 @@ def known(plan: RacePlan) -> Measured:
 
 
 def _considered(campaigns: Iterable[str]) -> dict[CaseGroup, set[str]]:
-    """Return the methods that the plans of campaigns knew, also those that did not race."""
+    """Return the methods that the plans of campaigns knew, also those that did not race; or ALL."""
     found: dict[CaseGroup, set[str]] = defaultdict(set)
     for path in map(PLANS.path_of, campaigns):
         if path.is_file():
@@ -120,7 +120,7 @@ def _of_plan(path: Path, changed_ns: int) -> dict[CaseGroup, set[str]]:
     for case in plan.cases:
         found[case.group] |= {*case.methods, *case.offered}
     for task in plan.tasks:
-        found[plan.cases[task.case].group] |= {*task.methods}
+        found[plan.cases[task.case].group] |= {*task.methods} or {ALL}
     return found
 
 
@@ -134,7 +134,7 @@ def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:
         name = recorded_name(plan.variables, place[0])
         ids = store.named(name, place[1], with_virtual=True)
         last = [system for system in ids if system in here][-1:]
-        found |= dict.fromkeys(own.intersection(ids) or last, place)
+        found |= dict.fromkeys([system for system in ids if system in own] or last, place)
     return found
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from tuner.campaign.durations import BEYOND_S, LEAST_LAUNCH_S, SESSION_S, SOAKS_S
 from tuner.campaign.measured import Measured, Times, log_times
 from tuner.campaign.plans import (
+    ALL,
     MOST_JOB_S,
     RACE_SHARE,
     SCREENING,
@@ -115,15 +116,16 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
 
     A budget that is a share is updated.
     """
-    screened = {task.case for task in plan.tasks}
     known = known_methods(plan, measured)
+    # Earlier launches knew the methods of a system that turned out to be another, as by an upgrade.
+    screened = {task.case for task in plan.tasks if task.case in known or _is_whole(plan, task)}
     screenings = {
-        number: _unknown(plan.cases[number], known.get(number))
+        number: _unknown(plan, plan.cases[number], known.get(number))
         for number in turn.cases
         if number not in screened
     }
     if missing := {number: its for number, its in screenings.items() if its is not None}:
-        is_time = not screened or plan.left_s(turn) > 0
+        is_time = not plan.tasks or plan.left_s(turn) > 0
         return _screening(plan, missing) if is_time else None
     if turn.screens_only:
         return None
@@ -151,15 +153,26 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
     return PlannedBatch(title, _tasks(plan, chosen), *settled(standings))
 
 
-def _unknown(case: PlannedCase, known: Collection[str] | None) -> list[str] | None:
+def _whole(case: PlannedCase) -> list[str]:
+    """Return the methods of a case that nothing is known of; none stands for all."""
+    return case.methods and sorted({DEFAULT_METHODS[case.operation], *case.methods})
+
+
+def _is_whole(plan: RacePlan, task: Task) -> bool:
+    return any(race.methods == _whole(plan.cases[task.case]) for race in task.races)
+
+
+def _unknown(plan: RacePlan, case: PlannedCase, known: Collection[str] | None) -> list[str] | None:
     """Return the methods of a case to screen; none stands for all, and None for no screening.
 
     known: those that other campaigns knew; None if they did not measure the case.
     """
     default = DEFAULT_METHODS[case.operation]
     if known is None:
-        return case.methods and sorted({default, *case.methods})
+        return _whole(case)
     wanted = case.methods or case.offered
+    if not wanted and not plan.in_job and ALL not in known:
+        return []
     if missing := [name for name in wanted if not any(is_named(spec, {name}) for spec in known)]:
         return sorted({default, *missing})
     return None
@@ -177,7 +190,14 @@ def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch
     wanted = [
         _Wanted(
             number,
-            [Entrants(_spread(_coarse(case)), methods[number], SCREENING_ROUNDS)],
+            [
+                Entrants(
+                    _spread(_coarse(case)),
+                    methods[number],
+                    SCREENING_ROUNDS,
+                    families=[] if plan.in_job else case.methods,
+                )
+            ],
             1,
             max(share_s, 0.0),
         )
@@ -220,7 +240,7 @@ def _wanted(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | No
     together: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     cost_s, may_gain = 0.0, 0.0
     launches = [1 if plan.in_job else BATCH_LAUNCHES, *map(left, racing)]
-    proofs, proved = 0, True
+    proofs, proved = 0, bool(plan.tasks)  # before, the library may be another than it was
     for size, rivals in racing.items():
         logs, methods = standing.at(size), (default, *sorted(rivals))
         seconds = [math.exp(logs[method]) for method in methods]
@@ -289,7 +309,7 @@ def _wanted_staggered(plan: RacePlan, number: int, standing: CaseStanding) -> _W
     racing = [
         Entrants(sizes, [standing.default, winner], ROUNDS) for winner, sizes in together.items()
     ]
-    return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain=1.0, proved=True, staggered=True)
+    return _Wanted(number, racing, MIN_LAUNCHES, cost_s, 1.0, bool(plan.tasks), staggered=True)
 
 
 def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wanted | None:
@@ -316,7 +336,7 @@ def _wanted_check(plan: RacePlan, number: int, standing: CaseStanding) -> _Wante
         Entrants(sizes, [standing.default, rival], rounds)
         for (rival, rounds), sizes in together.items()
     ]
-    return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain, proved=True)
+    return _Wanted(number, racing, MIN_LAUNCHES, cost_s, may_gain, proved=bool(plan.tasks))
 
 
 def _rivals(size: int, standing: CaseStanding, plan: RacePlan) -> list[str]:
@@ -435,14 +455,16 @@ def exhaustive_s(plan: RacePlan, measured: Measured) -> float:
 def exhaustive_of_cases_s(plan: RacePlan, measured: Measured) -> list[float]:
     """Return the time of racing all methods at all sizes of each case, 0 if it was not measured.
 
-    Cases of a system and environment of which none was measured count as the others.
+    Methods that were not screened count as the mean of those that were, and cases of a system and
+    environment of which none was measured as the others.
     """
     found = {}
     for number, known in log_times(plan, measured.of_cases(plan)).items():
         case = plan.cases[number]
         times = Times(case, known, measured.baseline)
         rounds_s = sum(math.exp(log) for size in case.sizes for log in times.at(size).values())
-        launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s
+        unscreened = max(len(case.offered) / max(len(times.methods), 1), 1.0)
+        launch_s = OVERHEAD * EXHAUSTIVE_ROUNDS * rounds_s * unscreened
         found[number] = EXHAUSTIVE_LAUNCHES * (START_S + launch_s)
     places = {plan.cases[number].place for number in found}
     mean_s = sum(found.values()) / max(len(found), 1)

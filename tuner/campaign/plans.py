@@ -96,21 +96,28 @@ class PlannedCase:
         return off.switched_off(self.failed)
 
 
+ALL = "all"
+"""The word for all methods."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entrants:
     """Methods that race at sizes, with a number of samples; an empty list means all methods.
 
-    Where they are soaked, the samples are executions.
+    Where they are soaked, the samples are executions. Of the methods, `families` are a user's
+    words: a name stands for all of that name.
     """
 
     sizes: list[int]
     methods: list[str]
     samples: int
+    families: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Return the form of swpbench's option."""
         sizes = ",".join(map(str, self.sizes))
-        return f"{sizes} {self.samples} {' '.join(map(method_word, self.methods)) or 'all'}"
+        words = [name if name in self.families else method_word(name) for name in self.methods]
+        return f"{sizes} {self.samples} {' '.join(words) or ALL}"
 
 
 @dataclass(frozen=True, slots=True)
