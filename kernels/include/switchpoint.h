@@ -107,7 +107,7 @@ typedef struct swp_table swp_table;
 /*
  * Reads a method table on rank 0 and distributes it to every rank of comm. Collective. Free with
  * swp_table_free. Errors, the same on every rank: SWP_ERR_TABLE, with file and line in swp_error_message();
- * SWP_ERR_ARGUMENT, _MEMORY, _MPI.
+ * SWP_ERR_METHOD if SWITCHPOINT_OFF names no method; SWP_ERR_ARGUMENT, _MEMORY, _MPI.
  */
 int swp_table_read(MPI_Comm comm, const char *path, swp_table **table);
 

@@ -112,21 +112,28 @@ static void a_refused_set_changes_nothing(void) {
 
 /* Items of a type that MPI defines need a buffer; nothing is done, and the plan stays usable. */
 static void missing_buffers_are_refused(void) {
+  int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), *places = counts + procs;
+  for (int i = 0; i < procs; places[i] = i, i++)
+    counts[i] = 1;
   const struct swp_collective problems[] = {
       {SWP_ALLGATHER, 1, MPI_INT, 1, MPI_INT, .op = MPI_OP_NULL},
+      {SWP_ALLGATHERV, 1, MPI_INT, .recv_type = MPI_INT, .op = MPI_OP_NULL, .recv_counts = counts,
+       .displs = places},
       {.operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM}};
   int one = 1, *all = test_allocate((size_t)procs * sizeof *all);
   test_case("missing buffers");
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     swp_plan *plan = NULL;
     EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problems[i], NULL, NULL, &plan), SWP_SUCCESS);
     EXPECT_ERROR(swp_collective_execute(plan, NULL, all), SWP_ERR_ARGUMENT);
-    EXPECT_ERROR(swp_collective_execute(plan, &one, NULL), SWP_ERR_ARGUMENT);
+    if (problems[i].displs == NULL)
+      EXPECT_ERROR(swp_collective_execute(plan, &one, NULL), SWP_ERR_ARGUMENT);
     EXPECT_ERROR(swp_collective_execute(plan, &one, all), SWP_SUCCESS);
-    EXPECT_EQUAL(all[0], i == 0 ? 1 : procs);
+    EXPECT_EQUAL(all[0], problems[i].operation == SWP_ALLREDUCE ? procs : 1);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   }
   free(all);
+  free(counts);
 }
 
 /* A word of 63 characters at most; one that the library does not know is no error of the spec. */

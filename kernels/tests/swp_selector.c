@@ -88,6 +88,9 @@ static void a_plan_goes_by_the_choices_of_a_selector(void) {
   EXPECT_ERROR(swp_selector_set(plan, &bcast, &choice), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_selector_set(plan, &bcast, NULL), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &bcast, "binomial", NULL, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_set(plan, &bcast, &(struct swp_choice){0}), SWP_ERR_ARGUMENT);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, other, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, NULL, NULL, NULL, &plan), SWP_ERR_ARGUMENT);
   EXPECT(plan == NULL, "a plan was made");

@@ -71,9 +71,12 @@ class Stage(NamedTuple):
     bytes_max: int
 
 
-_LEFT: list[Sequence[object]] = []
-"""The memory of exchanges that were started and dropped, and of executions in which MPI failed: MPI
-may use it until it ends."""
+def _leave(memories: Sequence[object]) -> None:
+    """Keep the memory of an exchange that was started and dropped, or in which MPI failed.
+
+    MPI may use it until it ends, which is after Python has deleted all modules.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memories))
 
 
 class Plan:
@@ -156,7 +159,7 @@ class Plan:
             call(function, self._handle, *arguments)
         except SwitchpointError as error:
             if error.code in (ErrorCode.MPI, ErrorCode.MEMORY):
-                _LEFT.append(memories)
+                _leave(memories)
             raise
 
 
@@ -183,7 +186,7 @@ class _Lasting(Plan):
 
     def __del__(self) -> None:
         if (started := getattr(self, "_started", None)) is not None:
-            _LEFT.append(started)
+            _leave(started)
 
     def test(self) -> bool:
         """Progress a started exchange, and return whether it is complete; then do not wait."""

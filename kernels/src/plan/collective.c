@@ -68,9 +68,12 @@ static int refuse_in_place(const struct swp_plan *plan, const char *name) {
                   name);
 }
 
-/* Whether items of a type that MPI defines have no buffer: such items never lie at MPI_BOTTOM. */
+/* Whether items of a type that MPI defines have no buffer: such items never lie at MPI_BOTTOM. Displacements
+   may lead from there. */
 static bool is_missing(const struct swp_plan *plan, const struct side *side, const void *buffer) {
-  return buffer == NULL && side->reducible && side->count > 0 && !swp_is_listed(plan->operation);
+  const bool is_send = side == &call_of(plan)->send;
+  const bool has_places = swp_is_listed(plan->operation) && !(is_send && plan->operation == SWP_ALLGATHERV);
+  return buffer == NULL && side->reducible && side->count > 0 && !has_places;
 }
 
 static int refuse_missing(const struct swp_plan *plan, const char *name) {

@@ -298,7 +298,8 @@ int swp_selector_set(swp_plan *plan, const struct swp_collective *problem, const
   int error = check_problem(plan, problem, "swp_selector_set");
   if (error != SWP_SUCCESS)
     return error;
-  if (!swp_choice_match(collective_plan_of(plan)->choices, choice, &match))
+  const struct collective_plan *collective = collective_plan_of(plan);
+  if (collective->own_choices != NULL || !swp_choice_match(collective->choices, choice, &match))
     return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_set: the choice is not from the plan's selector");
   return set(plan, problem, &match);
 }
