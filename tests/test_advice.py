@@ -71,6 +71,15 @@ def test_a_size_that_was_not_measured_says_which_stands_for_it(table: Table) -> 
     assert other.words.endswith(f" (not measured: {sizes[0]} B stands for it)")
 
 
+def test_a_byte_is_judged_by_the_size_as_which_it_is_measured(table: Table) -> None:
+    points = [point for point in table.points if point.case.bytes == mix.ITEM_BYTES]
+    small, large = (tally("Bcast", size, 0.5) for size in (1, 33))
+    its = parse(content(small, large))
+    said = mix.mix(its, dataclasses.replace(table, points=points)).assessments
+    states = {each.calls.shape.bytes: each.state for each in said}
+    assert states == {1: State.SETTLED, 33: State.UNMEASURED}
+
+
 def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
     late = parse(content(tally("Bcast", 64, CALLS * EACH_S), late_s=(0.0, 0.9 * EACH_S)))
     (calls,) = late.calls

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT
 
-from tuner.advice.mix import Assessment
+from tuner.advice.mix import ITEM_BYTES, Assessment
 from tuner.advice.profile import Calls
 from tuner.advice.running import Invocation, RunError, last_text, run
 from tuner.advice.site import Site
@@ -33,8 +33,6 @@ from tuner.rawfile import keeping
 
 LEAST_S = 25.0
 """The shortest race, with its soaks."""
-
-ITEM_BYTES = 8  # of an element of reductions
 
 LATEST_S = 0.01
 """The most by which ranks arrive apart: by then all others wait, whatever the method."""

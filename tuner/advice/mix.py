@@ -25,6 +25,9 @@ from tuner.units import size_text
 NEAR = 4.0
 """Ratio of sizes up to which a measured one stands for another."""
 
+ITEM_BYTES = 8
+"""Bytes of an element of measured reductions: smaller sizes are measured as this one."""
+
 LEAST_SHARE = 0.01
 """The least share of the run time that is worth measuring."""
 
@@ -205,7 +208,10 @@ def _why_not(shape: Shape) -> str:
 def _nearest(points: Iterable[Point], shape: Shape) -> Point | None:
     """Return the decision of a degree class at the nearest size; None where none is near."""
     nearest = min(points, key=lambda point: _distance(point, shape), default=None)
-    return nearest if nearest and _distance(nearest, shape) <= math.log(NEAR) else None
+    if nearest is None:
+        return None
+    is_smallest = max(nearest.case.bytes, shape.bytes) <= ITEM_BYTES
+    return nearest if is_smallest or _distance(nearest, shape) <= math.log(NEAR) else None
 
 
 def _distance(point: Point, shape: Shape) -> float:
