@@ -102,6 +102,13 @@ def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
         ("Alltoallv_init", 64, 0, State.PROMISED),
         ("Barrier_init", 1, 0, State.PROMISED),
         ("Wait", 0, -1, State.UNDISPATCHED),
+        ("Bcast", 0, 0, State.UNDISPATCHED),
+        ("Bcast", 2**31 - 1, 0, State.UNMEASURED),
+        ("Bcast", 2**31, 0, State.UNDISPATCHED),
+        ("Allgatherv", 2**30 - 1, 0, State.UNMEASURED),
+        ("Allgatherv", 2**30, 0, State.UNDISPATCHED),
+        ("Alltoallv", 2**30, 0, State.PROMISED),
+        ("Alltoallv", 0, 0, State.PROMISED),
     ],
 )
 def test_what_promises_no_gain(
@@ -116,24 +123,26 @@ def test_what_promises_no_gain(
 
 
 @pytest.mark.parametrize(
-    ("call", "why"),
+    ("call", "size", "why"),
     [
-        ("Scan", "no table"),
-        ("Ibarrier", "nonblocking"),
-        ("Alltoallv", "promised to stay fixed"),
-        ("Iallreduce", "nonblocking"),
-        ("Allreduce_init", "ranks promise to start it together"),
-        ("Ineighbor_alltoall", "fixed counts"),
-        ("Neighbor_alltoall", "persistent requests"),
-        ("Scatterv", "promised to stay fixed"),
-        ("Igatherv", "only plain calls"),
-        ("Alltoallw_init", "only plain calls"),
-        ("Irecv", "messages"),
-        ("Sendrecv_replace", "messages"),
+        ("Scan", 8, "no table"),
+        ("Bcast", 0, "without data"),
+        ("Bcast", 2**31, "blocks over 2 GiB - 1"),
+        ("Ibarrier", 8, "nonblocking"),
+        ("Alltoallv", 8, "promised to stay fixed"),
+        ("Iallreduce", 8, "nonblocking"),
+        ("Allreduce_init", 8, "ranks promise to start it together"),
+        ("Ineighbor_alltoall", 8, "fixed counts"),
+        ("Neighbor_alltoall", 8, "persistent requests"),
+        ("Scatterv", 8, "promised to stay fixed"),
+        ("Igatherv", 8, "only plain calls"),
+        ("Alltoallw_init", 8, "only plain calls"),
+        ("Irecv", 8, "messages"),
+        ("Sendrecv_replace", 8, "messages"),
     ],
 )
-def test_calls_that_are_not_dispatched_say_why(call: str, why: str) -> None:
-    found = mix.mix(parse(content(tally(call, 8, 0.5))), None)
+def test_calls_that_are_not_dispatched_say_why(call: str, size: int, why: str) -> None:
+    found = mix.mix(parse(content(tally(call, size, 0.5))), None)
     assert why in document.rows(document.advice(found))[0][-1]
 
 

@@ -101,6 +101,14 @@ def test_calls_of_sizes_that_round_to_one_weigh_together() -> None:
     assert case.weight > calls[0].more_s
 
 
+@pytest.mark.parametrize("call", ["Bcast", "Allgatherv"])
+def test_no_size_is_measured_that_swpbench_refuses(call: str) -> None:
+    largest = parse(content(tally(call, 8, 0.4))).calls[0].shape.most_bytes
+    its = mix.mix(parse(content(tally(call, largest, 0.4))), None)
+    (case,) = measuring.cases_of(its.to_measure, site())
+    assert case.sizes == [largest // 8 * 8]
+
+
 def test_a_barrier_is_measured_at_the_size_as_which_it_counts() -> None:
     its = mix.mix(parse(content(tally("Barrier", 1, 0.4))), None)
     (case,) = measuring.cases_of(its.to_measure, site())

@@ -53,7 +53,8 @@ def cases_of(wanted: Sequence[Assessment], site: Site) -> list[PlannedCase]:
     for each in wanted:
         shape = each.calls.shape
         key = shape.operation, shape.nodes, shape.ppn, shape.procs
-        items = max(round(shape.bytes / ITEM_BYTES), 1)
+        most = shape.most_bytes // ITEM_BYTES
+        items = max(min(round(shape.bytes / ITEM_BYTES), most), 1)
         size = NO_DATA_BYTES if shape.operation in NO_DATA else items * ITEM_BYTES
         if size not in sizes[key]:
             if len(sizes[key]) == SIZES or not site.start(*key[1:]):

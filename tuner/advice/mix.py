@@ -13,7 +13,7 @@ from functools import cache
 
 from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import DegreeClass
-from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, EXCHANGED
+from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED, EXCHANGED
 from tuner.domain.tables import WON, Point, Ratio, Table
 from tuner.machine.sites.orders import Place
 from tuner.machine.systems import LOCAL
@@ -190,6 +190,8 @@ def _promised_method(shape: Shape, table: Table | None) -> str:
 def _why_not(shape: Shape) -> str:
     """Return why the preload leaves a call to the MPI library."""
     name = shape.call.lower()
+    if name in DISPATCHED and shape.nodes:
+        return "blocks over 2 GiB - 1" if shape.bytes else "without data"
     if name in (*COLLECTIVES, *EXCHANGED):
         return "the communicator has ranks of another job, or is between two groups"
     if name.removeprefix("i").startswith("neighbor_"):

@@ -18,6 +18,9 @@ MOST_LINE_BYTES = 16 << 20
 NEAR_RATIO = 1.125
 """Ratio of sizes of different ranks from which on they are of different calls."""
 
+MOST_BYTES = 2**31 - 1
+"""The largest block, or sum of an allgatherv's blocks, that the preload dispatches."""
+
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 MOST_S = 1e12
 ProfiledSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)]
@@ -88,7 +91,13 @@ class Shape(NamedTuple):
     def operation(self) -> str:
         """Return the operation of tables; "" for calls that no table is about."""
         name = self.call.lower()
-        return name if name in DISPATCHED and self.nodes > 0 else ""
+        is_dispatched = name in DISPATCHED and self.nodes > 0 and 0 < self.bytes <= self.most_bytes
+        return name if is_dispatched else ""
+
+    @property
+    def most_bytes(self) -> int:
+        """Return the size up to which calls are dispatched."""
+        return MOST_BYTES // (max(self.procs, 1) if self.call.lower() == "allgatherv" else 1)
 
     @property
     def promised(self) -> str:
@@ -103,9 +112,10 @@ class Shape(NamedTuple):
     @property
     def tabled(self) -> bool:
         """Return whether a table may be about the calls: also where their layout is not known."""
+        if self.procs:
+            return self.procs > 1 and bool(self.operation or self.promised)
         name = self.call.lower()
-        known = bool(_tabled(name)) or _is_exchange(name)
-        return known and self.procs != 1 and (self.nodes > 0 or not self.procs)
+        return bool(_tabled(name)) or _is_exchange(name)
 
 
 def _tabled(name: str) -> str:
