@@ -19,7 +19,7 @@ from tuner.advice.running import Application
 from tuner.advice.site import Site
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.machine.mpi import Mpi
+from tuner.machine.mpi import PRELOAD_LIBRARY, Mpi
 from tuner.machine.systems import BuiltKernels
 from tuner.paths import only_here
 
@@ -29,6 +29,25 @@ def site(*launcher: str, procs: int = 2) -> Site:
     mpi = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
     app = Application(mpi, Path(), procs, ["app"], launcher)
     return Site.of(app, BuiltKernels(mpi, Path(), Path()))
+
+
+@pytest.mark.parametrize("launcher", [(), ("srun",)])
+def test_all_runs_preload_what_the_user_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv(
+        "LD_PRELOAD", "/a/libxalt.so /a/libswitchpoint_pmpi.so:/a/b.so:/a/libxalt.so"
+    )
+    (tmp_path / PRELOAD_LIBRARY).touch()
+    app = dataclasses.replace(site(*launcher).app, build=tmp_path)
+    own = f"{tmp_path / PRELOAD_LIBRARY}:"
+    for start, before in ((app.preloading(None), ""), (app.tabled(tmp_path), own)):
+        named = [word for word in start.command if "libxalt" in word]
+        assert [word.removeprefix("LD_PRELOAD=") for word in named] == [
+            f"{before}/a/libxalt.so:/a/b.so"
+        ]
+    monkeypatch.setenv("LD_PRELOAD", "/a/libxalt.so")
+    assert not any("LD_PRELOAD" in word for word in app.preloading(None).command)
 
 
 def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:

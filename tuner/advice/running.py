@@ -69,8 +69,7 @@ class Application:
             start = this_machine.launch(self.mpi, self.procs, build=self.build, preload=libraries)
             return Invocation([*start.argv_prefix, *self.command], start.env)
         words = [*self.launcher, "-n", str(self.procs)]
-        joined = [*self.preloads, *libraries] if libraries else []
-        if variables := this_machine.preload_variables(joined):
+        if variables := this_machine.rank_variables([*self.preloads, *libraries]):
             words += ["env", *(f"{name}={value}" for name, value in variables.items())]
         return Invocation([*words, *self.command], {})
 

@@ -184,7 +184,7 @@ def launch(
     `cores` are those that the ranks share (default: all that this process may use). `build` is the
     build or installation directory of the kernels, which is searched for the libraries that make
     MPICH 4 yield and, `over_tcp`, end; without it there are none. `preload` are further libraries
-    that the ranks preload, but not the launcher.
+    that the ranks preload, but not the launcher; see `rank_variables`.
 
     Raises:
         ValueError: `procs` is less than 1.
@@ -217,7 +217,7 @@ def launch(
         if any(path.name == YIELD_LIBRARY for path in libraries):
             setting = f"LD_PRELOAD={YIELD_LIBRARY}"
     # Given to the ranks only: the launcher itself needs no preload.
-    for name, value in preload_variables(libraries).items():
+    for name, value in rank_variables(libraries).items():
         argv += ["-x", f"{name}={value}"] if mpi.family == "openmpi" else ["-genv", name, value]
     return LaunchCommand([*argv, "-n", str(procs)], env, setting)
 
@@ -259,6 +259,21 @@ def preload_variables(libraries: Sequence[Path]) -> dict[str, str]:
         "LD_PRELOAD": ":".join(library.name for library in libraries),
         "LD_LIBRARY_PATH": ":".join(places),
     }
+
+
+def rank_variables(libraries: Sequence[Path]) -> dict[str, str]:
+    """Return variables that make ranks preload libraries, and behind them the user's.
+
+    Switchpoint's own are not the user's: they would dispatch where no table is meant. {} where
+    ranks inherit what is right.
+    """
+    variables = preload_variables(libraries)
+    inherited = re.findall(r"[^: ]+", os.environ.get("LD_PRELOAD", ""))
+    kept = [its for its in inherited if not Path(its).name.startswith("libswitchpoint_")]
+    if not variables and kept == inherited:
+        return {}
+    named = [*filter(None, variables.get("LD_PRELOAD", "").split(":")), *kept]
+    return variables | {"LD_PRELOAD": ":".join(dict.fromkeys(named))}
 
 
 def last_line(output: str) -> str:
