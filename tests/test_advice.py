@@ -247,6 +247,8 @@ CUT = LINE.replace(b'"profile": ', b'"profile":')[:300]
         LINE.replace(b'"seconds": 1.0', b'"seconds": NaN'),
         LINE.replace(b"Bcast", b"B" * 1000),
         LINE.replace(b'"procs": 2', b'"procs": 0'),
+        LINE + b"\n" + LINE,
+        LINE + b"\n" + LINE.replace(b'"rank": 0, "procs": 2', b'"rank": 1, "procs": 3'),
     ],
 )
 def test_what_is_no_profile_is_one_line(tmp_path: Path, text: bytes) -> None:

@@ -234,6 +234,11 @@ def parse(file: IO[bytes]) -> Profile:
                 cut += 1
                 continue
             raise ProfileError(f"line {number} is not a line of a profile: {why}") from error
+        first = next(iter(processes.values()), its)
+        if its.rank in processes or its.procs != first.procs:
+            raise ProfileError(
+                f"line {number} is of another run: name a directory for programs that run at once"
+            )
         processes[its.rank] = its
     if not processes:
         raise UnwrittenError
