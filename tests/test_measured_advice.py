@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import synthetic, test_soaks
-from tests.cli import fail, succeed
+from tests.cli import call, fail, succeed
 from tests.profiles import content, parse, tally
 from tuner.advice import measuring, mix, paired_runs
 from tuner.advice.running import Application
@@ -86,6 +87,21 @@ def test_a_launcher_without_the_name_of_its_nodes_is_one_line() -> None:
     launcher = "switchpoint nodes exec --name"
     said = fail("advise", "-n", "2", "--launcher", launcher, "--", "true")
     assert said == f"Error: --launcher {launcher}: argument --name: expected one argument"
+
+
+def test_what_is_not_utf_8_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff")
+    odd.mkdir()
+    command = ("advise", "-n", "2", "--", "touch")
+    named = call(*command, odd / "made")
+    monkeypatch.chdir(odd)
+    there = call(*command, "made")
+    for said in (named, there):
+        assert said.exit_code == 2 and r"\xff" in said.stderr, said.output
+        assert "is not UTF-8" in said.stderr
+    assert not [*odd.iterdir()]
 
 
 def test_a_communicator_is_crowded_by_its_own_processes_alone(

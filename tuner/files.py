@@ -123,6 +123,6 @@ def one_line(text: str, letters: int = _MOST_LETTERS) -> str:
     return line if len(line) <= letters else f"{line[: letters - 1]}…"
 
 
-def shown(path: Path) -> str:
+def shown(path: str | Path) -> str:
     r"""Return a name as it can be printed and stored: bytes that are not UTF-8 as `\xff`."""
     return os.fsencode(path).decode(errors="backslashreplace")

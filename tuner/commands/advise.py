@@ -86,6 +86,7 @@ def advise(
     from tuner.commands.printing.console import console
     from tuner.machine.sites.jobs import nodes_of_job
     from tuner.machine.systems import LOCAL, is_here
+    from tuner.paths import results_directory
 
     if (profile_file is None) == (not command):
         raise click.UsageError("give either a command after --, or --profile")
@@ -101,6 +102,7 @@ def advise(
         from tuner.commands.advise_steps import AdviceSteps
 
         words = _words(launcher)
+        _require_utf8([*words, *command, str(Path.cwd()), str(results_directory())])
         if not words and (nodes := nodes_of_job()) > 1:
             raise click.UsageError(
                 f"this job has {nodes} nodes: name what starts processes there, as --launcher srun"
@@ -244,6 +246,16 @@ def _words(launcher: str) -> list[str]:
         return shlex.split(launcher)
     except ValueError as error:
         raise click.UsageError(f"--launcher {launcher}: {error}") from error
+
+
+def _require_utf8(texts: Sequence[str]) -> None:
+    """Raise UsageError for a text that plans and kept advice cannot hold."""
+    from tuner.files import shown
+
+    if other := next((text for text in texts if shown(text) != text), None):
+        raise click.UsageError(
+            f"{shown(other)} is not UTF-8, as arguments and directories of advise must be"
+        )
 
 
 def _application(
