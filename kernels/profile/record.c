@@ -341,6 +341,13 @@ struct call record_begin(const char *name, MPI_Comm comm, int64_t items, MPI_Dat
   return call;
 }
 
+/* The bytes of a block, or of the mean one. */
+static int64_t bytes_of(int64_t items, MPI_Count size, const struct group *group) {
+  if (items < OF_ALL)
+    return items > 0 ? items * size : 0;
+  return group != NULL && group->procs > 0 ? (items - OF_ALL) * size / group->procs : 0;
+}
+
 /* Sets the tally of a call, and the communicator whose samples it may join. */
 static void look_up(struct thread *mine, struct call *call, const char *name, enum kind kind, MPI_Comm comm,
                     int64_t items, MPI_Datatype type) {
@@ -349,7 +356,7 @@ static void look_up(struct thread *mine, struct call *call, const char *name, en
   struct group *group = comm != MPI_COMM_NULL ? group_of(mine, comm) : NULL;
   const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
   const int index = has_type ? type_of(type, &size) : -1;
-  call->bytes = items > 0 ? items * size : 0;
+  call->bytes = bytes_of(items, size, group);
   call->tally = find_tally(mine, name, group, index, round_bytes(call->bytes));
   call->group = kind == COLLECTIVE && group != NULL && group->nodes > 0 ? group : NULL;
   /* Handles of other types may be given to new ones. */

@@ -65,7 +65,10 @@ double record_now(void);
 /* Returns whether MPI can be asked about the communicator of a call that has not begun. */
 bool record_knows(MPI_Comm comm);
 
-/* Begins a call: `items` of a type in the largest block, as tables count them; -1 if unknown. */
+/* Added to the items of the blocks of all ranks together: their mean counts, in bytes, as in tables. */
+#define OF_ALL (INT64_C(1) << 62)
+
+/* Begins a call: `items` of a type in the largest block, as tables count them, or OF_ALL; -1 if unknown. */
 struct call record_begin(const char *name, MPI_Comm comm, int64_t items, MPI_Datatype type);
 
 /* Records a call that has ended well. */
@@ -98,7 +101,7 @@ static inline bool is_root(MPI_Comm comm, int root) {
   return rank == root;
 }
 
-/* The mean of the counts, which are those of all ranks. */
+/* The mean of the counts, which are those of all ranks: see OF_ALL. */
 #define MEAN(count_t, name)                                                                                  \
   static inline int64_t name(const count_t counts[], MPI_Comm comm) {                                        \
     int procs = 0, inter = 0;                                                                                \
@@ -109,7 +112,7 @@ static inline bool is_root(MPI_Comm comm, int root) {
     PMPI_Comm_test_inter(comm, &inter);                                                                      \
     for (int i = 0; i < procs && !inter; i++)                                                                \
       sum += counts[i];                                                                                      \
-    return procs > 0 ? sum / procs : 0;                                                                      \
+    return OF_ALL + sum;                                                                                     \
   }
 MEAN(int, mean_of)
 #ifdef SWP_HAVE_LARGE_COUNTS

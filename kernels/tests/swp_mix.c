@@ -4,8 +4,8 @@
  * reduces a double on one half of the ranks or the other. It ends without MPI_Finalize if END is "exit", with
  * MPI_Abort if it is "abort", and "late" where rank 0 is in MPI_Finalize; "threads" has two threads call at
  * the same time, "shuffled" has the ranks in another order in each step, for one MPI_Barrier; "waits" has
- * messages of a rank to itself instead of MPI_Alltoall. It prints the time of all steps, and the median of a
- * step.
+ * messages of a rank to itself instead of MPI_Alltoall; "uneven" has an MPI_Allgatherv of a double of rank 0
+ * alone. It prints the time of all steps, and the median of a step.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -89,6 +89,14 @@ static void shuffle(void) {
   }
 }
 
+static void gather_one(void) {
+  int *counts = calloc(2 * (size_t)procs, sizeof *counts);
+  double one = 1, all;
+  counts[0] = 1;
+  MPI_Allgatherv(&one, counts[rank], MPI_DOUBLE, &all, counts, counts + procs, MPI_DOUBLE, MPI_COMM_WORLD);
+  free(counts);
+}
+
 int main(int argc, char **argv) {
   int provided;
   const char *end = argc > 4 ? argv[4] : "";
@@ -110,6 +118,8 @@ int main(int argc, char **argv) {
     MPI_Comm_free(&mine[1].comm);
   } else if (strcmp(end, "shuffled") == 0) {
     shuffle();
+  } else if (strcmp(end, "uneven") == 0) {
+    gather_one();
   } else {
     communicate(&mine[0]);
   }

@@ -58,6 +58,14 @@ def test_all_calls_are_counted(kernels: Kernels, tmp_path: Path, end: str, threa
     assert 0 < its.bound_s <= its.seconds
 
 
+def test_uneven_blocks_are_recorded_as_tables_count_them(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    path = tmp_path / "mix.profile"
+    run_profiled(any_kernels, path, any_kernels.build / "tests/swp_mix", "1", "0", "0", "uneven")
+    assert counts_of(recorded.read(path)) == {("Allgatherv", PROCS, 8 // PROCS): 1}
+
+
 def test_communicators_beyond_the_most_are_counted_without_layout(
     kernels_of: Callable[[str], Kernels], tmp_path: Path
 ) -> None:
