@@ -11,7 +11,16 @@
 #include <string.h>
 #include <time.h>
 
-enum { TALLIES = 1024, GROUPS = 512, SLOTS = 4 * TALLIES, HANDLES = 64, MEMOS = 64, TYPES = 128, DIGITS = 4 };
+enum {
+  TALLIES = 1024,
+  FUNCTIONS = 256,
+  GROUPS = 512,
+  SLOTS = 4 * TALLIES,
+  HANDLES = 64,
+  MEMOS = 64,
+  TYPES = 128,
+  DIGITS = 4
+};
 
 /* After a block of calls that took less than this on average, one in eight of the next block is timed. */
 enum { BLOCK = 1024, TIMED_LEVEL = 3 };
@@ -22,6 +31,7 @@ atomic_bool record_on;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what threads share, but for lookups of types */
 static struct group *groups;
 static struct group others = {.number = -1}; /* the communicators of other ranks than the first GROUPS */
+static struct group mixed = {.number = -1};  /* of calls beyond the first TALLIES different ones */
 static int keyval = MPI_KEYVAL_INVALID;
 static atomic_uint generation = 1; /* of handles of communicators: changes when one is freed */
 
@@ -37,9 +47,8 @@ static struct {
 struct thread {
   struct thread *next;
   bool used; /* by a thread that has not ended */
-  struct tally tallies[TALLIES];
+  struct tally tallies[TALLIES + FUNCTIONS];
   atomic_int tally_count;
-  int64_t lost;
   struct slot { /* by the hash of all that a tally is looked up by */
     struct tally *tally;
     const char *name;
@@ -258,15 +267,15 @@ static int round_bytes(int64_t bytes) {
   return cut << DIGITS | (int)(bytes >> cut);
 }
 
-/* NULL: there are too many. */
+/* NULL: there are as many as `most`. */
 static struct tally *find_tally(struct thread *mine, const char *name, const struct group *group, int type,
-                                int rounded) {
+                                int rounded, int most) {
   uint64_t hash =
       scramble((uintptr_t)name ^ scramble((uintptr_t)group ^ ((uint64_t)type << 16 | (uint64_t)rounded)));
   for (uint64_t at = hash % SLOTS;; at = (at + 1) % SLOTS) {
     struct slot *slot = &mine->slots[at];
     if (slot->tally == NULL) {
-      if (mine->tally_count == TALLIES)
+      if (mine->tally_count >= most)
         return NULL;
       struct tally *made = &mine->tallies[mine->tally_count];
       *made = (struct tally){.name = name, .group = group, .type = type >= 0 ? types[type].name : ""};
@@ -279,6 +288,13 @@ static struct tally *find_tally(struct thread *mine, const char *name, const str
     if (slot->name == name && slot->group == group && slot->type == type && slot->rounded == rounded)
       return slot->tally;
   }
+}
+
+/* Where there are too many, that of the function alone, so that its time is known. */
+static struct tally *tally_of(struct thread *mine, const char *name, const struct group *group, int type,
+                              int rounded) {
+  struct tally *found = find_tally(mine, name, group, type, rounded, TALLIES);
+  return found != NULL ? found : find_tally(mine, name, &mixed, -1, 0, TALLIES + FUNCTIONS);
 }
 
 /* Returns whether a collective of a communicator is one that all ranks keep. */
@@ -357,7 +373,7 @@ static void look_up(struct thread *mine, struct call *call, const char *name, en
   const bool has_type = type != MPI_DATATYPE_NULL && (group == NULL || group->nodes > 0);
   const int index = has_type ? type_of(type, &size) : -1;
   call->bytes = bytes_of(items, size, group);
-  call->tally = find_tally(mine, name, group, index, round_bytes(call->bytes));
+  call->tally = tally_of(mine, name, group, index, round_bytes(call->bytes));
   call->group = kind == COLLECTIVE && group != NULL && group->nodes > 0 ? group : NULL;
   /* Handles of other types may be given to new ones. */
   if (index != 0 && items >= 0 && call->tally != NULL && (group != NULL || comm == MPI_COMM_NULL))
@@ -401,9 +417,7 @@ void record_end(struct call *call, const char *name, enum kind kind, MPI_Comm co
     return;
   if (call->tally == NULL)
     look_up(mine, call, name, kind, comm, items, type);
-  if (call->tally == NULL)
-    mine->lost++;
-  else
+  if (call->tally != NULL)
     count(call->tally, call->bytes, call->timed, seconds);
   if (call->group != NULL)
     sample(mine, call->group, call, seconds);
@@ -417,18 +431,15 @@ static void merge(void) {
   for (struct thread *each = threads; each != first; each = each->next) {
     for (int i = 0; i < each->tally_count; i++) {
       struct tally *from = &each->tallies[i];
-      struct tally *to = find_tally(first, from->name, from->group, from->type_index, from->rounded);
+      struct tally *to = tally_of(first, from->name, from->group, from->type_index, from->rounded);
       from->merged = to;
-      if (to == NULL) {
-        first->lost += from->calls;
+      if (to == NULL)
         continue;
-      }
       to->seconds = record_seconds(to) + record_seconds(from);
       to->block_calls = 0;
       to->calls += from->calls;
       to->bytes += from->bytes;
     }
-    first->lost += each->lost;
   }
   threads = first;
 }
@@ -453,7 +464,8 @@ const struct tally *record_tally(int index) {
 int record_index(const struct tally *tally) {
   if (tally != NULL && tally->merged != NULL)
     tally = tally->merged;
-  if (tally == NULL || threads == NULL || tally < threads->tallies || tally >= threads->tallies + TALLIES)
+  if (tally == NULL || threads == NULL || tally < threads->tallies ||
+      tally >= threads->tallies + TALLIES + FUNCTIONS)
     return -1;
   return (int)(tally - threads->tallies);
 }
@@ -463,5 +475,9 @@ const struct group *record_groups(void) {
 }
 
 int64_t record_lost(void) {
-  return threads != NULL ? threads->lost : 0;
+  int64_t calls = 0;
+  const struct tally *tally;
+  for (int i = 0; (tally = record_tally(i)) != NULL; i++)
+    calls += tally->group == &mixed ? tally->calls : 0;
+  return calls;
 }

@@ -90,7 +90,7 @@ int record_index(const struct tally *tally);
 /* The first of the list of communicators. */
 const struct group *record_groups(void);
 
-/* The calls that are not recorded, as the memory for different calls was used up. */
+/* The calls of which the function alone is known, as there were too many different ones. */
 int64_t record_lost(void);
 
 /* Returns whether this rank is the root of a call. */

@@ -59,7 +59,8 @@ static void print_calls(FILE *to) {
     fprintf(to, "%s{\"call\":\"%s\",\"group\":%d,\"type\":", i > 0 ? "," : "", tally->name,
             tally->group != NULL ? tally->group->number : -1);
     print_text(to, tally->type);
-    fprintf(to, ",\"bytes\":%.0f,\"calls\":%lld", tally->calls > 0 ? tally->bytes / (double)tally->calls : 0,
+    const bool has_size = tally->rounded > 0 && tally->calls > 0;
+    fprintf(to, ",\"bytes\":%.0f,\"calls\":%lld", has_size ? tally->bytes / (double)tally->calls : 0,
             (long long)tally->calls);
     print_seconds(to, ",\"seconds\":", record_seconds(tally));
     fputc('}', to);

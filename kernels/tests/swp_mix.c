@@ -5,7 +5,8 @@
  * MPI_Abort if it is "abort", and "late" where rank 0 is in MPI_Finalize; "threads" has two threads call at
  * the same time, "shuffled" has the ranks in another order in each step, for one MPI_Barrier; "waits" has
  * messages of a rank to itself instead of MPI_Alltoall; "uneven" has an MPI_Allgatherv of a double of rank 0
- * alone. It prints the time of all steps, and the median of a step.
+ * alone; "many" has more different calls than profiles hold, then one MPI_Barrier. It prints the time of all
+ * steps, and the median of a step.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -97,6 +98,18 @@ static void gather_one(void) {
   free(counts);
 }
 
+static void differ(void) {
+  enum { MOST_BYTES = 1 << 22 };
+  const MPI_Datatype types[] = {MPI_CHAR,   MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR, MPI_BYTE,
+                                MPI_INT8_T, MPI_UINT8_T,     MPI_C_BOOL,        MPI_INT};
+  char *buffer = calloc(MOST_BYTES, sizeof(int));
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (int items = 1; items < MOST_BYTES; items += 1 + items / 16)
+      MPI_Bcast(buffer, items, types[i], 0, MPI_COMM_SELF);
+  MPI_Barrier(MPI_COMM_WORLD);
+  free(buffer);
+}
+
 int main(int argc, char **argv) {
   int provided;
   const char *end = argc > 4 ? argv[4] : "";
@@ -120,6 +133,8 @@ int main(int argc, char **argv) {
     shuffle();
   } else if (strcmp(end, "uneven") == 0) {
     gather_one();
+  } else if (strcmp(end, "many") == 0) {
+    differ();
   } else {
     communicate(&mine[0]);
   }

@@ -58,6 +58,18 @@ def test_all_calls_are_counted(kernels: Kernels, tmp_path: Path, end: str, threa
     assert 0 < its.bound_s <= its.seconds
 
 
+def test_the_time_of_calls_that_differ_too_much_is_kept(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    path = tmp_path / "mix.profile"
+    run_profiled(any_kernels, path, any_kernels.build / "tests/swp_mix", "1", "0", "0", "many")
+    its = recorded.read(path)
+    alone = {key: count for key, count in counts_of(its).items() if key[1] == 0}
+    assert alone.keys() == {("Bcast", 0, 0), ("Barrier", 0, 1)}
+    assert its.lost == PROCS * sum(alone.values())
+    assert its.bound_s >= sum(calls.own_s for calls in its.calls if not calls.shape.procs) > 0
+
+
 def test_uneven_blocks_are_recorded_as_tables_count_them(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:

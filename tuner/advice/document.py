@@ -182,7 +182,7 @@ def summary(its: Advice) -> Iterator[str]:
         yield f"lines of killed processes that are cut off, and ignored: {its.cut}"
     yield from its.notes
     if its.lost:
-        yield f"{its.lost} calls are not counted, as there were too many different ones"
+        yield f"{its.lost} calls are not judged, as there were too many different ones"
     yield (
         f"bound: no table can save more than {percent(its.bound_s, its.seconds)}, the time in "
         "calls that tables are about"
