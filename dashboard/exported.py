@@ -1,6 +1,7 @@
 """A system's table in the forms of `switchpoint export`, byte for byte."""
 
 from dashboard.query import UnknownError
+from dashboard.rules import omission
 from dashboard.snapshot import cached_table, kept
 from tuner.export import forms
 from tuner.export.choices import VendorError
@@ -28,6 +29,8 @@ def _text(store: Store, system: str, form: str) -> str:
     if table is None:
         raise UnknownError("This system has no table yet: run `switchpoint tune`.")
     try:
-        return forms.export(table, form, last_fitted(store, system))
+        return forms.export(
+            table, form, last_fitted(store, system), omission=omission(store, system)
+        )
     except (forms.ExportError, OffError, VendorError) as error:
         raise UnknownError(str(error)) from error

@@ -18,7 +18,7 @@ from tuner.domain.tables import UNSOAKED, WON, Point, Table
 from tuner.machine.systems import SIMULATED, unreal
 from tuner.selection import trust, tuning
 from tuner.selection.evidence import settlement
-from tuner.selection.next_step import NextStep, next_step
+from tuner.selection.next_step import NextStep, made_anew, next_step, without_rules
 from tuner.store.store import Store
 from tuner.units import counted
 
@@ -78,15 +78,14 @@ def judge(
     if steadiness is None:
         measure = partial(_measure, system, "Measure methods.")
         return SystemReview(NONE, "No methods measured", [], measure)
-    is_old = table is not None and bool(tuning.omission(store, table, int(system["launches"])))
-    if table is not None and not table.points and not is_old:
-        why = "Measure methods with their default, as rules compare with it."
-        measure = partial(_measure, system, why)
-        return SystemReview(NONE, "No rules", steadiness.doubts(), measure)
-    if table is None or not table.points:
+    if table is None:
         line = f"switchpoint tune --system {quote(name)}"
         tune = partial(NextStep, "Make a table.", [line])
         return SystemReview(NONE, "No table yet", steadiness.doubts(), tune)
+    omission = tuning.omission(store, table, int(system["launches"]))
+    if not table.rules:
+        todo = partial(without_rules, table, omission)
+        return SystemReview(NONE, "No rules", steadiness.doubts(), todo)
     settled = settlement(table.points)
     state = trust.state(table.provenance.disturbed, table.provenance.noisy)
     doubts = [*trust.notes(table.provenance), *steadiness.doubts()]
@@ -104,7 +103,7 @@ def judge(
         level=level,
         words=words,
         doubts=doubts,
-        advise=next(_advice(store, system, table, step, newer)),
+        advise=next(_advice(store, system, table, omission, step, newer)),
         settled=f"settled: {settled.counts}",
         gains=_gains(alone),
         oversubscribed=_gains(oversubscribed),
@@ -184,6 +183,7 @@ def _advice(
     store: Store,
     system: dict[str, Any],
     table: Table,
+    omission: str,
     step: Step | None,
     newer: dict[str, Any] | None,
 ) -> Iterator[Callable[[], NextStep]]:
@@ -197,9 +197,8 @@ def _advice(
     newest = campaigns_of(store, name)[0]
     if missing := int((campaigns["launches"] - campaigns["complete"])[newest]):
         yield partial(_complete, system, newest, missing)
-    if omission := tuning.omission(store, table, int(system["launches"])):
-        tune = [f"switchpoint tune --system {quote(name)}"]
-        yield partial(NextStep, f"The table {omission}.", tune)
+    if omission:
+        yield partial(made_anew, table, omission)
     its = table.provenance
     if step and step.slower and trust.state(its.disturbed, its.noisy) != trust.CONTAMINATED:
         operation = step.slower[0].operation

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dashboard.choice import systems_of
+from dashboard.frames import described
 from dashboard.snapshot import cached_table, kept
 from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
 from tuner.machine.sites.orders import node_cores
-from tuner.selection import match, off
+from tuner.selection import match, off, tuning
 from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
+from tuner.selection.next_step import without_rules
 from tuner.store.store import Store
 from tuner.units import degree_text, span_text
 
@@ -38,13 +41,27 @@ def of_table(store: Store, system: str) -> pd.DataFrame:
     return with_speedup(pd.DataFrame(rows, columns=list(names)).drop(columns="ratios"))
 
 
+@kept(32)
+def omission(store: Store, system: str) -> str:
+    """Return what a system's table lacks of its launches; "" if nothing, or without a table."""
+    table = cached_table(store, system)
+    launches = int(described(systems_of(store), system)["launches"])
+    return tuning.omission(store, table, launches) if table else ""
+
+
+def omission_text(store: Store, system: str) -> str:
+    """Return `omission` as a sentence that says what to run; "" if nothing is lacking."""
+    its = omission(store, system)
+    return f"This table {its}; run `switchpoint tune` to make it anew." if its else ""
+
+
 def missing(store: Store, system: str) -> str:
     """Return what to run where a system's table has no rules, or there is none; "" for others."""
     table = cached_table(store, system)
     if table is None:
         return "Run `switchpoint tune`."
     if not table.rules:
-        return "Run `switchpoint run`: no default was measured with others, so there are no rules."
+        return f"The table has no rules; {without_rules(table, omission(store, system))}."
     return ""
 
 

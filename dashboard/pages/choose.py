@@ -18,7 +18,7 @@ from dashboard.pages.page import FilteredPage
 from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, LAYOUT, WORD, PageQuery, parameter
 from dashboard.snapshot import cached_table
-from dashboard.widgets import Option, badge, card, commands, href, key, method_name
+from dashboard.widgets import Option, badge, card, commands, href, key, method_name, prose
 from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED, NO_DATA, NO_DATA_BYTES
 from tuner.domain.records import NAME
@@ -64,6 +64,7 @@ class ChooseChoice:
     soak: str
     procs: int  # of the layout
     missing: str  # what to run, if there are no rules
+    omission: str  # what the table lacks of its launches, in a sentence
     launcher: str
     is_last: bool
 
@@ -113,6 +114,7 @@ def _choose(store: Store, query: ChooseQuery, *, strict: bool) -> ChooseChoice:
         soak=soaks.text(operation, rule["method"], rule["nodes"], rule["ppn"]) if rule else "",
         procs=procs,
         missing=rules.missing(store, system),
+        omission=rules.omission_text(store, system),
         launcher=store.launcher(system),
         # Placements on virtual nodes share the installation of their machine.
         is_last=store.named(name, its["environment"], with_virtual=True)[-1] == system,
@@ -153,11 +155,15 @@ def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
     figure = ribbons(rows, (min(low, size / 2), max(high, size * 2)))
     figure["layout"].setdefault("shapes", []).append(_here(size))
     return {
-        "answer": _answer(choice),
+        "answer": [*_answer(choice), *_omission(choice)],
         "ribbon": figure,
         "key": key(choice.selected["method"]),
         "switch": _switch_on(choice),
     }
+
+
+def _omission(choice: ChooseChoice) -> list[Component]:
+    return [html.P(prose(choice.omission))] if choice.omission else []
 
 
 def _here(size_bytes: int) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _draw(store: Store, choice: TableChoice) -> dict[str, Any]:
         href(f"{PATH}/rules.csv", choice.query.search()),
     )
     return {
-        "settled": html.P(prose(_settled(store, choice.query))),
+        "settled": [html.P(prose(line)) for line in _settled(store, choice.query)],
         "ribbons": [figure, key(table["method"])],
         "rules": [
             html.P(_certainty(store, choice.query), className="hint"),
@@ -149,14 +149,15 @@ def _certainty(store: Store, query: TableQuery) -> str:
     return f"{said.capitalize()}." if said else ""
 
 
-def _settled(store: Store, query: TableQuery) -> str:
-    """Return what is settled of the listed operations, and what is next, in a sentence."""
+def _settled(store: Store, query: TableQuery) -> list[str]:
+    """Return what is settled of the listed operations and what is next, below what is lacking."""
     table = cached_table(store, query.system)
     if table is None:
-        return ""
+        return []
     its = [point for point in table.points if query.operation in (ALL, point.case.operation)]
     said = summary(replace(table, points=its))
-    return f"{said[0].upper()}{said[1:]}."
+    lines = [rules.omission_text(store, query.system), f"{said[0].upper()}{said[1:]}."]
+    return [*filter(None, lines)]
 
 
 def _samples_text(launches: int) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from dashboard import compared, pages
+from dashboard import compared, pages, rules
+from dashboard.exported import exported
 from dashboard.heatmap import heat_maps
 from dashboard.markup import as_html
+from dashboard.query import UnknownError
 from dashboard.review import BAD, CARE, GOOD, NONE, SystemReview, judge, mean_gain
 from dashboard.soaked import SoakResults
 from dashboard.steadiness import Steadiness
@@ -178,7 +180,33 @@ def test_a_table_without_the_default_is_not_made_again(tmp_path: Path) -> None:
     assert (review.level, review.words) == (NONE, "No rules")
     assert review.advise().lines[0].startswith("switchpoint run")
     choice, _ = drawn(pages.table.PAGE, tmp_path / "switchpoint.db")
-    assert "no default was measured" in pages.table.PAGE.missing(choice)
+    assert "with their default" in pages.table.PAGE.missing(choice)
+
+
+def test_a_table_that_lacks_launches_is_made_anew_first(tmp_path: Path) -> None:
+    database, after = tmp_path / "switchpoint.db", tmp_path / "after"
+    write(tmp_path, replace(FEW, methods=("neighbor", "alltoallv")))
+    judged(tmp_path)
+    write(after, replace(FEW, name="20261122T000000Z"))
+    ingest(database, [after])
+    with Store.open(database) as store:
+        (system,) = store.systems()["system"]
+        wanted = f"The table omits 6 launches: `switchpoint tune --system {system}`"
+        assert wanted.lower() in rules.missing(store, system).lower()
+        with pytest.raises(UnknownError, match=f"no rules; next: {wanted[0].lower()}{wanted[1:]}"):
+            exported(store, system, "table")
+        (review,) = judged(tmp_path, tuned=False)
+        assert (review.words, review.advise().reason) == ("No rules", "The table omits 6 launches.")
+        tune(store, system)
+    _, parts = drawn(pages.table.PAGE, database)
+    assert "This table omits" not in said(parts["settled"])
+    write(after, replace(FEW, name="20261123T000000Z", launches=1))
+    ingest(database, [after])
+    for page, part in ((pages.table.PAGE, "settled"), (pages.choose.PAGE, "answer")):
+        choice, parts = drawn(page, database)
+        assert page.missing(choice) == ""
+        shown = " ".join(said(parts[part]).split())
+        assert "This table omits 1 launch; run switchpoint tune to make it anew." in shown
 
 
 def test_after_an_upgrade_the_slower_operation_is_named_and_the_old_mpi_replaced(

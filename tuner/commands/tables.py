@@ -136,20 +136,23 @@ def export(
     from tuner.export import forms as exporting
     from tuner.machine.sites.orders import measured_as
     from tuner.models.fitting import last_fitted
+    from tuner.selection import tuning
 
     if environment and (system or not borrow):
         raise click.UsageError("--environment goes with --borrow, without --system")
+    omission = ""
     if borrow:
         table, model = _borrowed(database, system, environment or "", form)
     else:
         with tuned(database) as store:
-            table = required_table(store, one_system(store, system))
-            model = last_fitted(store, table.provenance.system)
+            name = one_system(store, system)
+            table, model = required_table(store, name), last_fitted(store, name)
+            omission = tuning.omission(store, table, int(store.description(name)["launches"]))
     place = measured_as(table.provenance.name)
     if output is None:
-        say(exporting.export(table, form, model, place), nl=False)
+        say(exporting.export(table, form, model, place, omission), nl=False)
         return
-    exporting.write(table, form, output, model, place)
+    exporting.write(table, form, output, model, place, omission)
     if exporting.FORMS[form].is_of_mpi:
         what = "for its MPI library; the file lists the rules that it leaves out, and why"
     else:

@@ -12,7 +12,7 @@ from tuner.export.choices import NoneBestError, VendorError
 from tuner.machine.sites.orders import Place
 from tuner.models.system import SystemModel
 from tuner.selection import off
-from tuner.selection.next_step import measuring_more, with_options
+from tuner.selection.next_step import measuring_more, with_options, without_rules
 
 FORMS = {
     "table": table.FORM,
@@ -31,12 +31,17 @@ class ExportError(SwitchpointError):
 
 
 def export(
-    of: Table, form: str, model: SystemModel | None = None, place: Place | None = None
+    of: Table,
+    form: str,
+    model: SystemModel | None = None,
+    place: Place | None = None,
+    omission: str = "",
 ) -> str:
     """Return a table as text in one of FORMS.
 
     Methods that are off are left out of forms whose readers ignore SWITCHPOINT_OFF. place: where it
-    was measured, for commands in errors that are printed here.
+    was measured, for commands in errors that are printed here. omission: what it lacks of its
+    launches, by `tuning.omission`.
 
     Raises:
         ExportError: it has no rules, or all their methods are off.
@@ -45,12 +50,8 @@ def export(
     """
     off.check()
     if not of.rules:
-        operations = {point.case.operation for point in of.points}
-        *_, command = measuring_more(of, operations=operations, place=place)
-        raise ExportError(
-            f"the table of {of.provenance.system} has no rules, because the default was not "
-            f"measured: measure it with `{command}`"
-        )
+        step = without_rules(of, omission, place)
+        raise ExportError(f"the table of {of.provenance.system} has no rules; {step}")
     if not FORMS[form].knows_off:
         of = replace(of, rules=[rule for rule in of.rules if not off.is_off_here(rule.method)])
     if not of.rules:
@@ -68,10 +69,15 @@ def export(
 
 
 def write(
-    of: Table, form: str, path: Path, model: SystemModel | None = None, place: Place | None = None
+    of: Table,
+    form: str,
+    path: Path,
+    model: SystemModel | None = None,
+    place: Place | None = None,
+    omission: str = "",
 ) -> None:
     """Write a table to a file atomically. Raise what `export` raises."""
-    text = export(of, form, model, place)
+    text = export(of, form, model, place, omission)
     try:
         atomic.write(path, text)
     except OSError as error:

@@ -159,6 +159,24 @@ def next_step(table: Table, place: Place | None = None) -> NextStep:
     return NextStep("Use the table.", [export, f"export SWITCHPOINT_TABLE=$PWD/{TABLE}"])
 
 
+def made_anew(table: Table, omission: str) -> NextStep:
+    """Return how to make a table anew, by what it lacks of its launches (`tuning.omission`)."""
+    line = f"switchpoint tune --system {quote(table.provenance.system)}"
+    return NextStep(f"The table {omission}.", [line])
+
+
+def without_rules(table: Table, omission: str, place: Place | None = None) -> NextStep:
+    """Return what to do with a table that has no rules. omission: see `made_anew`; "" for nothing.
+
+    place: see `measuring_lines`.
+    """
+    if omission:
+        return made_anew(table, omission)
+    operations = {point.case.operation for point in table.points}
+    again = measuring_more(table, operations=operations, place=place)
+    return NextStep("Measure methods with their default, as rules compare with it.", again)
+
+
 def summary(table: Table, place: Place | None = None) -> str:
     """Return what is settled of a table, what its open sizes may lose, and what to do next.
 
