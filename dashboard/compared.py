@@ -27,14 +27,14 @@ _NOTABLE = 0.01  # change of an operation's mean time that is called slower or f
 @kept(16)
 def compare(store: Store, a: Side, b: Side, operation: str = "") -> Comparison:
     """Return the differences of an operation, or of all; each campaign is decided alone."""
-    return comparison.compare(*(_side(store, *side).only(operation) for side in (a, b)))
+    return comparison.compare(_side(store, *a), _side(store, *b), operation)
 
 
 def document(store: Store, a: Side, b: Side, operation: str = "") -> dict[str, Any]:
     """Return `compare` as JSON; `measured` and `deployable` are null until both are decided."""
     libraries = store.systems().set_index("system")["mpi_library"]
     first, second = (
-        Subject.of("/".join(side), libraries[side[0]], _side(store, *side).only(operation))
+        Subject.of("/".join(side), libraries[side[0]], _side(store, *side), operation)
         for side in (a, b)
     )
     found = comparison.document(first, second, compare(store, a, b, operation))

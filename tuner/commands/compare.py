@@ -38,15 +38,15 @@ def compare(a: str, b: str, database: Path, as_json: bool) -> None:
         if keys[0] == keys[1]:
             raise SwitchpointError(f"{a} and {b} are the same: there is nothing to compare")
         libraries = store.systems().set_index("system")["mpi_library"]
-        sides = [tuning.compared_side(store, *key) for key in keys]
-    for key, side in zip(keys, sides, strict=True):
+        one, other = (tuning.compared_side(store, *key) for key in keys)
+    for key, side in zip(keys, (one, other), strict=True):
         if not side.times.cells:
             raise SwitchpointError(f"{key} has no measured methods to compare")
     first, second = (
         Subject.of(str(key), str(libraries[key.system]), side)
-        for key, side in zip(keys, sides, strict=True)
+        for key, side in zip(keys, (one, other), strict=True)
     )
-    result = compared(*sides)
+    result = compared(one, other)
     if as_json:
         say_json(document(first, second, result))
         return

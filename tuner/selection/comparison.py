@@ -251,10 +251,6 @@ class MeasuredSide:
             deployable=chosen if deployable == points else Chosen(deployable, cores),
         )
 
-    def only(self, operation: str) -> MeasuredSide:
-        """Return the part of an operation that is compared, or all if it is ""."""
-        return replace(self, times=self.times.only(operation))
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -266,9 +262,10 @@ class Subject:
     required_executions: int
 
     @classmethod
-    def of(cls, name: str, mpi_library: str, side: MeasuredSide) -> Self:
-        """Return the subject that is shown for a side."""
-        return cls(name, mpi_library, sum(side.times.cells.values()), side.required_executions)
+    def of(cls, name: str, mpi_library: str, side: MeasuredSide, operation: str = "") -> Self:
+        """Return the subject that is shown for a side, or for an operation of it."""
+        cells = sum(side.times.only(operation).cells.values())
+        return cls(name, mpi_library, cells, side.required_executions)
 
 
 def document(a: Subject, b: Subject, found: Comparison) -> dict[str, Any]:
@@ -303,19 +300,22 @@ def _flat_where(of: Change | Replaced) -> dict[str, Any]:
     return asdict(of, dict_factory=fields)
 
 
-def compare(a: MeasuredSide, b: MeasuredSide) -> Comparison:
-    """Compare two campaigns or systems."""
-    operations = shifts(a.times.medians, b.times.medians, exact=a.times.exact and b.times.exact)
+def compare(a: MeasuredSide, b: MeasuredSide, operation: str = "") -> Comparison:
+    """Compare two campaigns or systems: an operation, or all, among which its cells are tested."""
+    exact = a.times.exact and b.times.exact
+    every = shifts(a.times.medians, b.times.medians, exact=exact)
+    operations = [shift for shift in every if operation in ("", shift.operation)]
+    times = a.times.only(operation)
     compared = sum(shift.compared for shift in operations)
     logs = sum(shift.compared * math.log(shift.ratio) for shift in operations)
-    of_measured = _replaced(a.times, a.chosen, b.chosen)
+    of_measured = _replaced(times, a.chosen, b.chosen)
     alike = (a.deployable, b.deployable) == (a.chosen, b.chosen)
     return Comparison(
         compared=compared,
         common_ratio=math.exp(logs / compared) if compared else None,
         operations=operations,
         measured=of_measured,
-        deployable=of_measured if alike else _replaced(a.times, a.deployable, b.deployable),
+        deployable=of_measured if alike else _replaced(times, a.deployable, b.deployable),
     )
 
 
