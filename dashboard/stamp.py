@@ -1,7 +1,7 @@
 """Stamps, by which links hold what the store had of their systems when they were made."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 
 from dashboard.query import Query
@@ -11,10 +11,15 @@ from tuner.store.store import Store
 _STAMPED = re.compile(r"(?P<link>.*)[?&]v=(?P<stamp>[0-9]{1,9}-[0-9a-f]{8})")
 
 
-def stamped(store: Store, query: Query) -> str:
-    """Return the link of a query, with the stamp of now."""
+def named_by(query: Query) -> list[str]:
+    """Return the systems that a query names."""
+    return [name for key in ("system", "other_system") if (name := getattr(query, key, ""))]
+
+
+def stamped(store: Store, query: Query, systems: Iterable[str]) -> str:
+    """Return the link of a query, with the stamp of what the store has of some systems now."""
     link = query.search()
-    return f"{link}{'&' if link else '?'}v={_now(store, query)}"
+    return f"{link}{'&' if link else '?'}v={_stamp(store, frozenset(systems))}"
 
 
 def split(search: str) -> tuple[str, str]:
@@ -23,20 +28,15 @@ def split(search: str) -> tuple[str, str]:
     return (found["link"], found["stamp"]) if found else (search, "")
 
 
-def difference(store: Store, query: Query, made: str) -> str:
-    """Return how the store differs from a stamp, or "" if it does not."""
-    now = _now(store, query)
+def difference(store: Store, systems: Iterable[str], made: str) -> str:
+    """Return how the store differs from a stamp of the systems, or "" if it does not."""
+    now = _stamp(store, frozenset(systems))
     if made in ("", now):
         return ""
     before, after = (int(each.partition("-")[0]) for each in (made, now))
     if before == after:
         return "The number of launches is the same, but the launches or the table differ."
     return f"It had {before} launches of what is shown, and has {after} now."
-
-
-def _now(store: Store, query: Query) -> str:
-    names = ("system", "other_system")
-    return _stamp(store, frozenset(getattr(query, name, "") for name in names))
 
 
 @kept(64)

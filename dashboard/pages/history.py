@@ -20,6 +20,7 @@ from dashboard.choice import (
     explorable,
     layout_key,
     system_options,
+    upgrades,
 )
 from dashboard.compared import MachineCampaign, Step
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
@@ -258,4 +259,5 @@ PAGE = FilteredPage(
     body=_body,
     data={"history": _at_all_sizes},
     reported=_reported,
+    systems=lambda store, query: upgrades(explorable(store), query.system)["system"],
 )

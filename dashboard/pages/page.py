@@ -1,7 +1,7 @@
 """The interface of every page, and pages whose filters and URL hold their whole state."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -106,6 +106,7 @@ class FilteredPage(Generic[ChoiceT]):
       links to them.
     missing: what to run where there is nothing to show; "" where there is. The body is then hidden.
     reported: the queries whose views a report of a system shows.
+    systems: those that the view of a query shows; by default those that it names.
     """
 
     path: str
@@ -119,6 +120,7 @@ class FilteredPage(Generic[ChoiceT]):
     moved: Collection[str] = ()
     missing: Callable[[ChoiceT], str] = lambda choice: ""
     reported: Callable[[Store, str], Sequence[Query]] = lambda store, system: ()
+    systems: Callable[[Store, Any], Iterable[str]] = lambda store, query: stamp.named_by(query)
 
     @property
     def filters(self) -> dict[str, str]:
@@ -182,15 +184,19 @@ class FilteredPage(Generic[ChoiceT]):
             notice("Nothing to show yet", html.P(prose(missing))) if missing else None
         )
         drawn["hidden"] = bool(missing)
-        changed = stamp.difference(store, choice.query, stamp.split(link)[1])
+        systems = self.systems(store, choice.query)
+        changed = stamp.difference(store, systems, stamp.split(link)[1])
         title = "The store has changed since this link was made"
         drawn["since"] = notice(title, html.P(changed)) if changed else None
-        drawn["link"] = href(self.path, stamp.stamped(store, choice.query))
+        drawn["link"] = href(self.path, self._stamped(store, choice))
         for name in self._plots():
             drawn[f"{name}_style"] = height_of(drawn[name])
             if name in self.data:
                 drawn[f"{name}_csv"] = href(f"{self.path}/{name}.csv", search)
         return drawn
+
+    def _stamped(self, store: Store, choice: ChoiceT) -> str:
+        return stamp.stamped(store, choice.query, self.systems(store, choice.query))
 
     def _plots(self) -> list[str]:
         return [name for name, part in self.parts.items() if isinstance(part, Plot)]
@@ -265,7 +271,7 @@ class FilteredPage(Generic[ChoiceT]):
                 else:
                     choice = self.choose(store, self.query(**values), strict=False)
                 parts = self.drawn(store, choice, search if from_link else "")
-                link = search if from_link else stamp.stamped(store, choice.query)
+                link = search if from_link else self._stamped(store, choice)
             set_props(ids.ALERT, {"children": None})  # clear an earlier error
             return {
                 "search": no_update if from_link else link,

@@ -76,6 +76,24 @@ def test_history_has_what_only_older_campaigns_measured(tmp_path: Path) -> None:
         assert [campaign.name for campaign, _ in choice.measured] == names
 
 
+def test_links_notice_what_came_of_every_version_that_history_shows(
+    upgraded: Path, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(upgraded, tmp_path))
+    links = {}
+    with Store.open(path, readonly=True) as store:
+        system = store.systems().sort_values("last_date")["system"].iloc[-1]
+        for page in (pages.history.PAGE, pages.explore.PAGE):
+            choice = page.choose(store, page.query(system), strict=True)
+            links[page] = page.drawn(store, choice)["link"].removeprefix(page.path[1:])
+    write(tmp_path / "more", Campaign(name="20260301T000000Z", launches=1))  # of the older MPI
+    ingest(path, [tmp_path])
+    with Store.open(path, readonly=True) as store:
+        changed = {page: said(page.layout(store, link)) for page, link in links.items()}
+    assert "It had 12 launches of what is shown, and has 13 now." in changed[pages.history.PAGE]
+    assert "since this link was made" not in changed[pages.explore.PAGE]
+
+
 def overview_of(path: Path) -> str:
     with Store.open(path, readonly=True) as store:
         return said(pages.overview.PAGE.layout(store, ""))
