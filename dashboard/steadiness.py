@@ -18,23 +18,25 @@ from tuner.units import share_text
 UNSTEADY = 2.0
 """The slowest canary of a cell, as a multiple of the usual one, from which other load shows."""
 
-_SHARES = ("above_2_medians", "late")
+_WITHOUT_START = "barrier"
+"""The beginning of `sync` without a start instant, for which no rank is late."""
+
 _PLACE = ["operation", "procs", "nodes", "ppn", "sync", "oversubscribed"]
 
 
 @dataclass(frozen=True)
 class Steadiness:
-    """The canaries of cells, and shares of all their samples.
+    """The canaries of cells, and shares of their samples.
 
     canaries_s: the medians by layout. slowest: the slowest canary of a cell, as a multiple of the
     usual one on its layout at its size in the whole campaign (tuner/selection/trust.py), as large
-    messages slow it; 0 if there is none.
+    messages slow it; 0 if there is none. late: None where ranks had no start instant.
     """
 
     canaries_s: dict[str, float]
     slowest: float
     above_2_medians: float
-    late: float
+    late: float | None
 
     @classmethod
     def of(cls, store: Store, system: str, campaign: str, case: Mapping[str, Any]) -> Self:
@@ -53,8 +55,13 @@ class Steadiness:
             layout_text(nodes, ppn, oversubscribed=False): float(median_s)
             for nodes, ppn, median_s in medians_s.itertuples(index=False, name=None)
         }
-        shares = [float(np.average(cells[name], weights=cells["n"])) for name in _SHARES]
-        return cls(canaries_s, float(cells["slowdown"].max()), *shares)
+        started = cells[~cells["sync"].str.startswith(_WITHOUT_START)]
+        return cls(
+            canaries_s,
+            slowest=float(cells["slowdown"].max()),
+            above_2_medians=_share(cells, "above_2_medians"),
+            late=_share(started, "late") if len(started) else None,
+        )
 
     def doubts(self) -> list[str]:
         """Return what warns of other load."""
@@ -68,10 +75,14 @@ class Steadiness:
         canary = f"median canary (8-byte ping-pong) {', '.join(texts)}; " if texts else ""
         if texts:
             canary += f"at most {ratio_text(self.slowest)} the usual one in any cell; "
-        return (
-            f"{canary}{share_text(self.above_2_medians)} of the samples exceed twice their median, "
-            f"{share_text(self.late)} have a late rank"
-        )
+        late = "" if self.late is None else f", {share_text(self.late)} have a late rank"
+        above = share_text(self.above_2_medians)
+        return f"{canary}{above} of the samples exceed twice their median{late}"
+
+
+def _share(cells: pd.DataFrame, name: str) -> float:
+    """Return a share of all samples of cells."""
+    return float(np.average(cells[name], weights=cells["n"]))
 
 
 @kept(64)

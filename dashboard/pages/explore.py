@@ -1,5 +1,6 @@
 """Explore: one case in depth, from the curves of all methods to the raw samples of a cell."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -293,7 +294,7 @@ def _cell_table(cell: pd.DataFrame, default: str) -> Component:
             *(time_text(row[column]) for column in _PRODUCT_COLUMNS if of_products),
             f"{row['n']} in {row['launches']}",
             share_text(row["above_2_medians"]),
-            time_text(row["plan_median_s"]),
+            time_text(row["plan_median_s"] or math.nan),  # 0: not measured, as by PICO
         )
         cells = [row_head(method_name(row["method"])), *map(data_cell, texts)]
         rows.append(table_row(cells, className="even" if even else None))

@@ -118,7 +118,8 @@ def _found(store: Store, system: str, label: str) -> _Found:
     tuned = cached_table(store, system)
     steadiness = Steadiness.of(store, system, measured[0], {}) if measured else None
     step = compared.newest_step(store, system) if measured else None
-    loads = {} if row["name"].startswith(FOREIGN) else store.loads(system)  # PICO records none
+    has_loads = not (row["name"].startswith(FOREIGN) or _kind(row) == SIMULATED)
+    loads = store.loads(system) if has_loads else {}  # the others record none
     return _Found(
         measured=measured,
         newest=f"Newest campaign: {steadiness.text()}." if steadiness else "",

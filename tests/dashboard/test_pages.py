@@ -92,6 +92,30 @@ def test_the_overview_reports_how_steady_the_newest_campaign_was(tmp_path: Path)
     assert links == ["20261121T034500Z"]  # the other has nothing to explore
 
 
+@pytest.mark.parametrize(
+    ("name", "cpu_model", "shown"),
+    [
+        ("local:cpu", "Synthetic CPU", True),
+        ("pico:x", "x", False),
+        ("simulated:x", "simulated", False),
+    ],
+)
+def test_what_was_not_measured_is_not_shown_as_zero(
+    tmp_path: Path, name: str, cpu_model: str, shown: bool
+) -> None:
+    sync = "window" if shown else "barrier"
+    its = Campaign(system=name, cpu_model=cpu_model, sizes=(8,), launches=2, sync=sync)
+    for path in write(tmp_path, its):
+        if not shown:
+            raw.change(path, lambda it: it.update(plan_s=[]) if it["record"] == "case" else None)
+    database = tmp_path / "switchpoint.db"
+    ingest(database, [tmp_path])
+    overview = overview_of(database)
+    assert ("have a late rank" in overview, "0.1 – 0.1" in overview) == (shown, shown)
+    cell = said(drawn(pages.explore.PAGE, database)[1]["cell"])
+    assert ("11.0 µs" in cell, "0 ns" in cell) == (shown, False)
+
+
 @pytest.mark.parametrize(("path", "statements"), [("/", 0), ("/history", 0)])
 def test_an_unchanged_store_is_not_read_again(database: Path, path: str, statements: int) -> None:
     """However many campaigns it has."""
