@@ -223,15 +223,27 @@ def _changed(step: Step | None) -> Component:
     faster = [shift.operation for shift in step.faster]
     words = [f"{', '.join(slower)} slower"] if slower else []
     words += [f"{', '.join(faster)} faster"] if faster else []
-    words = words or ["Only single cells changed"]
     notable = [shift for shift in step.changed if shift.operation in (*slower, *faster)]
+    others = [shift for shift in step.changed if shift not in notable]
     details = [_shift_text(shift, step) for shift in notable[:_SHIFTS]]
     if len(notable) > _SHIFTS:
         details.append(f"and {len(notable) - _SHIFTS} more operations")
-    others = [shift.operation for shift in step.changed if shift not in notable]
     if others:
-        details.append(f"single cells of {', '.join(others)}, without effect on the mean")
-    return _answer(question, CARE if slower else GOOD, "; ".join(words), details)
+        (details if words else words).append(_unmoved_text(others))
+    slowed = any(change.ratio > 1 for shift in others for change in shift.changes)
+    level = CARE if slower else "" if slowed else GOOD
+    return _answer(question, level, "; ".join(words), details)
+
+
+def _unmoved_text(shifts: Sequence[Shift]) -> str:
+    """Return the operations that changed with about the same mean, and in how many cells."""
+    named = [
+        f"{shift.operation} ({len(shift.changes)} of {shift.compared} cells)"
+        for shift in shifts[:_SHIFTS]
+    ]
+    if len(shifts) > _SHIFTS:
+        named.append(f"{len(shifts) - _SHIFTS} more operations")
+    return f"Changed without effect on the mean: {', '.join(named)}"
 
 
 def _shift_text(shift: Shift, step: Step) -> str:

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard import compared, pages
+from dashboard.markup import as_html
 from dashboard.query import UnknownError
 from tests.dashboard.frames import drawn, said
 from tests.synthetic import (
@@ -170,6 +171,20 @@ def test_pages_say_so_where_an_upgrade_changed_nothing(tmp_path: Path) -> None:
     assert said(parts["changes"]).startswith("No operation changed significantly")
     _, parts = drawn(pages.compare.PAGE, path)
     assert said(parts["summary"]).startswith("0 of 55 shared cells")
+
+
+def test_cells_that_slowed_are_not_good_though_the_mean_stays(tmp_path: Path) -> None:
+    def mixed(method: str, size: int) -> float:
+        return exchange_times(method, size) * {"neighbor": 1.5, "alltoallv": 1 / 1.5}.get(method, 1)
+
+    before = Campaign(name="20260101T000000Z", sample_noise=0.01, launch_noise=0.001)
+    write(tmp_path, before)
+    write(tmp_path, replace(before, name="20260201T000000Z", times=mixed, seed=2))
+    path = tuned_store(tmp_path)
+    assert "Changed without effect on the mean: exchange (10 of 20 cells)" in overview_of(path)
+    with Store.open(path, readonly=True) as store:
+        page = as_html(pages.overview.PAGE.layout(store, ""), linked=True)
+    assert re.search(r'<div class="answer-box "><p class="question">What changed', page)
 
 
 def test_a_cell_is_held_against_the_last_campaign_that_measured_it(tmp_path: Path) -> None:
