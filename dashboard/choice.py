@@ -17,7 +17,7 @@ from tuner.domain.operations import FOREIGN
 from tuner.domain.records import NAME, PATTERN_SPEC
 from tuner.machine.systems import SIMULATED, VIRTUAL, unreal
 from tuner.store.store import Store
-from tuner.units import counted
+from tuner.units import counted, size_text
 
 _UNUSUAL = {COLD.strip("-"): "cold caches", STAGGERED.strip("-"): "ranks apart"}
 """Parts of `sync` after the scheme, in words."""
@@ -148,6 +148,25 @@ def _of_pattern(filters: Filters[Any], cases: pd.DataFrame) -> pd.DataFrame:
     cases = cases[cases["operation"] == operation]
     pattern = filters.choose("pattern", named(_patterns(cases)))
     return cases[cases["pattern"] == pattern]
+
+
+def size_options(cells: pd.DataFrame) -> list[Option]:
+    """Return the `--sizes` values of the cells of an operation, by the mean message size."""
+    return [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
+
+
+def _size_label(rows: pd.DataFrame) -> str:
+    """Return the mean message size, with the `--sizes` value if that is the size of an item.
+
+    Return only that where patterns differ in the mean.
+    """
+    size, means = int(rows["size_bytes"].iloc[0]), sorted({*rows["bytes"].tolist()})
+    of_items = f"{size_text(size)} per item"
+    if rows["operation"].iloc[0] == "spmv":
+        of_items = counted(size // 8, "vector")
+    elif means == [size]:
+        return size_text(size)
+    return f"{size_text(means[0])} ({of_items})" if len(means) == 1 else of_items
 
 
 def newest_first(systems: pd.DataFrame) -> pd.DataFrame:

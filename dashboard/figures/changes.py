@@ -114,10 +114,11 @@ def changes(tested: pd.DataFrame) -> Figure:
     }
 
 
-def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
+def history(cells: pd.DataFrame, size: str) -> Figure:
     """Return the time of each method by campaign, with marks where the MPI changes.
 
     cells: campaign (text), mpi_library, method, median_s, low_s, high_s, in order of date.
+    size: in words.
     """
     if cells.empty:
         return message("No campaign measured this case.", _HEIGHT_PX)
@@ -158,7 +159,7 @@ def history(cells: pd.DataFrame, size_bytes: int) -> Figure:
                 showgrid=False,
                 fixedrange=True,
             ),
-            yaxis=time_axis(low, high, f"time at {size_text(size_bytes)}"),
+            yaxis=time_axis(low, high, f"time at {size}"),
             shapes=[_upgrade(index) for index in starts[1:]],
             annotations=[_name(index, campaigns[index][1]) for index in starts],
         ),

@@ -19,6 +19,7 @@ from dashboard.choice import (
     layout_key,
     layout_text,
     newest_queries,
+    size_options,
 )
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.figures.axes import Figure, message
@@ -43,7 +44,7 @@ from tuner.machine.systems import unreal
 from tuner.selection import products
 from tuner.selection.evidence import level_text
 from tuner.store.store import Store
-from tuner.units import counted, share_text, size_text
+from tuner.units import share_text
 
 PATH = "/explore"
 
@@ -133,7 +134,7 @@ def _choose(store: Store, query: ExploreQuery, *, strict: bool) -> ExploreChoice
         known = of_decisions["speedup"].notna()
         cells.loc[known, decided.SPEEDUPS] = of_decisions.loc[known, decided.SPEEDUPS]
     cells = cells.sort_values(["size_bytes", "median_s"], ignore_index=True)
-    sizes = [(str(size), _size_label(rows)) for size, rows in cells.groupby("size_bytes")]
+    sizes = size_options(cells)
     surest = str(cells["size_bytes"].iloc[cells["speedup_low"].fillna(0).argmax()])
     size = choose([surest, *(value for value, _ in sizes)], query.size, "size", strict=strict)
     offered = _method_options(cells)
@@ -196,14 +197,6 @@ def _take_part(
     cells = cells.drop(columns=["median_s", "low_s", "high_s"])
     cells = cells.merge(products.summaries(contents))
     return contents, cells.assign(**dict.fromkeys(_OF_SAMPLES, np.nan))
-
-
-def _size_label(rows: pd.DataFrame) -> str:
-    """Return the mean message size, with the `--sizes` value if that is the size of an item."""
-    size, mean = int(rows["size_bytes"].iloc[0]), int(rows["bytes"].iloc[0])
-    if rows["operation"].iloc[0] == "spmv":
-        return f"{size_text(mean)} ({counted(size // 8, 'vector')})"
-    return size_text(mean) if size == mean else f"{size_text(mean)} ({size_text(size)} per item)"
 
 
 def _draw(store: Store, choice: ExploreChoice) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dashboard.choice import (
     cases_of,
     explorable,
     layout_key,
+    size_options,
     system_options,
     upgrades,
 )
@@ -34,7 +35,7 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, UnmeasuredError, parameter
 from dashboard.snapshot import kept
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import card, data_table, href, method_name, prose
+from dashboard.widgets import Option, card, data_table, href, method_name, prose
 from tuner import stats
 from tuner.domain.records import NAME, Cell
 from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
@@ -74,7 +75,7 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
         filters.query = replace(filters.query, **changed)
     case = case_of(filters, _cases(store, system))
     which = system, frozenset(case.items())
-    sizes = [(str(size), size_text(size)) for size in _sizes(store, *which)]
+    sizes = _sizes(store, *which)
     size = filters.choose("size", sizes, default=sizes[len(sizes) // 2][0])
     return HistoryChoice(
         query=replace(filters.query, campaign=""),
@@ -116,11 +117,11 @@ def _cases(store: Store, system: str) -> pd.DataFrame:
 
 
 @kept(64)
-def _sizes(store: Store, system: str, case: Collection[tuple[str, Any]]) -> list[int]:
+def _sizes(store: Store, system: str, case: Collection[tuple[str, Any]]) -> list[Option]:
     """Return the sizes of a case in all campaigns."""
     campaigns = compared.campaigns(store, system)
     cells = [store.cells(**_where(campaign, case)) for campaign in campaigns]
-    return sorted({size for rows in cells for size in rows["size_bytes"].tolist()})
+    return size_options(pd.concat(cells, ignore_index=True))
 
 
 @kept(32)
@@ -163,7 +164,8 @@ def _medians(measured: list[tuple[MachineCampaign, list[Cell]]]) -> pd.DataFrame
 
 def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
     frame = _medians(choice.measured)
-    return {"history": history(frame, int(choice.query.size)), "changes": _changes(store, choice)}
+    size = dict(choice.options["size"])[choice.query.size]
+    return {"history": history(frame, size), "changes": _changes(store, choice)}
 
 
 def _changes(store: Store, choice: HistoryChoice) -> Component:

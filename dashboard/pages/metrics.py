@@ -19,6 +19,7 @@ from dashboard.choice import (
     named,
     operations_of,
     options_of,
+    size_options,
     system_options,
 )
 from dashboard.figures.metrics import METRICS, against_time
@@ -29,7 +30,6 @@ from dashboard.query import INTEGER, LAYOUT, WORD, PageQuery, Query, parameter
 from dashboard.widgets import Option, card
 from tuner.domain.records import NAME
 from tuner.store.store import Store
-from tuner.units import size_text
 
 PATH = "/metrics"
 _COUNTING = ("exchange", "spmv")  # operations whose plans count their messages
@@ -78,9 +78,8 @@ def _choose(store: Store, query: MetricsQuery, *, strict: bool) -> MetricsChoice
     counts = counted.groupby("layout")["mmax"].nunique()
     differing = next((key for key, _ in layouts if counts.get(key, 0) > 1), "")
     layout = filters.choose("layout", layouts, default=differing)
-    sizes = sorted(cells.loc[keys == layout, "size_bytes"].unique().tolist())
-    offered = [(str(size), size_text(size)) for size in sizes]
-    size = filters.choose("size", offered, default=str(sizes[len(sizes) // 2]))
+    sizes = size_options(cells[keys == layout])
+    size = filters.choose("size", sizes, default=sizes[len(sizes) // 2][0])
     found = counted[(counted["layout"] == layout) & (counted["size_bytes"] == int(size))]
     return MetricsChoice(filters.query, filters.options, found.drop(columns="layout"))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dashboard import pages
 from dashboard.choice import (
     PatternQuery,
     before_upgrade,
@@ -16,6 +17,7 @@ from dashboard.choice import (
     upgrades,
 )
 from dashboard.query import UnknownError
+from tests.dashboard.frames import drawn
 from tests.synthetic import Campaign, write
 from tuner.rawfile.ingest import ingest
 from tuner.store.store import Store
@@ -101,3 +103,22 @@ def test_a_layout_names_its_scheme_only_where_there_are_others() -> None:
     ]
     assert texts("window", "window-cold", "window-cold-staggered") == cold
     assert texts("hca", "barrier") == ["2: 1 node × 2, barrier sync", "2: 1 node × 2, hca sync"]
+
+
+def test_sizes_are_those_of_messages_and_not_of_items_alone(tmp_path: Path) -> None:
+    """Metrics has all patterns, whose messages may differ."""
+    patterns = (("random:degree=6,seed=1", 6, 5.5), ("hub:hubs=4,seed=1", 15, 4.25))
+    for path in write(tmp_path, Campaign(sizes=(8,), launches=2, patterns=patterns)):
+        sent = 24 if "-0-" in path.name else 40
+        path.write_text(path.read_text().replace('"bytes": 8,', f'"bytes": {sent},'))
+    ingest(tmp_path / "switchpoint.db", [tmp_path])
+    for page, label in (
+        (pages.explore.PAGE, "24 B (8 B per item)"),
+        (pages.history.PAGE, "24 B (8 B per item)"),
+        (pages.metrics.PAGE, "8 B per item"),
+    ):
+        pattern = "" if page is pages.metrics.PAGE else f"?p={patterns[0][0]}"
+        choice, parts = drawn(page, tmp_path / "switchpoint.db", pattern)
+        assert choice.options["size"] == [("8", label)]
+    _, parts = drawn(pages.history.PAGE, tmp_path / "switchpoint.db", f"?p={patterns[0][0]}")
+    assert parts["history"]["layout"]["yaxis"]["title"]["text"] == "time at 24 B (8 B per item)"

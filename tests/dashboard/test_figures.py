@@ -213,7 +213,7 @@ def test_history_marks_each_upgrade() -> None:
         for method in ("direct", "nap")
     ]
     names = ["campaign", "mpi_library", "method", "median_s", "low_s", "high_s"]
-    figure = history(pd.DataFrame(rows, columns=names), 512)
+    figure = history(pd.DataFrame(rows, columns=names), "512 B")
     go.Figure(figure)
     assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [1.5]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["A 1", "A 2"]
@@ -225,7 +225,7 @@ def test_libraries_that_one_campaign_measured_are_apart_in_history() -> None:
     rows = [
         ("20260101T120000Z", library, "nap", 1e-5, 0.9e-5, 1.1e-5) for library in ("A 1", "A 2")
     ]
-    figure = history(pd.DataFrame(rows, columns=names), 512)
+    figure = history(pd.DataFrame(rows, columns=names), "512 B")
     assert figure["data"][0]["x"] == [0, 1]
     assert [note["text"] for note in figure["layout"]["annotations"]] == ["A 1", "A 2"]
 
