@@ -318,6 +318,13 @@ def layout_options(cases: pd.DataFrame) -> list[Option]:
     return options_of(cases, layout_keys(cases), with_sync=several_schemes)
 
 
+def sync_text(sync: str, *, with_scheme: bool = True) -> str:
+    """Return what a layout's text adds of `sync`: its scheme, and what is unusual."""
+    scheme, *others = sync.split("-")
+    unusual = "".join(f", {words}" for part, words in _UNUSUAL.items() if part in others)
+    return f", {scheme} sync" * with_scheme + unusual
+
+
 def options_of(
     rows: pd.DataFrame, keys: Sequence[str] | pd.Series, *, with_sync: bool = False
 ) -> list[Option]:
@@ -331,8 +338,6 @@ def options_of(
     for row in rows_of(rows.drop_duplicates("key")):
         text = layout_text(row["nodes"], row["ppn"], oversubscribed=row["oversubscribed"])
         if with_sync:
-            scheme, *others = row["sync"].split("-")
-            text += f", {scheme} sync" * several
-            text += "".join(f", {words}" for part, words in _UNUSUAL.items() if part in others)
+            text += sync_text(row["sync"], with_scheme=several)
         pairs.append((row["key"], f"{row['procs']}: {text}"))
     return pairs

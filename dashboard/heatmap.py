@@ -6,9 +6,11 @@ They are tables and not figures: a page has many, and they need no script.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from dash import html
 
+from dashboard.choice import sync_text
 from dashboard.elements import Element, data_cell, element, row_head, table_row
 from dashboard.figures.methods import method_style, transparent
 from dashboard.markup import Component, Static
@@ -23,7 +25,7 @@ from tuner.units import multiple_text, size_text
 _LEAST, _MOST = 0.2, 0.6
 _FULL = 2.0  # the speed-up with the strongest colour
 
-_Row = tuple[int, int, int, str, int, float]  # processes, nodes, ppn, scheme, degrees
+_Row = tuple[int, int, int, int, float, str]  # processes, nodes, ppn, degrees, scheme
 
 
 def heat_maps(points: Sequence[Point], of: str) -> Static:
@@ -42,11 +44,14 @@ def _map(operation: str, points: Iterable[Point], of: str) -> Component:
     for point in points:
         rows[_row(point)][point.case.bytes] = point
     sizes = sorted({size for row in rows.values() for size in row})
-    several = [len({row[:end] for row in rows}) < len(rows) for end in (4, 5)]
+    layouts, degrees, means = (len({row[:end] for row in rows}) for end in (3, 4, 5))
+    text = partial(
+        _row_text, degree=layouts < means, mean=degrees < means, scheme=means < len(rows)
+    )
     body = [
         table_row(
             [
-                row_head(_row_text(row, degree=several[0], mean=several[1])),
+                row_head(text(row)),
                 *(_tile(its[size]) if size in its else data_cell() for size in sizes),
             ]
         )
@@ -68,14 +73,15 @@ def _row(point: Point) -> _Row:
     layout = point.case.layout
     its = degree_class_of(point.case, point.mmax, point.mavg)
     degrees = (0, 0.0) if point.case.operation in COLLECTIVES else (its.mmax, its.mavg)
-    return layout.procs, layout.nodes, layout.ppn, point.case.sync, *degrees
+    return layout.procs, layout.nodes, layout.ppn, *degrees, point.case.sync
 
 
-def _row_text(row: _Row, *, degree: bool, mean: bool) -> str:
-    """Return the layout, with the degrees as far as rows differ in them."""
-    procs, nodes, ppn, _, mmax, mavg = row
+def _row_text(row: _Row, *, degree: bool, mean: bool, scheme: bool) -> str:
+    """Return the layout, with degrees and scheme as far as rows differ in them."""
+    procs, nodes, ppn, mmax, mavg, sync = row
     layout = f"{procs}" if nodes == 1 else f"{procs} = {nodes} × {ppn}"
-    return layout + f", degree {mmax}" * degree + f", mean {mavg:.3g}" * mean
+    layout += f", degree {mmax}" * degree + f", mean {mavg:.3g}" * mean
+    return layout + sync_text(sync) * scheme
 
 
 def _method(point: Point) -> str:

@@ -266,6 +266,10 @@ def test_rows_of_a_map_are_named_apart() -> None:
     assert rows((6, 5.5)) == ["8"]
     assert rows((6, 5.5), (15, 4.25)) == ["8, degree 6", "8, degree 15"]
     assert rows((6, 4.25), (6, 5.5)) == ["8, degree 6, mean 4.25", "8, degree 6, mean 5.5"]
+    by_barrier = point(size=64)
+    by_barrier = by_barrier._replace(case=by_barrier.case._replace(sync="barrier"))
+    shown = said(heat_maps([point(), by_barrier], "here"))
+    assert "8, barrier sync" in shown and "8, window sync" in shown
 
 
 def test_a_soak_counts_on_its_layout_and_a_failure_everywhere() -> None:
