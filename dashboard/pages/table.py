@@ -46,7 +46,7 @@ from tuner.units import bytes_text, counted
 PATH = "/table"
 DOWNLOAD_PATH = f"{PATH}/download"
 ALL = "all"  # operations
-_MOST_LINES = 4000  # of a pasted table
+_MOST_LINES = 4000  # of a pasted table, where the one here is not longer
 
 _HINT = (
     "The first rule that matches and whose method is applicable is used. Grey: the measurements do "
@@ -210,8 +210,9 @@ def _body(parts: Mapping[str, Component]) -> Sequence[Component]:
 def _difference(here: str, pasted: str) -> list[Component]:
     """Return lines of the pasted table that are not here, and lines here that are not in it."""
     old, new = (text.replace("\r", "").strip().splitlines() for text in (pasted, here))
-    if len(old) > _MOST_LINES:
-        return [html.P(f"More than {_MOST_LINES} lines: no table is that long.")]
+    most = max(_MOST_LINES, 2 * len(new))
+    if len(old) > most:
+        return [html.P(f"More than {most} lines: the table here has {len(new)}.")]
     lines = list(difflib.unified_diff(old, new, "yours", "here", n=1, lineterm=""))
     if not lines:
         return [html.P("No differences.")]

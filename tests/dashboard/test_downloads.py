@@ -72,7 +72,11 @@ def test_what_no_library_can_run_is_refused_with_the_reason(client: FlaskClient)
     assert re.search(rf"switchpoint run \S.* {command}", unescape(answer.text))
 
 
-def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, database: Path) -> None:
+def test_a_pasted_table_is_held_against_the_one_here(
+    client: FlaskClient, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that is."""
+    monkeypatch.setattr(pages.table, "_MOST_LINES", 1)
     with Store.open(database, readonly=True) as store:
         system = systems_of(store)["system"].iloc[0]
         text = forms.export(store.table(system), "table")
@@ -81,6 +85,7 @@ def test_a_pasted_table_is_held_against_the_one_here(client: FlaskClient, databa
         (text, "table"): "No differences.",
         (text.replace(f"{rule}\n", ""), "table"): f"+{rule}",
         (text, "openmpi"): "Not available in this form",
+        (3 * text, "table"): f"lines: the table here has {len(text.splitlines())}.",
     }
     dependencies = client.get("/_dash-dependencies").json
     declared = next(one for one in dependencies if one["output"] == "table-difference.children")
