@@ -108,8 +108,9 @@ def test_inferred_layouts_share_cores_whatever_their_evidence(
         alone = next(rule for rule in table.rules if rule.ppn_high == 2)
         inferred = next(rule for rule in table.rules if rule.inferred)
         changed = replace(table, rules=[inferred._replace(evidence=alone.evidence)])
-        monkeypatch.setattr(rules, "cached_table", lambda store, system: changed)
-        (row,) = rules.of_table.__wrapped__(store, system).itertuples()
+        with monkeypatch.context() as changing:
+            changing.setattr(rules, "cached_table", lambda store, system: changed)
+            (row,) = rules.of_table.__wrapped__(store, system).itertuples()
         assert not row.oversubscribed and "oversubscribed" in rules.case_text(row)
         link = explore.evidence_link(row._asdict())
     drawn(explore.PAGE, database, link.partition("explore")[2])
