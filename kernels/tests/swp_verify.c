@@ -12,7 +12,7 @@ static void check_each_byte(int64_t bytes) {
   const struct payload payload = {.seed = 1, .repetition = (uint64_t)bytes, .item_bytes = bytes};
   const int64_t numbers[ITEMS] = {7, 5};
   unsigned char data[ITEMS * MOST_BYTES];
-  char expected[64];
+  char expected[128];
   test_case("items of %lld bytes", (long long)bytes);
   payload_write(&payload, RANK, numbers, ITEMS, data);
   EXPECT_EQUAL(payload_compare(&payload, RANK, numbers, ITEMS, data), 0);
