@@ -262,7 +262,7 @@ def test_a_launch_that_fails_leaves_the_others_and_failed_methods_are_off(
     lost, other = (RegretProblem("exchange", name, 1, 4, (8,), True) for name in ("lost", "other"))
     offs: list[str] = []
 
-    def launch(start: LaunchCommand, _: Path, words: Sequence[str]) -> BenchFile:
+    def launch(start: LaunchCommand, _: Path, words: Sequence[str], budget_s: float) -> BenchFile:
         offs.append(start.env["SWITCHPOINT_OFF"])
         if "lost" in words:
             raise LaunchError("rank 1 hangs")
