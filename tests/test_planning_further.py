@@ -161,6 +161,21 @@ def test_a_queue_screens_all_methods_where_campaigns_measured_some_alone(tmp_pat
     assert again is not None and again.stage != SCREENING
 
 
+def test_of_two_systems_at_a_place_the_one_where_a_size_is_open_counts(tmp_path: Path) -> None:
+    """As on a partition with two kinds of processors."""
+    plan = FAR.plan(sizes=FEW_SIZES)
+    cells = measure(FAR, plan, tmp_path)
+    (tmp_path / "other").mkdir()
+    few = measure(FAR, FAR.plan(sizes=FEW_SIZES), tmp_path / "other", batches=1)
+    others = [replace(cell, key=cell.key._replace(system="other")) for cell in few]
+    for both in (cells + others, others + cells):
+        (standing,) = standings_of(plan, measured(both)).values()
+        raced = {cell.key.case.size_bytes for cell in others}
+        assert not any(standing.measured[size].status().settled for size in raced)
+    (alone,) = standings_of(plan, measured(cells)).values()
+    assert all(alone.measured[size].status().settled for size in raced)
+
+
 def test_a_queue_screens_families_that_a_user_named() -> None:
     """In a job they are expanded before, as there the methods of the kernels are known."""
     plan = replace(FAR.plan(procs=(2,)), in_job=False)

@@ -99,9 +99,10 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
         at_size = tried[cell.key.system].get((degree_class, its.bytes))
         for number in numbers & standings.keys():
             if at_size is not None:
-                of_sizes, size = standings[number].measured, its.size_bytes
-                if size not in of_sizes or of_sizes[size].status().settled:  # on another system
-                    of_sizes[size] = at_size
+                of_sizes = standings[number].measured
+                before = of_sizes.setdefault(its.size_bytes, at_size)
+                if before is not at_size and before.status().settled:  # on another system
+                    of_sizes[its.size_bytes] = at_size
                 standings[number].oversubscribed = its.layout.oversubscribed
     return standings
 
