@@ -61,7 +61,7 @@ def _all(commands: Iterable[str], path: str) -> list[str]:
 _BUILDING = "building the kernels"
 _PROGRAMS = (
     _Needed("make", ("make",), _BUILDING, True, "apt install make"),
-    _Needed(*("cmake", ("cmake",), _BUILDING, True, "pip install cmake"), is_old=_is_old_cmake),
+    _Needed("cmake", ("cmake",), _BUILDING, True, "pip install cmake", is_old=_is_old_cmake),
     _Needed("reframe", ("reframe",), "running campaigns", True, "pip install reframe-hpc"),
     _Needed("git", ("git",), "naming the commit in results", False, "apt install git"),
     _Needed("pkg-config", ("pkg-config",), "linking applications", False, "apt install pkgconf"),
