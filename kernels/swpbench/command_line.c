@@ -1,9 +1,9 @@
 #include "command_line.h"
 
 #include "error.h"
+#include "names.h"
 #include "overlap.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -111,13 +111,9 @@ static int set_races(struct command_line *line, const char *value) {
   return status;
 }
 
-/* Raw files of other names cannot be kept among the results (tuner/domain/records.py, NAME). */
 static int set_campaign(struct command_line *line, const char *value) {
   enum { LONGEST = 200 };
-  const size_t length = strlen(value);
-  bool usable = length > 0 && length <= LONGEST && *value != '.';
-  for (size_t i = 0; i < length; i++)
-    usable = usable && !iscntrl((unsigned char)value[i]) && !strchr("/<>", value[i]);
+  const bool usable = *value != '\0' && *value != '.' && name_usable(value, LONGEST, "/<>");
   line->options.campaign = value;
   return usable
              ? 0

@@ -2,6 +2,7 @@
 
 #include "error.h"
 #include "matrix.h"
+#include "names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static const struct pattern_family *const families[] = {
     NULL};
 #undef PATTERN
 
-enum { DIGITS_MOST = 19 };
+enum { DIGITS_MOST = 19, PATTERN_LONGEST = 301 };
 
 static const char CONTIGUOUS[] = "contiguous";
 
@@ -75,6 +76,13 @@ static int parse_file(const char *text, struct pattern_spec *spec) {
     return failure_set("a file name has more than %d characters", PATTERN_PATH_MAX - 1);
   memcpy(spec->file, text, length);
   memcpy(spec->part, part, strlen(part));
+  char printed[PATTERN_LONGEST + 2];
+  pattern_print(spec, printed, sizeof printed);
+  if (!name_usable(printed, PATTERN_LONGEST, "<>"))
+    return failure_set(
+        "without directories a pattern has at most %d bytes, and no <, > or control character: "
+        "rename the file",
+        PATTERN_LONGEST);
   return 0;
 }
 
