@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -411,6 +412,8 @@ def test_the_library_reads_what_is_exported(
     table = tmp_path / "exported.table"
     succeed("export", "--system", "local-cpu-mpich", "--output", table)
     assert succeed("check", "table", table) == f"{table}: 2 rules\n"
+    latin = Path(shutil.copy(table, tmp_path / os.fsdecode(b"caf\xe9.table")))
+    assert succeed("check", "table", latin) == f"{tmp_path}/caf\\xe9.table: 2 rules\n"
     table.write_text(table.read_text() + "rule op=exchange methods=direct\n")
     assert f"{table}:" in fail("check", "table", table)
     result = call("check", "table", "--json", table)

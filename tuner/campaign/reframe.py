@@ -248,6 +248,7 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
                 env=_environment() | call.env,
                 capture_output=True,
                 text=True,
+                errors="backslashreplace",
                 timeout=limit_s,
             )
         except OSError as error:

@@ -47,6 +47,7 @@ def try_example(table: Path, job: RanJob, console: Console) -> None:
             env=os.environ | settings,
             capture_output=True,
             text=True,
+            errors="backslashreplace",
             timeout=EXAMPLE_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:

@@ -161,6 +161,8 @@ def _library_files(mpi: Mpi) -> list[Path]:
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Return what a program of the library answers. Raise VendorError if it cannot be run."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="backslashreplace", timeout=_TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise VendorError(f"cannot run {' '.join(command)}: {error}") from error

@@ -64,7 +64,11 @@ def verify_table(path: Path) -> str:
     program = find_swpbench()
     try:
         answer = subprocess.run(
-            [program, "table", path], capture_output=True, text=True, timeout=_TIMEOUT_S
+            [program, "table", path],
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            timeout=_TIMEOUT_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise VerifyError(f"cannot run {program}: {error}") from error

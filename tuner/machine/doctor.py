@@ -184,7 +184,12 @@ def _run(*command: str) -> subprocess.CompletedProcess[str] | None:
     """Return how a program ended; None where it cannot be started, or takes too long."""
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=ANSWER_S, cwd=Path("/")
+            command,
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            timeout=ANSWER_S,
+            cwd=Path("/"),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

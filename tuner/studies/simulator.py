@@ -125,7 +125,7 @@ def _build(version: str, log: LogFunction) -> Path:
     configure.append(f"-DCMAKE_TOOLCHAIN_FILE={sources / 'cmake' / TOOLCHAIN}")
     make = [cmake, "--build", str(build), "--target", "swpbench"]
     for command in (configure, [*make, "--parallel", str(available_cores())]):
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, errors="backslashreplace")
         if done.returncode:
             last = (done.stderr or done.stdout).strip().splitlines()[-1:]
             raise StudyError(f"the kernels cannot be built for SimGrid: {' '.join(last)}")

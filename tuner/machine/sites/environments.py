@@ -75,7 +75,9 @@ def mpi_modules() -> list[str]:
         return []
     env = os.environ | {"LMOD_REDIRECT": "no"}  # Lmod then lists them where the other does
     try:
-        answer = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        answer = subprocess.run(
+            command, env=env, capture_output=True, text=True, errors="backslashreplace", timeout=120
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ModulesError(f"{' '.join(command)}: {error}") from error
     latest: dict[str, str] = {}

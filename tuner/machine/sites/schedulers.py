@@ -233,7 +233,9 @@ def _partition(
 def ask(*command: str) -> str:
     """Return what a command prints. Raise SchedulerError when it fails or takes a minute."""
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        answer = subprocess.run(
+            command, capture_output=True, text=True, errors="backslashreplace", timeout=60
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SchedulerError(f"{command[0]}: {error}") from error
     if answer.returncode != 0:
