@@ -250,7 +250,10 @@ static void the_callers_word_goes_before_tables_and_hints_before_the_environment
   set_environment("");
   expect_auto(NULL, NULL, "direct", "default");
   set_environment(NULL);
-  expect_auto(NULL, NULL, "direct", "default");
+  expect_auto(NULL, NULL, "direct", "default: no table");
+  setenv("SWITCHPOINT_USER_TABLE", table_path, 1);
+  expect_auto(NULL, NULL, "direct", "default: no rule of ");
+  unsetenv("SWITCHPOINT_USER_TABLE");
   swp_table_free(&table);
   EXPECT(table == NULL, "swp_table_free left the pointer");
 }

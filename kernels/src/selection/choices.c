@@ -217,6 +217,7 @@ static void explain_passed(const struct choice *choice, const char *why, char *t
 void swp_choices_explain(const struct choices *choices, const struct match *match, char *text,
                          size_t length) {
   const struct choice *choice = &choices->list[match->index];
+  const char *table = choices->tables[1][0] != '\0' ? choices->tables[1] : choices->tables[0];
   text[0] = '\0';
   switch (choice->source) {
   case FROM_CALLER:
@@ -230,11 +231,10 @@ void swp_choices_explain(const struct choices *choices, const struct match *matc
     APPEND(text, length, "rule %s:%d", choice->table, choice->line);
     break;
   case FROM_DEFAULT:
-    if (choices->tables[1][0] == '\0')
+    if (table[0] == '\0')
       APPEND(text, length, "default: no table");
     else
-      APPEND(text, length, "default: no %srule of %s matches", match->passed >= 0 ? "other " : "",
-             choices->tables[1]);
+      APPEND(text, length, "default: no %srule of %s matches", match->passed >= 0 ? "other " : "", table);
     break;
   }
   if (choices->hurried)
