@@ -135,7 +135,8 @@ static int discover_without_memory(swp_plan *plan, bool culprit, int k) {
   return error;
 }
 
-/* In a discovery that forwards, who misses a message by a rank without memory fails; others have theirs. */
+/* In a discovery that forwards, a rank without memory, and those that its notice reaches, fail; others have
+   all their messages. */
 static void nobody_waits_for_a_rank_without_memory(const char *method, int ppn, int culprit) {
   enum { MOST = 100 };
   int k, error = SWP_ERR_MEMORY;
