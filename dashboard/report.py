@@ -63,6 +63,8 @@ def _views(store: Store, system: str) -> list[tuple[Page, Query]]:
     return sorted(views, key=lambda view: places.get(getattr(view[1], "operation", ""), -1))
 
 
-def write_report(store: Store, path: Path) -> None:
-    """Write the report to a file atomically. Raise OSError."""
-    atomic.write(path, html_report(store))
+def write_report(store: Store, path: Path) -> int:
+    """Write the report to a file atomically, and return its bytes. Raise OSError."""
+    content = html_report(store).encode()
+    atomic.write(path, content)
+    return len(content)

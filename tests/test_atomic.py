@@ -83,6 +83,17 @@ def test_what_is_no_file_is_written_as_it_is(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_a_file_that_is_printed_to_keeps_what_it_has(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.write_text("old, ")
+    code = "import pathlib, tuner.atomic as it; it.write(pathlib.Path('/dev/stdout'), 'new')"
+    with notes.open("a") as file:
+        env = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+        subprocess.run([sys.executable, "-c", code], env=env, stdout=file, check=True)
+    assert notes.read_text() == "old, new"
+    assert list(tmp_path.iterdir()) == [notes]
+
+
 @pytest.mark.parametrize("name", ["directory", "file/below"])
 def test_what_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "directory").mkdir()

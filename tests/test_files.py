@@ -219,3 +219,11 @@ def test_control_characters_of_names_are_escaped(
 def test_names_are_shown_as_they_are_where_they_can_be() -> None:
     assert shown(Path("ä\n")) == "ä\n"
     assert shown(name(Path("b"), b"\xc3\xff")) == "b/\\xc3\\xff"
+
+
+def test_standard_output_as_a_file_gets_the_content_alone(tmp_path: Path) -> None:
+    command = ("matrix", "make", "random", "/dev/stdout", "--rows=9", "--nonzeros=2")
+    said = switchpoint(*command, place=tmp_path)
+    assert said.stderr == "/dev/stdout: 9 rows, 18 entries\n"
+    assert said.stdout.splitlines()[2:3] == ["9 9 18"]
+    assert len(said.stdout.splitlines()) == 3 + 18

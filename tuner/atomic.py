@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import signal
 import struct
 import time
@@ -29,9 +30,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a file to write beside `path`, which replaces `path` if nothing goes wrong.
 
     The directory is made. A link stays, and its target is replaced; an existing path that is no
-    file, such as /dev/stdout, is written directly. The file is on the disk afterwards, and what
-    killed processes left beside it is deleted; who is terminated leaves nothing. Raise OSError with
-    the name of `path`.
+    file, such as a pipe, is written directly, and a file that is the standard output is printed to.
+    Any other is on the disk afterwards, and what killed processes left beside it is deleted; who is
+    terminated leaves nothing. Raise OSError with the name of `path`.
     """
     try:
         if path.exists() and not path.is_file():
@@ -44,6 +45,9 @@ def replacing(path: Path) -> Iterator[Path]:
             aside, lock = _make(target)
             try:
                 yield aside
+                if is_stdout(target):
+                    _print(aside)
+                    return
                 _sync(aside)
                 aside.replace(target)
                 _sync(target.parent)
@@ -58,6 +62,19 @@ def write(path: Path, content: str | bytes) -> None:
     """Write a whole file, text as UTF-8. Raise OSError with the name of `path`."""
     with replacing(path) as aside:
         aside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def is_stdout(path: Path) -> bool:
+    """Return whether a path is what this process prints to, as /dev/stdout is."""
+    with suppress(OSError):
+        return os.path.samestat(path.stat(), os.fstat(1))
+    return False
+
+
+def _print(path: Path) -> None:
+    """Write a file where this process prints: opened anew, it would lose what it has."""
+    with path.open("rb") as file, os.fdopen(1, "wb", closefd=False) as output:
+        shutil.copyfileobj(file, output)
 
 
 def _stem(target: Path) -> str:

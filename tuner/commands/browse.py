@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tuner.commands.options import FILE, database_option, tuned
-from tuner.commands.printing.lines import say
+from tuner.commands.printing.lines import say_written
 from tuner.errors import SwitchpointError
 
 
@@ -83,8 +83,8 @@ def report(output: Path, database: Path) -> None:
             raise SwitchpointError(f"{database} holds no measurements; run `switchpoint run` first")
         with _dashboard():
             from dashboard.report import write_report
-        write_report(store, output)
-    say(f"{output}: {output.stat().st_size / 2**20:.1f} MiB")
+        size_bytes = write_report(store, output)
+    say_written(output, f"{size_bytes / 2**20:.1f} MiB")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tuner.commands.options import (
     system_option,
     tuned,
 )
-from tuner.commands.printing.lines import say, say_json
+from tuner.commands.printing.lines import say, say_json, say_written
 from tuner.errors import SwitchpointError
 
 
@@ -35,7 +35,7 @@ def bundle(system: str | None, output: Path | None, database: Path) -> None:
     system = table.provenance.system
     path = output or Path(f"{system}{bundles.SUFFIX}")
     kib = -(-bundles.write(path, table, model) // 1024)
-    say(f"{path}: {system}, {len(table.points)} decisions, {kib} KiB")
+    say_written(path, f"{system}, {len(table.points)} decisions, {kib} KiB")
 
 
 @click.group(cls=Commands)

@@ -11,7 +11,7 @@ import click
 
 from tuner.commands.naming import Commands
 from tuner.commands.options import FILE, json_option, whole_number
-from tuner.commands.printing.lines import say, say_json
+from tuner.commands.printing.lines import say, say_json, say_written
 
 if TYPE_CHECKING:
     from tuner.inputs.matrices.amg import Level
@@ -107,7 +107,7 @@ def random(file: Path, rows: int, nonzeros: int, seed: int) -> None:
     from tuner.inputs.matrices import random_rows
 
     random_rows.make(file, rows, nonzeros, seed)
-    say(f"{file}: {rows} rows, {rows * nonzeros} entries")
+    say_written(file, f"{rows} rows, {rows * nonzeros} entries")
 
 
 def _suffix(packed: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from tuner.atomic import is_stdout
 from tuner.campaign.reframe import CHECKS
 from tuner.commands.naming import Commands
 from tuner.commands.options import FILE, whole_number
@@ -165,12 +166,13 @@ def _place() -> Path:
 
 
 def _show(made: SiteConfiguration, path: Path) -> None:
-    say(f"{path}: {made.name}, with {made.scheduler.name} and {made.scheduler.launcher}")
+    err = is_stdout(path)
+    say(f"{path}: {made.name}, with {made.scheduler.name} and {made.scheduler.launcher}", err=err)
     for partition in made.partitions:
         shape = partition.shape
         cores = f"{shape.cpus // shape.cpus_per_core} cores"
         kinds = f", the most frequent of {partition.kinds} kinds" if partition.kinds > 1 else ""
-        say(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}")
+        say(f"  partition {partition.name}: {partition.nodes} nodes of {cores}{kinds}", err=err)
         if partition.kinds > 1:
             say(
                 f"warning: jobs of {partition.name} may run on any kind, each a system of its own: "
@@ -179,7 +181,7 @@ def _show(made: SiteConfiguration, path: Path) -> None:
             )
     for environment in made.environments:
         origin = " ".join(environment.modules) or "on PATH"
-        say(f"  environment {environment.name}: {environment.cc}, {origin}")
+        say(f"  environment {environment.name}: {environment.cc}, {origin}", err=err)
     if made.scheduler.caution:
         say(f"warning: {made.scheduler.caution}", err=True)
-    say(f"to check it: switchpoint doctor --config {shlex.quote(str(path))}")
+    say(f"to check it: switchpoint doctor --config {shlex.quote(str(path))}", err=err)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuner.atomic import is_stdout
 from tuner.commands.options import (
     FILE,
     FORM,
@@ -21,7 +22,7 @@ from tuner.commands.options import (
     system_option,
     tuned,
 )
-from tuner.commands.printing.lines import say, say_json
+from tuner.commands.printing.lines import say, say_json, say_written
 from tuner.errors import SwitchpointError
 from tuner.files import shown
 
@@ -157,8 +158,8 @@ def export(
         what = "for its MPI library; the file lists the rules that it leaves out, and why"
     else:
         what = f"{len(table.rules)} rules"
-    say(f"{output}: {table.provenance.system}, {what}")
-    if borrow and form == "table":
+    say_written(output, f"{table.provenance.system}, {what}")
+    if borrow and form == "table" and not is_stdout(output):
         file = shlex.quote(str(output))
         say(f"`switchpoint check table {file}` shows whether this library has its methods")
 
