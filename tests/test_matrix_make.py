@@ -1,5 +1,6 @@
 """Matrices that are made have what they are made for."""
 
+import errno
 import json
 import os
 import re
@@ -9,6 +10,8 @@ import sys
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -186,6 +189,22 @@ def test_fetching_with_an_index_that_cannot_be_used(tmp_path: Path, require: Req
     )
     assert done.returncode == 1
     assert re.fullmatch("Error: HB/bcsstk01: the answer .* is broken: .*database.*\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "Error: No space left on device"),
+        (OSError("without a number, as of requests"), "collection cannot be reached"),
+    ],
+)
+def test_only_an_error_of_the_network_is_called_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    found = SimpleNamespace(group="HB", name="a", download=Mock(side_effect=error))
+    client = Mock(search=Mock(return_value=[found]))
+    monkeypatch.setitem(sys.modules, "ssgetpy", client)
+    assert said in fail("matrix", "fetch", "a", "--directory", tmp_path)
 
 
 def test_fetching_needs_a_name() -> None:

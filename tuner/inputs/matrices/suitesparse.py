@@ -12,9 +12,18 @@ from tuner.inputs.matrices.market import MatrixError
 
 _MOST_MATRICES = 1_000_000  # the client's own limit is ten, of all whose names contain one
 
-
-_UNUSABLE = (LookupError, ValueError, StopIteration, sqlite3.Error)
-"""Errors of the client where the index, which it keeps in a home, is a page or is locked."""
+_UNUSABLE = (
+    LookupError,
+    ValueError,
+    StopIteration,
+    sqlite3.Error,
+    EOFError,
+    BadGzipFile,
+    zlib.error,
+    TarError,
+)
+"""Errors of the client where the index, which it keeps in a home, is a page or is locked, and where
+what it unpacks is broken."""
 
 
 def fetch(name: str, directory: Path) -> Path:
@@ -24,18 +33,13 @@ def fetch(name: str, directory: Path) -> Path:
 
     Raises:
         MatrixError: no network, no client, no such matrix, or an answer that cannot be used.
+        OSError: a file here cannot be written.
     """
     if not re.fullmatch(r"([\w-]+/)?[\w-]+", name):
         raise MatrixError(f"{name}: give NAME or GROUP/NAME")
     try:
         import ssgetpy  # requests the collection's index at import
-    except ImportError as error:
-        raise MatrixError("ssgetpy is not installed; get it with: pip install ssgetpy") from error
-    except OSError as error:
-        raise MatrixError(_unreachable(name)) from error
-    except _UNUSABLE as error:
-        raise MatrixError(_broken(name, error)) from error
-    try:
+
         similar = ssgetpy.search(name, limit=_MOST_MATRICES)
         found = [each for each in similar if each.name == name.split("/")[-1]]
         if len(found) != 1:
@@ -48,12 +52,17 @@ def fetch(name: str, directory: Path) -> Path:
             # The client takes any directory of a matrix's name for what it has unpacked.
             with TemporaryDirectory(dir=path.parent) as scratch:
                 found[0].download("MM", scratch, extract=True)
-                (Path(scratch) / path.stem / path.name).replace(path)
-    except (*_UNUSABLE, EOFError, BadGzipFile, zlib.error, TarError) as error:
+                unpacked = Path(scratch) / path.stem / path.name
+                if not unpacked.is_file():
+                    raise MatrixError(f"{name}: what the collection sent does not hold it")
+                unpacked.replace(path)
+    except ImportError as error:
+        raise MatrixError("ssgetpy is not installed; get it with: pip install ssgetpy") from error
+    except _UNUSABLE as error:
         raise MatrixError(_broken(name, error)) from error
-    except FileNotFoundError as error:
-        raise MatrixError(f"{name}: what the collection sent does not hold it") from error
     except OSError as error:
+        if error.errno is not None:  # of a file here; those of the client's requests have none
+            raise
         raise MatrixError(_unreachable(name)) from error
     return path
 
