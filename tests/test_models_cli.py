@@ -250,6 +250,17 @@ def test_show_models_prints_how_good_they_are(database: Path) -> None:
     assert finite(document)
 
 
+def test_a_simulated_system_without_its_network_is_left_out(database: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(database, tmp_path))
+    lost = synthetic.Campaign(system="simulated:torus-4x4x2-lost", sizes=(8,), launches=1)
+    ingest(path, synthetic.write(tmp_path, lost))
+    shown = call("show", "models", "--database", path, "--json")
+    assert len(json.loads(shown.stdout)) == 1
+    (warning,) = shown.stderr.splitlines()
+    assert warning.startswith("warning: simulated-torus-4x4x2-lost-")
+    assert "lost" in fail("show", "models", "--database", path, "--system", "lost")
+
+
 def test_validate_finds_what_predictions_are_off_by(database: Path) -> None:
     (outcome,) = json.loads(succeed("check", "model", "--database", database, "--json"))
     assert len(outcome["errors"]) == len(SIZES) * len(METHODS)

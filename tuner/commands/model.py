@@ -1,7 +1,10 @@
 """`switchpoint fit`, `show models`, `predict`, `check model`: parameters, and predicted times."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,11 +18,15 @@ from tuner.commands.options import (
     system_option,
     whole_number,
 )
-from tuner.commands.printing.lines import say_json
+from tuner.commands.printing.lines import say, say_json
 from tuner.commands.show_overlap import computations, predict_overlap
 from tuner.domain.operations import COLLECTIVES, RULED_OPERATIONS
 from tuner.errors import SwitchpointError
 from tuner.units import share_text
+
+if TYPE_CHECKING:
+    from tuner.models.system import SystemModel
+    from tuner.store.store import Store
 
 
 @click.command()
@@ -185,7 +192,7 @@ def models(system: str | None, database: Path, as_json: bool) -> None:
 
     with Store.open(database, readonly=True) as store:
         names = chosen_systems(store, system, fitting.known)
-        fitted = [fitting.fitted(store, name) for name in names]
+        fitted = [model for name in names if (model := _model(store, name, bool(system)))]
         shares = [share_close_of(fitting.validated(store, model, None)) for model in fitted]
     if as_json:
         documents = [
@@ -202,3 +209,19 @@ def models(system: str | None, database: Path, as_json: bool) -> None:
         if share is not None:
             right = share_text(share, 0)
             out.print(f"{right} of the measured cases are predicted within {close}")
+
+
+def _model(store: Store, system: str, required: bool) -> SystemModel | None:
+    """Return a system's parameters; without them, warn, or raise FittingError if they are required.
+
+    Those of a simulated machine are lost with the file of its network.
+    """
+    from tuner.models import fitting
+
+    try:
+        return fitting.fitted(store, system)
+    except fitting.FittingError as error:
+        if required:
+            raise
+        say(f"warning: {error}", err=True)
+        return None
