@@ -44,6 +44,13 @@ def test_opening_a_store_to_write_changes_nothing_yet(database: Path) -> None:
     assert database.read_bytes() == before
 
 
+def test_the_launches_of_one_system_are_read_alone(database: Path) -> None:
+    with Store.open(database, readonly=True) as store:
+        (system,) = store.systems()["system"]
+        assert store.launches(system) == store.launches() != {}
+        assert store.launches("another") == {}
+
+
 def test_texts_of_earlier_versions_are_bounded_and_printable(database: Path) -> None:
     connection = sqlite3.connect(database)
     with connection:

@@ -207,8 +207,7 @@ def headers(store: Store, system: str) -> dict[int, Header]:
     """Return the headers by launch, as far as they can be read."""
     found = {
         launch.id: reading.read_header(launch.header.encode())
-        for launch in store.launches().values()
-        if launch.system == system
+        for launch in store.launches(system).values()
     }
     return {launch: header for launch, header in found.items() if header is not None}
 

@@ -29,10 +29,12 @@ class Launches(Database):
         row = asdict(launch)
         self._insert("launch", row, [list(row.values())])
 
-    def launches(self) -> dict[int, Launch]:
-        """Return every launch by its id."""
+    def launches(self, system: str | None = None) -> dict[int, Launch]:
+        """Return the launches of a system, or of all, by their ids."""
         names = ", ".join(f'"{field.name}"' for field in fields(Launch))
-        rows = self._query(f"SELECT {names} FROM launch ORDER BY id")  # noqa: S608
+        where, values = equal_to(system=system)
+        sql = f"SELECT {names} FROM launch WHERE {where} ORDER BY id"  # noqa: S608
+        rows = self._query(sql, values)
         return {row[0]: Launch(*row) for row in rows}
 
     def systems(self) -> pd.DataFrame:
