@@ -83,6 +83,13 @@ def test_a_line_that_is_too_long_is_passed_over_in_little_memory(
     tracemalloc.stop()
 
 
+def test_more_ranks_than_fit_into_16_bits_may_be_late(raw: Path) -> None:
+    lines: list[Any] = records(raw)
+    lines[3] |= {"late": [0, *[70_000] * 19]}
+    file = reading.read(rewrite(raw, lines))
+    assert (file.problems, file.cases[2].late) == ([], 19)
+
+
 def test_want_of_memory_names_the_file(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(path: Path) -> None:
         raise MemoryError

@@ -70,6 +70,7 @@ class EndLine(msgspec.Struct, tag_field="record", tag="end"):
     others: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
 
 
-decode_integers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
+decode_rounds = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=65535)]]).decode
+decode_lates = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]]).decode
 decode_statistics = msgspec.json.Decoder(dict[str, Real]).decode
 decode_seconds = msgspec.json.Decoder(list[Time]).decode

@@ -29,7 +29,8 @@ from tuner.rawfile.lines import (
     CaseLine,
     EndLine,
     HeaderLine,
-    decode_integers,
+    decode_lates,
+    decode_rounds,
     decode_seconds,
     decode_statistics,
 )
@@ -249,7 +250,7 @@ class _Reader:
         self.samples: list[NDArray[np.float32]] = []
         self.rounds: list[NDArray[np.uint16]] = []
         self._seen: set[tuple[Any, ...]] = set()
-        self._round = _Last(_integers)
+        self._round = _Last(_rounds)
         self._late = _Last(_length_and_late)
         self._canary = _Last(_length_and_median)
 
@@ -394,13 +395,13 @@ def _is_shallow(value: Any, levels: int) -> bool:
     return levels > 0 and all(_is_shallow(each, levels - 1) for each in inside)
 
 
-def _integers(text: bytes) -> NDArray[np.uint16]:
-    return np.array(decode_integers(text), dtype=np.uint16)
+def _rounds(text: bytes) -> NDArray[np.uint16]:
+    return np.array(decode_rounds(text), dtype=np.uint16)
 
 
 def _length_and_late(text: bytes) -> tuple[int, int]:
     """Return how many samples there are, and for how many of them some rank was late."""
-    lates = decode_integers(text)
+    lates = decode_lates(text)
     return len(lates), len(lates) - lates.count(0)
 
 
