@@ -206,9 +206,13 @@ def test_a_foreign_file_is_no_store(command: str, two_systems: Path, tmp_path: P
 def test_tune_brings_an_old_store_up_to_date(two_systems: Path) -> None:
     old = Path(__file__).parent / "data" / "store-v1.db"
     shutil.copy(old, two_systems / "switchpoint.db")
-    assert "older version 1; run `switchpoint ingest`" in fail("show")
-    succeed("tune")
-    succeed("show")
+    theirs = Path(shutil.copy(old, two_systems / "their store.db"))
+    of_theirs = ("--database", theirs)
+    assert "older version 1; run `switchpoint tune` to" in fail("show")
+    assert f"run `switchpoint tune --database '{theirs}'` to" in fail("show", *of_theirs)
+    for options in ((), of_theirs):
+        succeed("tune", *options)
+        succeed("show", *options)
 
 
 def test_piped_output_is_not_wrapped(two_systems: Path) -> None:

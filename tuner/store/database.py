@@ -15,12 +15,13 @@ from contextlib import closing, contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, open_file, require_regular
-from tuner.paths import has_locks
+from tuner.paths import database_path, has_locks
 from tuner.store.values import TRUTHS, column
 
 if TYPE_CHECKING:
@@ -120,9 +121,10 @@ class Database:
                 if version == 0:  # a first ingest is on its way, or was killed
                     raise MissingStoreError(path, "an empty store")
                 if version < VERSION:
+                    named = "" if path == database_path() else f" --database {quote(str(path))}"
                     raise StoreError(
-                        f"{path}: older version {version}; run `switchpoint ingest` to bring it up "
-                        "to date"
+                        f"{path}: older version {version}; run `switchpoint tune{named}` to bring "
+                        "it up to date"
                     )
                 store._require_complete()
         except BaseException:
