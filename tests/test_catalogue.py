@@ -223,8 +223,8 @@ def test_settled_rules_are_borrowed_and_marked() -> None:
         "rule op=bcast nodes=1 ppn=4 bytes=91:* method=vendor:algorithm=chain",
         "rule op=bcast nodes=1 ppn=5:7 bytes=0:90 method=binomial",
         "rule op=bcast nodes=1 ppn=8 bytes=0:90 method=binomial",
-        "rule op=bcast nodes=1 ppn=9:15 method=star",
-        "rule op=bcast nodes=1 ppn=16 method=star",
+        "rule op=bcast nodes=1 ppn=9:15 bytes=0:16 method=star",
+        "rule op=bcast nodes=1 ppn=16 bytes=0:16 method=star",
     ]
     assert all(' evidence="borrowed from a, ' in rule for rule in rules)
     assert "borrowed from a, inferred from 1 x 4, faster" in rules[2]
@@ -249,7 +249,7 @@ def test_settled_choices_of_the_default_are_borrowed_beside_open_ones() -> None:
     lent = lender()._replace(points=points)
     assert [
         (rule.bytes_low, rule.bytes_high, rule.method) for rule in borrowed(lent, SAME).rules
-    ] == [(23, 16384, "vendor"), (16385, None, "binomial")]
+    ] == [(23, 16384, "vendor"), (16385, 131072, "binomial")]
 
 
 def test_settled_degrees_are_borrowed_beside_open_ones() -> None:

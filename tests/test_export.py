@@ -37,16 +37,16 @@ def test_the_table_is_as_its_grammar_says() -> None:
     rules = [line for line in export(TABLE, "table").splitlines() if line.startswith("rule")]
     assert [re.sub(r" evidence=.*", "", rule) for rule in rules] == [
         "rule op=bcast nodes=1 ppn=8 bytes=0:90 method=vendor",
-        "rule op=bcast nodes=1 ppn=8 bytes=91:* method=binomial",
+        "rule op=bcast nodes=1 ppn=8 bytes=91:2048 method=binomial",
         "rule op=discovery nodes=1 ppn=8 bytes=0:90 method=pex",
-        "rule op=discovery nodes=1 ppn=8 bytes=91:* method=nbx",
+        "rule op=discovery nodes=1 ppn=8 bytes=91:2048 method=nbx",
         "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=0:3.694591 bytes=0:90 method=stfw:dims=2",
         "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=0:3.694591 bytes=91:* method=direct",
-        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* method=neighbor",
+        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* bytes=0:16 method=neighbor",
         "rule op=exchange nodes=1 ppn=8 mmax=9:* method=direct",
-        "rule op=gather nodes=1 ppn=4 method=binomial",
-        "rule op=gather nodes=1 ppn=5:7 method=binomial",
-        "rule op=gather nodes=1 ppn=8 method=binomial",
+        "rule op=gather nodes=1 ppn=4 bytes=0:16 method=binomial",
+        "rule op=gather nodes=1 ppn=5:7 bytes=0:16 method=binomial",
+        "rule op=gather nodes=1 ppn=8 bytes=0:16 method=binomial",
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_rule_of_filled_sizes_among_others_says_so_in_every_form() -> None:
     table = Table(PROVENANCE, compile_rules(points), points)
     marked = [line for line in export(table, "table").splitlines() if "some sizes are open" in line]
     assert [line.split(" evidence=")[0] for line in marked] == [
-        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* method=neighbor"
+        "rule op=exchange nodes=1 ppn=8 mmax=0:8 mavg=3.694591:* bytes=0:2048 method=neighbor"
     ]
     assert (
         "at 8 B, 5 launches of random:degree=6,seed=1 and its like; some sizes are open, and filled"
@@ -141,13 +141,14 @@ LOOKUPS = [
     (("exchange", 1, 8, 4, 3.5, 8), "stfw:dims=2"),
     (("exchange", 1, 8, 4, 3.5, 90), "stfw:dims=2"),
     (("exchange", 1, 8, 4, 3.5, 91), "direct"),
-    (("exchange", 1, 8, 4, 3.9, 1 << 40), "neighbor"),
+    (("exchange", 1, 8, 4, 3.9, 16), "neighbor"),
+    (("exchange", 1, 8, 4, 3.9, 17), None),
     (("exchange", 1, 8, 9, 0.0, 8), "direct"),
     (("exchange", 1, 4, 4, 3.5, 8), None),
     (("discovery", 1, 8, -1, -1.0, 8), "pex"),
-    (("discovery", 1, 8, 3, 3.0, 4096), "nbx"),
+    (("discovery", 1, 8, 3, 3.0, 2048), "nbx"),
     (("discovery", 1, 8, -1, -1.0, -1), None),
-    (("bcast", 1, 8, -1, -1.0, 4096), "binomial"),
+    (("bcast", 1, 8, -1, -1.0, 2048), "binomial"),
     (("gather", 1, 5, -1, -1.0, 8), "binomial"),
     (("gather", 1, 9, -1, -1.0, 8), None),
     (("collective", 1, 8, 4, 3.5, 8), None),

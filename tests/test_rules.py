@@ -63,7 +63,33 @@ def test_every_case_is_covered(
     decided: dict[tuple[int, int, int], str], mmax: int, mavg: float, size: int
 ) -> None:
     points = [point(method, 2**s, (m, a + 0.5)) for (m, a, s), method in decided.items()]
-    assert any(holds(rule, mmax, mavg, size) for rule in compile_rules(points))
+    rules = compile_rules(points)
+    assert any(holds(rule, mmax, mavg, min(size, 2)) for rule in rules)
+    if not any(holds(rule, mmax, mavg, size) for rule in rules):
+        assert size > 2 * min(2**largest for *_, largest in decided)
+
+
+@pytest.mark.parametrize(
+    ("operation", "methods", "largest"),
+    [
+        ("exchange", ["direct", "neighbor"], 2048),
+        ("exchange", ["neighbor"], 16),
+        ("exchange", ["neighbor", "direct"], None),
+        ("bcast", ["vendor", "binomial"], 2048),
+        ("bcast", ["binomial", "vendor:algorithm=chain"], None),
+        ("barrier", ["dissemination"], None),
+        ("discovery", ["nbx", "nbx"], None),
+        ("discovery", ["pex", "nbx"], 2048),
+    ],
+)
+def test_methods_hold_up_to_twice_the_largest_measured_size(
+    operation: str, methods: list[str], largest: int | None
+) -> None:
+    points = [
+        point(method, 8 * 128**n, operation=operation) for n, method in enumerate(methods)
+    ]
+    rules = compile_rules(points)
+    assert [rule.bytes_high for rule in rules][-1] == largest
 
 
 @given(st.dictionaries(st.integers(0, 20), METHODS, min_size=1))
@@ -76,7 +102,7 @@ def test_sizes_rise_and_neighbours_differ(decided: dict[int, str]) -> None:
 def test_degrees_that_agree_are_merged() -> None:
     points = [point("neighbor", 8, (mmax, mavg)) for mmax in (3, 9) for mavg in (1.5, 2.5)]
     (rule,) = compile_rules(points)
-    assert rule[5:12] == (None, None, None, None, None, None, "neighbor")
+    assert rule[5:12] == (None, None, None, None, None, 16, "neighbor")
 
 
 def test_degrees_that_differ_are_not() -> None:

@@ -176,12 +176,13 @@ def test_beyond_the_sizes_of_one_neighbour_the_other_decides(other: int) -> None
 
 
 def test_sizes_of_another_regime_are_not_asked_about() -> None:
-    """The last choice holds for larger sizes, as on a measured layout."""
+    """They get the default, as those larger than twice the largest do on a measured layout."""
     enough = [raced(1, 2, size, nap=0.5) for size in SMALL + LARGE]
     small = [raced(1, ppn, size, nap=0.5) for ppn in (4, 8) for size in SMALL]
     over = [on(point, 1, point.case.layout.ppn, over=True) for point in small]
     rules = compile_rules(enough + over, NodeCores(2))
-    assert {chosen(rules, 1, 6, size) for size in SMALL + LARGE} == {"nap"}
+    assert {chosen(rules, 1, 6, size) for size in SMALL} == {"nap"}
+    assert {chosen(rules, 1, 6, size) for size in LARGE} == {None}
 
 
 def test_a_method_is_not_chosen_beyond_the_sizes_at_which_it_exists() -> None:
@@ -473,7 +474,8 @@ def test_one_rule_holds_and_no_method_appears_from_nowhere(
         if match.first([rule], DegreeClass("exchange", nodes, ppn, 2, 1.2), size) is not None
     ]
     assert len(holding) <= 1
-    assert len(holding) == 1 or (nodes, ppn) not in decided
+    if (nodes, ppn) in decided and not holding:
+        assert size > 2 * min(2**power for *_, power in decided[nodes, ppn])
     for rule in holding:
         its = {method for layout in decided for method in decided[layout].values()}
         assert rule.inferred == ((nodes, ppn) not in decided)

@@ -19,8 +19,16 @@ from tests.bench.report import UNKNOWN, commit, kept_at, lasting, print_table
 from tests.limited import LimitedRun, run_limited
 
 PARTS = (
-    *("tuner_speed", "dashboard_speed", "planning", "decisions", "unmeasured", "borrowing"),
-    *("store_growth", "comparisons", "profiling", "node_layers", "winners", "same_names"),
+    *("tuner_speed", "dashboard_speed", "planning", "decisions", "unmeasured", "larger_sizes"),
+    *(
+        "borrowing",
+        "store_growth",
+        "comparisons",
+        "profiling",
+        "node_layers",
+        "winners",
+        "same_names",
+    ),
     "collectives",
 )
 LIMIT_S = 2 * 3600.0  # far beyond the time of a part: one that reaches it hangs

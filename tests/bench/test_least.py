@@ -26,6 +26,7 @@ FIGURES = {  # one of each part
     "decisions": "split halves",
     "comparisons": "direct again",
     "unmeasured": "table / nearest",
+    "larger_sizes": "other methods, at up to 8 times the size: slower",
     "borrowing": "borrowed / default",
     "profiling": "with a profile / without",
     "same_names": "same names that pass, at most",

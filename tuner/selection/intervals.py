@@ -1,7 +1,8 @@
 """The decisions on one layout as intervals of degrees and sizes; equal neighbours are merged.
 
-Boundaries lie at the geometric midpoints; the outermost intervals are open, so that every size and
-degree is covered. No input or output.
+Boundaries lie at the geometric midpoints. The outermost intervals are open, but for the largest
+sizes: beyond twice the largest one that was measured, the default takes the place of other methods.
+No input or output.
 """
 
 import math
@@ -11,6 +12,7 @@ from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tuner.domain.cases import Case, DegreeClass
+from tuner.domain.operations import DEFAULT_METHODS, NO_DATA
 from tuner.domain.tables import (
     DEFAULT,
     EQUAL,
@@ -28,6 +30,12 @@ T = TypeVar("T")
 
 NEARLY = math.log(1.02)
 """The least gain for a switch point, or for leaving the default on a layout not measured."""
+
+_BEYOND = 2
+"""How many times the largest measured size a choice of another method than the default holds.
+
+At eight times that size one in four would be slower than the default.
+"""
 
 MAVG_DIGITS = 6
 """The digits to which mean degrees are compared."""
@@ -113,12 +121,27 @@ def degrees_of(
         chosen = choices(points) if choices else [(point.case.bytes, point) for point in points]
         intervals = whole_intervals([size for size, _ in chosen])
         pieces = [(interval, point) for interval, (_, point) in zip(intervals, chosen, strict=True)]
-        return merge(pieces, lambda point: (key(point), _waiting(point)))
+        merged = merge(pieces, lambda point: (key(point), _waiting(point)))
+        interval, point = merged[-1]
+        if not _holds_at_any(point, alone=len(merged) == 1):
+            merged[-1] = interval._replace(high=_BEYOND * chosen[-1][0]), point
+        return merged
 
     by_mean = [
         (mmax, merge([(mavg, sizes(here)) for mavg, here in means], key)) for mmax, means in classes
     ]
     return merge(by_mean, key)
+
+
+def _holds_at_any(point: Point, alone: bool) -> bool:
+    """Return whether the choice at the largest measured size, or at all of them, holds at any.
+
+    The default does, and so do algorithms of the MPI library, whose files cannot leave sizes open,
+    and a discovery's only choice, as callers need not know a size.
+    """
+    operation = point.case.operation
+    its_own = point.method.partition(":")[0] == DEFAULT_METHODS[operation]
+    return its_own or operation in NO_DATA or (operation == "discovery" and alone)
 
 
 def _waiting(point: Point) -> str | None:
