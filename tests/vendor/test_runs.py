@@ -32,7 +32,7 @@ from tuner.export import verify
 from tuner.export.forms import export
 from tuner.export.loaded import DID_NOT, RAN, settings_of
 from tuner.export.verify import VerifyError, verify_rules
-from tuner.export.witness import STACKS, Seen, SizedCall, Witness, WitnessError, witness
+from tuner.export.witness import STACKS, Seen, SizedCall, Witness, WitnessError, _monitored, witness
 from tuner.machine.mpi import LaunchCommand, Mpi, find_mpis
 
 SIZES = (1020, 1024, 16380, 16384)  # whole integers, on both sides of each
@@ -301,3 +301,9 @@ def test_without_a_checkout_it_is_said_where_rules_are_checked(
     monkeypatch.setattr("tuner.export.witness.is_checkout", lambda: False)
     with pytest.raises(WitnessError, match="check there"), witness(find_mpis()[0]):
         pass
+
+
+def test_the_module_that_counts_messages_is_named_beside_the_other_alone() -> None:
+    words = ["mpiexec", "--mca", "pml", "ob1", "-x", "LD_PRELOAD=/job1/a.so"]
+    monitored = _monitored(LaunchCommand(words)).argv_prefix
+    assert monitored == [*words[:3], "ob1,monitoring", *words[4:]]

@@ -116,7 +116,7 @@ def _is_of_collectives(name: str) -> bool:
 
 def _monitored(start: LaunchCommand) -> LaunchCommand:
     """Return a start under which Open MPI counts messages."""
-    argv = [word.replace("ob1", "ob1,monitoring") for word in start.argv_prefix]
+    argv = ["ob1,monitoring" if word == "ob1" else word for word in start.argv_prefix]
     if argv == start.argv_prefix:
         argv[1:1] = ["--mca", "pml", "ob1,monitoring"]
     return replace(start, argv_prefix=argv, env=start.env | {"OMPI_MCA_pml_monitoring_enable": "1"})
