@@ -20,7 +20,7 @@ from tuner.advice.running import Application
 from tuner.advice.site import Site
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
-from tuner.machine.mpi import PRELOAD_LIBRARY, Mpi
+from tuner.machine.mpi import PRELOAD_LIBRARY, PROFILE_LIBRARY, Mpi
 from tuner.machine.systems import BuiltKernels
 from tuner.paths import only_here
 
@@ -32,23 +32,56 @@ def site(*launcher: str, procs: int = 2) -> Site:
     return Site.of(app, BuiltKernels(mpi, Path(), Path()))
 
 
-@pytest.mark.parametrize("launcher", [(), ("srun",)])
-def test_all_runs_preload_what_the_user_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: tuple[str, ...]
+LAUNCHERS = pytest.mark.parametrize("launcher", [(), ("srun",)])
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """Return a build whose libraries are empty."""
+    for name in (PRELOAD_LIBRARY, PROFILE_LIBRARY):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@LAUNCHERS
+def test_all_runs_preload_what_the_user_does_behind_a_library_that_begins_mpi(
+    build: Path, monkeypatch: pytest.MonkeyPatch, launcher: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv(
         "LD_PRELOAD", "/a/libxalt.so /a/libswitchpoint_pmpi.so:/a/b.so:/a/libxalt.so"
     )
-    (tmp_path / PRELOAD_LIBRARY).touch()
-    app = dataclasses.replace(site(*launcher).app, build=tmp_path)
-    own = f"{tmp_path / PRELOAD_LIBRARY}:"
-    for start, before in ((app.preloading(None), ""), (app.tabled(tmp_path), own)):
+    app = dataclasses.replace(site(*launcher).app, build=build)
+    for start, library in (
+        (app.untabled(), PRELOAD_LIBRARY),
+        (app.tabled(build), PRELOAD_LIBRARY),
+        (app.profiled(build), PROFILE_LIBRARY),
+    ):
         named = [word for word in start.command if "libxalt" in word]
         assert [word.removeprefix("LD_PRELOAD=") for word in named] == [
-            f"{before}/a/libxalt.so:/a/b.so"
+            f"{build / library}:/a/libxalt.so:/a/b.so"
         ]
     monkeypatch.setenv("LD_PRELOAD", "/a/libxalt.so")
     assert not any("LD_PRELOAD" in word for word in app.preloading(None).command)
+    monkeypatch.delenv("LD_PRELOAD")
+    assert not any("LD_PRELOAD" in word for word in app.untabled().command)
+
+
+@LAUNCHERS
+def test_processes_have_the_table_of_their_run_wherever_they_are(
+    build: Path, launcher: tuple[str, ...]
+) -> None:
+    app = dataclasses.replace(site(*launcher).app, build=build, variables={"OMPI_MCA_a": "1"})
+    for start, table, key, value in (
+        (app.untabled(), "", "SWITCHPOINT_TABLE", ""),
+        (app.profiled(build / "its"), "", "SWITCHPOINT_PROFILE", f"{build}/its"),
+        (app.tabled(build / "a"), f"{build}/a", "OMPI_MCA_a", "1"),
+    ):
+        given = dict(word.split("=") for word in start.command if "=" in word) | start.env
+        assert (given["SWITCHPOINT_TABLE"], given[key]) == (table, value)
+        assert bool(start.env) != bool(launcher)  # which need not pass it on
+    *exports, command = app.lines(build / "a")
+    assert f"SWITCHPOINT_TABLE={build}/a" in (command if launcher else exports[0])
+    assert "SWITCHPOINT_TABLE" not in app.by_srun()
 
 
 def test_cases_are_measured_with_the_arrivals_of_the_program() -> None:

@@ -57,7 +57,7 @@ class PairedRuns:
         It changes with the command, its program, the environment, the machine, the methods, the
         rules for the operations, and the files that the command names and runs do not write.
         """
-        start = self.app.tabled(self.table)
+        start = self.app.dispatching()
         rules = [line.partition(" evidence=")[0] for line in self.table.read_text().splitlines()]
         own = [f"rule op={operation} " for operation in operations]
         named = [path for path in map(Path, self.app.command[1:]) if self._is_input(path)]
@@ -97,7 +97,7 @@ class PairedRuns:
         return bool(self.dispatched) and not any(other)
 
     def _without(self) -> float:
-        seconds = self._timed(self.app.preloading(None))
+        seconds = self._timed(self.app.untabled())
         self.usual_s = max(self.usual_s, seconds)
         return seconds
 

@@ -24,7 +24,6 @@ UNFINALIZED = "exiting improperly"
 without MPI_Finalize."""
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-_TABLE = "SWITCHPOINT_TABLE"
 
 
 class RunError(SwitchpointError):
@@ -62,38 +61,55 @@ class Application:
         """Return the words that start the program, by which results know it."""
         return shlex.join([*self.launcher, "-n", str(self.procs), *self.command])
 
-    def preloading(self, library: Path | None) -> "Invocation":
-        """Return how the program starts, its processes with a library."""
+    def preloading(self, library: Path | None, **variables: str) -> "Invocation":
+        """Return how the program starts, its processes with a library and these variables."""
         libraries = [library] if library else []
         if not self.launcher:
             start = this_machine.launch(self.mpi, self.procs, build=self.build, preload=libraries)
-            return Invocation([*start.argv_prefix, *self.command], start.env)
+            return Invocation([*start.argv_prefix, *self.command], start.env | variables)
         words = [*self.launcher, "-n", str(self.procs)]
-        if variables := this_machine.rank_variables([*self.preloads, *libraries]):
-            words += ["env", *(f"{name}={value}" for name, value in variables.items())]
+        # Launchers may not pass on their own, as Open MPI's to other nodes.
+        own = this_machine.rank_variables([*self.preloads, *libraries]) | variables
+        if own:
+            words += ["env", *(f"{name}={value}" for name, value in own.items())]
         return Invocation([*words, *self.command], {})
+
+    def dispatching(self, **variables: str) -> "Invocation":
+        """Return how the program starts with the library that dispatches its collectives."""
+        return self.preloading(_required(preload_library(self.build), self.build), **variables)
 
     def profiled(self, path: Path) -> "Invocation":
         """Return how the program starts to write a profile."""
-        start = self.preloading(_required(profiler(self.build), self.build))
-        return start.using({"SWITCHPOINT_PROFILE": str(path)})
+        library = _required(profiler(self.build), self.build)
+        return self.preloading(library, SWITCHPOINT_TABLE="", SWITCHPOINT_PROFILE=str(path))
 
     def tabled(self, table: Path) -> "Invocation":
         """Return how the program starts to use a table; it reports what was dispatched."""
-        start = self.preloading(_required(preload_library(self.build), self.build))
-        return start.using({_TABLE: str(table), "SWITCHPOINT_REPORT": "1", **self.variables})
+        return self.dispatching(
+            SWITCHPOINT_TABLE=str(table), SWITCHPOINT_REPORT="1", **self.variables
+        )
+
+    def untabled(self) -> "Invocation":
+        """Return how the program starts without a table.
+
+        Behind the preload, a profiling tool in LD_PRELOAD does not see MPI begin: its cost must not
+        be a gain of the table.
+        """
+        if os.environ.get("LD_PRELOAD"):
+            return self.dispatching(SWITCHPOINT_TABLE="")
+        return self.preloading(None, SWITCHPOINT_TABLE="")
 
     def lines(self, table: Path) -> list[str]:
-        """Return the two lines for a shell that switch a table on."""
-        start = self.preloading(preload_library(self.build))
-        values = {_TABLE: str(table), **start.env, **self.variables}
-        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
-        return [f"export {exports}", shlex.join(start.command)]
+        """Return the lines for a shell that run the program with a table, the command last."""
+        start = self.dispatching(SWITCHPOINT_TABLE=str(table), **self.variables)
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in start.env.items())
+        return [*[f"export {exports}"] * bool(exports), shlex.join(start.command)]
 
-    def by_srun(self, table: Path) -> str:
-        """Return the second line in a job of Slurm."""
+    def by_srun(self) -> str:
+        """Return the last line in a job of Slurm, whose srun passes on what is exported."""
         kind = srun_type(self.mpi.family)
-        return replace(self, launcher=["srun", *[f"--mpi={kind}"] * bool(kind)]).lines(table)[1]
+        srun = replace(self, launcher=["srun", *[f"--mpi={kind}"] * bool(kind)])
+        return shlex.join(srun.dispatching().command)
 
 
 @dataclass(frozen=True)
@@ -102,10 +118,6 @@ class Invocation:
 
     command: list[str]
     env: Mapping[str, str]
-
-    def using(self, variables: Mapping[str, str]) -> "Invocation":
-        """Return the start with further variables."""
-        return Invocation(self.command, {**self.env, **variables})
 
 
 def _required(library: Path | None, build: Path) -> Path:

@@ -139,7 +139,7 @@ class AdviceSteps:
         app = dataclasses.replace(self._app, code=profiled.code)
         with tempfile.TemporaryFile() as errors:
             try:
-                run(app.preloading(None), DEVNULL, errors, limit_s=end_s, code=app.code)
+                run(app.untabled(), DEVNULL, errors, limit_s=end_s, code=app.code)
             except LimitError as error:
                 self._say(f"{error}, all that the budget has left: give a larger --budget")
                 return
@@ -210,7 +210,7 @@ class AdviceSteps:
         path = (results_directory() / system / "switchpoint.table").absolute()
         with Store.open(database_path(), readonly=True) as store:
             forms.write(table, "table", path, last_fitted(store, system))
-        srun = "" if self._app.launcher else self._app.by_srun(path)
+        srun = "" if self._app.launcher else self._app.by_srun()
         its = replace(its, outcome="open", lines=self._app.lines(path), srun=srun)
         its = replace(its, recorded_s=self._recorded_s)
         # Programs that do not finalize report nothing.
