@@ -60,3 +60,12 @@ void family_check(const char *preload, const void *caller) {
           text, is_standard(version) ? " by the standard ABI of MPI 5" : "");
   _exit(EXIT_FAILURE);
 }
+
+void family_check_fortran(const char *preload, const void *caller) {
+#ifdef OPEN_MPI
+  const void *theirs = dlsym(RTLD_NEXT, "mpi_init_");
+#else
+  const void *theirs = dlsym(RTLD_NEXT, "mpi_init_f08_");
+#endif
+  family_check(preload, theirs != NULL ? theirs : caller);
+}

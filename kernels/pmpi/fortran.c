@@ -3,6 +3,7 @@
  * here too, under the names that mpif.h and the module mpi call, and those that mpi_f08 calls. In MPICH and
  * its derivatives, only the few functions of mpi_f08 without buffers do.
  */
+#include "family.h"
 #include "startup.h"
 
 /* Where Fortran's integers differ from C's, its programs are not supported. */
@@ -33,10 +34,12 @@ static void give(MPI_Fint *ierror, int error) {
 }
 
 FORTRAN(init, MPI_Fint *ierror) {
+  family_check_fortran("libswitchpoint_pmpi.so", __builtin_return_address(0));
   give(ierror, MPI_Init(NULL, NULL));
 }
 
 FORTRAN(init_thread, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierror) {
+  family_check_fortran("libswitchpoint_pmpi.so", __builtin_return_address(0));
   give(ierror, MPI_Init_thread(NULL, NULL, *required, provided));
 }
 

@@ -4,6 +4,7 @@
  * buffers do. All arguments are addresses.
  */
 #define _GNU_SOURCE
+#include "family.h"
 #include "record.h"
 
 #ifdef SWP_FORTRAN_INT
@@ -121,11 +122,13 @@ static void give(MPI_Fint *error, int result) {
 
 DECLARE(init, MPI_Fint *error)
 void OWN(init)(MPI_Fint *error) {
+  family_check_fortran("libswitchpoint_profile.so", __builtin_return_address(0));
   give(error, MPI_Init(NULL, NULL));
 }
 
 DECLARE(init_thread, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
 void OWN(init_thread)(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {
+  family_check_fortran("libswitchpoint_profile.so", __builtin_return_address(0));
   give(error, MPI_Init_thread(NULL, NULL, *required, provided));
 }
 

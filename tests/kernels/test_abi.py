@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import by_day
+from tests.conftest import Require, by_day
 from tests.processes import TIMEOUT_S
-from tuner.machine.mpi import Mpi, find_mpis, launch, preload_library
+from tuner.machine.mpi import Mpi, find_mpis, launch, preload_library, profiler
 
 from .conftest import Kernels, build_kernels, finish
+from .preloaded import build_fortran
 
 LIBRARY = "libmpi_abi.so"
 EVERY = {"exchange": "random:degree=3,seed=1", "discovery": "hub:hubs=2,seed=1"} | dict.fromkeys(
@@ -72,13 +73,16 @@ def test_a_standard_build_runs_under(name, library, operations, require, tmp_pat
         assert header["procs"] == 4
 
 
-@pytest.mark.parametrize(
+OF_ANOTHER = pytest.mark.parametrize(
     ("of", "name", "other", "version"),
     [
         ("mpich", "MPICH", "openmpi", r"Open MPI \S+"),
         ("openmpi", "Open MPI", "mpich", r"MPICH Version:\s+\S+"),
     ],
 )
+
+
+@OF_ANOTHER
 def test_a_program_of_another_mpi_ends_with_a_line(
     kernels_of: Callable[[str], Kernels],
     tmp_path: Path,
@@ -110,3 +114,24 @@ def test_a_program_of_another_mpi_ends_with_a_line(
     # Another MPI that is loaded, and not called, is nobody's business.
     uncalled = f"{interpreted}; sys.exit(ctypes.CDLL('{right}').begin())"
     assert ended(sys.executable, "-c", uncalled) == (0, "")
+
+
+@OF_ANOTHER
+def test_a_program_in_fortran_of_another_mpi_ends_with_a_line(
+    kernels_of: Callable[[str], Kernels],
+    require: Require,
+    tmp_path: Path,
+    of: str,
+    name: str,
+    other: str,
+    version: str,
+) -> None:
+    program = {"mpich": "swp_f08", "openmpi": "swp_use_mpi"}[of]  # whose MPI_Init is defined twice
+    for loaded in (False, True):
+        command = build_fortran(kernels_of(other), require, program, tmp_path, loaded=loaded)
+        for library in (preload_library(kernels_of(of).build), profiler(kernels_of(of).build)):
+            assert library is not None
+            done = finish(command, os.environ | {"LD_PRELOAD": str(library)}, TIMEOUT_S)
+            said = f"{library.name} is built for {name}, but the program runs under {version}"
+            assert done.returncode == 1
+            assert re.fullmatch(f"switchpoint: {said}\n", done.stderr), done.stderr
