@@ -4,6 +4,7 @@
 #include "device.h"
 #include "guard.h"
 #include "layout.h"
+#include "leaving.h"
 #include "persistent.h"
 #include "report.h"
 #include "startup.h"
@@ -131,20 +132,11 @@ static struct place *add_place(MPI_Comm comm, const struct swp_layout *layout, b
   return place;
 }
 
-_Thread_local const struct leaving *place_leaving;
-
-static bool is_leaving(MPI_Comm comm) {
-  const struct leaving *its = place_leaving;
-  while (its != NULL && (its->comm == NULL || *its->comm != comm))
-    its = its->outer;
-  return its != NULL;
-}
-
 struct place *place_make(MPI_Comm comm) {
   struct swp_layout layout = {0};
   bool strangers = false;
   int inter = 1;
-  if (is_leaving(comm))
+  if (leaving_has(comm))
     return NULL;
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return NULL;
@@ -160,7 +152,7 @@ struct place *place_make(MPI_Comm comm) {
 }
 
 const char *place_lacks(MPI_Comm comm) {
-  if (is_leaving(comm))
+  if (leaving_has(comm))
     return "the communicator is being freed";
   return atomic_load(&place_on) && place_of(comm) == NULL
              ? "the communicator has ranks of another job, or is between two groups"

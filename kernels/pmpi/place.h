@@ -72,14 +72,6 @@ extern _Atomic(struct place *) place_buckets[BUCKETS];
    MPI_COMM_WORLD, whose layout must be queried. */
 struct place *place_make(MPI_Comm comm);
 
-/* A communicator that this thread is freeing, and the one in whose callback it does so: callbacks of their
-   attributes may still call collectives, and no attribute that is set meanwhile is sure to be deleted. */
-struct leaving {
-  const MPI_Comm *comm;
-  const struct leaving *outer;
-};
-extern _Thread_local const struct leaving *place_leaving; /* the innermost, or NULL */
-
 /* The communicator is about to be freed: collective as that is. */
 void place_forget(MPI_Comm comm);
 

@@ -6,6 +6,7 @@
 #include "family.h"
 #include "guard.h"
 #include "layout.h"
+#include "leaving.h"
 #include "place.h"
 #include "planned.h"
 #include "report.h"
@@ -211,13 +212,9 @@ EXPORTED int MPI_Session_finalize(MPI_Session *session) {
 #endif
 
 static int leave_comm(MPI_Comm *comm, int (*leave)(MPI_Comm *comm)) {
-  const struct leaving its = {.comm = comm, .outer = place_leaving};
   if (comm != NULL)
     place_forget(*comm);
-  place_leaving = &its;
-  const int error = leave(comm);
-  place_leaving = its.outer;
-  return error;
+  return leaving_free(comm, leave);
 }
 
 EXPORTED int MPI_Comm_free(MPI_Comm *comm) {

@@ -1,5 +1,6 @@
 /* The functions of MPI whose calls are recorded. Each calls the MPI library's with unchanged arguments. */
 #include "functions.h"
+#include "leaving.h"
 #include "record.h"
 
 #include <stddef.h>
@@ -155,3 +156,12 @@ UNSIZED(Improbe, OTHER,
         (int from, int tag, MPI_Comm comm, int *found, MPI_Message *message, MPI_Status *status),
         (from, tag, comm, found, message, status), comm)
 UNSIZED(Win_fence, OTHER, (int assertion, MPI_Win window), (assertion, window), MPI_COMM_NULL)
+
+/* Not recorded: callbacks of attributes may make calls that are. */
+EXPORTED int MPI_Comm_free(MPI_Comm *comm) {
+  return leaving_free(comm, PMPI_Comm_free);
+}
+
+EXPORTED int MPI_Comm_disconnect(MPI_Comm *comm) {
+  return leaving_free(comm, PMPI_Comm_disconnect);
+}

@@ -142,6 +142,24 @@ void OWN(abort)(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error) {
   give(error, MPI_Abort(PMPI_Comm_f2c(*comm), *code));
 }
 
+static void free_by(int (*leave)(MPI_Comm *comm), MPI_Fint *comm, MPI_Fint *error) {
+  MPI_Comm freed = PMPI_Comm_f2c(*comm);
+  const int result = leave(&freed);
+  if (result == MPI_SUCCESS)
+    *comm = PMPI_Comm_c2f(freed);
+  give(error, result);
+}
+
+DECLARE(comm_free, MPI_Fint *comm, MPI_Fint *error)
+void OWN(comm_free)(MPI_Fint *comm, MPI_Fint *error) {
+  free_by(MPI_Comm_free, comm, error);
+}
+
+DECLARE(comm_disconnect, MPI_Fint *comm, MPI_Fint *error)
+void OWN(comm_disconnect)(MPI_Fint *comm, MPI_Fint *error) {
+  free_by(MPI_Comm_disconnect, comm, error);
+}
+
 #ifdef OPEN_MPI
 #define AT_ROOT(root, comm, there, elsewhere) (is_root(comm, INTEGER(root)) ? (there) : (elsewhere))
 

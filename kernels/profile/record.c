@@ -4,6 +4,7 @@
 #include "record.h"
 
 #include "layout.h"
+#include "leaving.h"
 #include "types.h"
 
 #include <pthread.h>
@@ -192,23 +193,24 @@ static struct group *attached_group(MPI_Comm comm) {
   if (keyval == MPI_KEYVAL_INVALID)
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
   pthread_mutex_unlock(&lock);
-  if (PMPI_Comm_get_attr(comm, keyval, &known, &found) == MPI_SUCCESS && found)
+  const bool kept = !leaving_has(comm); /* else its attributes are being deleted */
+  if (kept && PMPI_Comm_get_attr(comm, keyval, &known, &found) == MPI_SUCCESS && found)
     return known;
   pthread_mutex_lock(&lock);
   struct group *group = find_group(comm);
   pthread_mutex_unlock(&lock);
-  if (group != NULL)
+  if (group != NULL && kept)
     PMPI_Comm_set_attr(comm, keyval, group); /* which calls `forget` if another thread has set it */
   return group;
 }
 
-/* The communicator's group; NULL without memory. */
+/* The communicator's group; NULL without memory. That of one that is being freed is not kept. */
 static struct group *group_of(struct thread *mine, MPI_Comm comm) {
   const unsigned at = slot_of_handle((uintptr_t)comm, HANDLES), current = generation;
   if (mine->handles[at].generation == current && mine->handles[at].comm == comm)
     return mine->handles[at].group;
   struct group *group = attached_group(comm);
-  if (group != NULL) {
+  if (group != NULL && !leaving_has(comm)) {
     mine->handles[at].generation = current;
     mine->handles[at].comm = comm;
     mine->handles[at].group = group;
@@ -375,8 +377,9 @@ static void look_up(struct thread *mine, struct call *call, const char *name, en
   call->bytes = bytes_of(items, size, group);
   call->tally = tally_of(mine, name, group, index, round_bytes(call->bytes));
   call->group = kind == COLLECTIVE && group != NULL && group->nodes > 0 ? group : NULL;
-  /* Handles of other types may be given to new ones. */
-  if (index != 0 && items >= 0 && call->tally != NULL && (group != NULL || comm == MPI_COMM_NULL))
+  /* Handles of other types, and of what is being freed, may be given to new ones. */
+  if (index != 0 && items >= 0 && call->tally != NULL && (group != NULL || comm == MPI_COMM_NULL) &&
+      !leaving_has(comm))
     *memo_of(mine, name, comm, items, type) =
         (struct memo){current, name, comm, type, items, call->bytes, call->tally, call->group};
 }

@@ -5,8 +5,9 @@
  * MPI_Abort if it is "abort", and "late" where rank 0 is in MPI_Finalize; "threads" has two threads call at
  * the same time, "shuffled" has the ranks in another order in each step, for one MPI_Barrier; "waits" has
  * messages of a rank to itself instead of MPI_Alltoall; "uneven" has an MPI_Allgatherv of a double of rank 0
- * alone; "many" has more different calls than profiles hold, then one MPI_Barrier. It prints the time of all
- * steps, and the median of a step.
+ * alone; "many" has more different calls than profiles hold, then one MPI_Barrier; "freed" has each step make
+ * a communicator of all ranks or of one, for one MPI_Barrier, and free it, which ends in an MPI_Allreduce on
+ * it. It prints the time of all steps, and the median of a step.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -110,6 +111,26 @@ static void differ(void) {
   free(buffer);
 }
 
+static int reduce_last(MPI_Comm comm, int key, void *value, void *extra) {
+  double one = 1, sum;
+  (void)key, (void)value, (void)extra;
+  return MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+}
+
+/* Sets an attribute before any other is set, so that it is deleted last. */
+static void call_while_freeing(void) {
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, reduce_last, &key, NULL);
+  for (int step = 0; step < steps; step++) {
+    MPI_Comm comm;
+    MPI_Comm_split(MPI_COMM_WORLD, step % 2 * rank, rank, &comm);
+    MPI_Comm_set_attr(comm, key, NULL);
+    MPI_Barrier(comm);
+    MPI_Comm_free(&comm);
+  }
+  MPI_Comm_free_keyval(&key);
+}
+
 int main(int argc, char **argv) {
   int provided;
   const char *end = argc > 4 ? argv[4] : "";
@@ -135,6 +156,8 @@ int main(int argc, char **argv) {
     gather_one();
   } else if (strcmp(end, "many") == 0) {
     differ();
+  } else if (strcmp(end, "freed") == 0) {
+    call_while_freeing();
   } else {
     communicate(&mine[0]);
   }

@@ -78,6 +78,20 @@ def test_uneven_blocks_are_recorded_as_tables_count_them(
     assert counts_of(recorded.read(path)) == {("Allgatherv", PROCS, 8 // PROCS): 1}
 
 
+def test_calls_on_a_communicator_that_is_being_freed_are_of_its_ranks(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    path = tmp_path / "mix.profile"
+    done = run_profiled(kernels, path, kernels.build / "tests/swp_mix", "100", "0", "0", "freed")
+    assert done.returncode == 0, done.stderr
+    found = counts_of(recorded.read(path))
+    assert found == {
+        (call, procs, bytes_): 50
+        for call, bytes_ in (("Barrier", 1), ("Allreduce", 8))
+        for procs in (1, PROCS)
+    }
+
+
 def test_communicators_beyond_the_most_are_counted_without_layout(
     kernels_of: Callable[[str], Kernels], tmp_path: Path
 ) -> None:
