@@ -183,6 +183,11 @@ FORTRAN(alltoallw, "Alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
 FORTRAN(reduce_scatter, "Reduce_scatter", COLLECTIVE, 7, COMM(f), mean_of(c, COMM(f)), TYPE(d))
 FORTRAN(scan, "Scan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
 FORTRAN(exscan, "Exscan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+FORTRAN(neighbor_allgather, "Neighbor_allgather", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+FORTRAN(neighbor_allgatherv, "Neighbor_allgatherv", COLLECTIVE, 9, COMM(h), INTEGER(b), TYPE(c))
+FORTRAN(neighbor_alltoall, "Neighbor_alltoall", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+FORTRAN(neighbor_alltoallv, "Neighbor_alltoallv", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
+FORTRAN(neighbor_alltoallw, "Neighbor_alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
 FORTRAN(iallreduce, "Iallreduce", OTHER, 8, COMM(f), INTEGER(c), TYPE(d))
 FORTRAN(ialltoall, "Ialltoall", OTHER, 9, COMM(g), INTEGER(e), TYPE(f))
 FORTRAN(ibcast, "Ibcast", OTHER, 7, COMM(e), INTEGER(b), TYPE(c))
@@ -204,6 +209,8 @@ UNSIZED(barrier, "Barrier", COLLECTIVE, 2, COMM(a))
 UNSIZED(ibarrier, "Ibarrier", OTHER, 3, COMM(a))
 UNSIZED(probe, "Probe", OTHER, 5, COMM(c))
 UNSIZED(iprobe, "Iprobe", OTHER, 6, COMM(c))
+UNSIZED(mprobe, "Mprobe", OTHER, 6, COMM(c))
+UNSIZED(improbe, "Improbe", OTHER, 7, COMM(c))
 UNSIZED(start, "Start", OTHER, 2, MPI_COMM_NULL)
 UNSIZED(startall, "Startall", OTHER, 3, MPI_COMM_NULL)
 UNSIZED(wait, "Wait", OTHER, 3, MPI_COMM_NULL)
@@ -211,12 +218,20 @@ UNSIZED(waitany, "Waitany", OTHER, 5, MPI_COMM_NULL)
 UNSIZED(waitall, "Waitall", OTHER, 4, MPI_COMM_NULL)
 UNSIZED(waitsome, "Waitsome", OTHER, 6, MPI_COMM_NULL)
 UNSIZED(test, "Test", OTHER, 4, MPI_COMM_NULL)
+UNSIZED(testany, "Testany", OTHER, 6, MPI_COMM_NULL)
 UNSIZED(testall, "Testall", OTHER, 5, MPI_COMM_NULL)
+UNSIZED(testsome, "Testsome", OTHER, 6, MPI_COMM_NULL)
+UNSIZED(request_get_status, "Request_get_status", OTHER, 4, MPI_COMM_NULL)
+UNSIZED(win_fence, "Win_fence", OTHER, 3, MPI_COMM_NULL)
 
-#ifdef OPEN_MPI /* in mpi_f08, functions with a LOGICAL call those of the profiling names */
+#ifdef OPEN_MPI /* in mpi_f08, these call the functions of the profiling names */
 EXPORTED void mpi_iprobe_f08_(P6) __attribute__((alias("mpi_iprobe_")));
+EXPORTED void mpi_improbe_f08_(P7) __attribute__((alias("mpi_improbe_")));
 EXPORTED void mpi_test_f08_(P4) __attribute__((alias("mpi_test_")));
+EXPORTED void mpi_testany_f08_(P6) __attribute__((alias("mpi_testany_")));
 EXPORTED void mpi_testall_f08_(P5) __attribute__((alias("mpi_testall_")));
+EXPORTED void mpi_testsome_f08_(P6) __attribute__((alias("mpi_testsome_")));
+EXPORTED void mpi_request_get_status_f08_(P4) __attribute__((alias("mpi_request_get_status_")));
 #endif
 
 #endif
