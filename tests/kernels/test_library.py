@@ -387,6 +387,11 @@ def test_sessions_plan_what_needs_no_world(kernels: Kernels, require, tmp_path) 
     assert f"exchange by neighbor, allreduce by {reducing}" in done.stdout
 
 
+def test_a_plug_in_is_closed_before_its_communicators_end(kernels: Kernels) -> None:
+    plug_in = kernels.build / "tests" / "libswp_plug_in.so"
+    assert run(kernels, "swp_unloaded", 2, plug_in) == 1
+
+
 def test_process_grids_follow_the_papers_formulas(kernels: Kernels) -> None:
     assert run(kernels, "swp_grid", 1) > 10
 

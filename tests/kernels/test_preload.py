@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -13,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import by_day
+from tests.processes import TIMEOUT_S
 from tuner.domain.operations import COLLECTIVES
-from tuner.machine.mpi import preload_library
+from tuner.machine.mpi import preload_library, profiler
 
-from .conftest import MPIS, Kernels, in_turn
+from .conftest import MPIS, Kernels, finish, in_turn
 from .preloaded import (
     INSTRUCTIONS,
     build_fortran,
@@ -439,6 +441,15 @@ def test_no_rule_is_too_many_to_be_seen(any_kernels: Kernels, require, tmp_path)
     meeting = costs.pop("barrier")  # of one byte, for which there is no rule
     assert max(promised, meeting) <= INSTRUCTIONS
     assert all(cost > INSTRUCTIONS for cost in costs.values()), costs
+
+
+@pytest.mark.parametrize("find", [preload_library, profiler])
+def test_a_preload_that_is_closed_stays_loaded(any_kernels: Kernels, find) -> None:
+    library = find(any_kernels.build)
+    closed = f"import ctypes, _ctypes; _ctypes.dlclose(ctypes.CDLL({str(library)!r})._handle)"
+    program = f"{closed}; print(open('/proc/self/maps').read())"
+    done = finish([sys.executable, "-c", program], os.environ, TIMEOUT_S)
+    assert done.returncode == 0 and library.name in done.stdout, done.stderr
 
 
 def test_the_library_inside_never_calls_what_stands_before_mpi(kernels: Kernels) -> None:

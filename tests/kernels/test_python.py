@@ -18,6 +18,7 @@ from tuner.paths import CHECKOUT
 
 from .conftest import Kernels, build_kernels, finish
 from .test_fragments import fragments
+from .test_library import run
 
 KERNELS = CHECKOUT / "kernels"
 PACKAGE = KERNELS / "python" / "switchpoint_mpi"
@@ -107,6 +108,14 @@ def test_fragments_of_the_documents_run(python: Python, tmp_path: Path) -> None:
         fragment.write_text(text)
         done = python.run(FRAME, fragment, page, str(line), procs=2)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), (page, line)
+
+
+def test_the_shared_library_outlives_a_plug_in(kernels: Kernels, tmp_path: Path) -> None:
+    library, plug_in = shared_library(kernels), tmp_path / "plug_in.so"
+    options = ["-shared", "-fPIC", f"-I{KERNELS / 'include'}", f"-Wl,-rpath,{library.parent}"]
+    source = KERNELS / "tests" / "plug_in.c"
+    subprocess.run([kernels.mpi.mpicc, *options, source, library, "-o", plug_in], check=True)
+    assert run(kernels, "swp_unloaded", 2, plug_in) == 1
 
 
 @pytest.mark.parametrize("kernels", ["mpich"], indirect=True)
