@@ -280,7 +280,7 @@ int swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
    application and its MPI that needs a plan only where the table has a method other than "vendor". */
 typedef struct swp_selector swp_selector;
 
-/* The layout of the ranks. */
+/* The layout of the ranks; procs, nodes and ppn are at least 1. */
 struct swp_layout {
   int procs, nodes;
   int ppn;   /* the most ranks on one node */
@@ -299,7 +299,7 @@ struct swp_facts {
 /*
  * Makes a selector; the table must outlive it. *selector is NULL on an error, and if the table has no method
  * other than "vendor" for any call, not even one that is off. Local; needs no MPI. Free with
- * swp_selector_free. Errors: SWP_ERR_ARGUMENT, _MEMORY.
+ * swp_selector_free. Errors: SWP_ERR_ARGUMENT (not a collective, or a wrong layout), SWP_ERR_MEMORY.
  */
 int swp_selector_create(const swp_table *table, enum swp_operation operation, const struct swp_layout *layout,
                         swp_selector **selector);

@@ -134,6 +134,26 @@ static void larger_blocks_than_planned_are_refused(void) {
   free(ones);
 }
 
+static void wrong_selectors_are_refused(void) {
+  static const struct swp_layout wrong[] = {{0, 1, 1, 1}, {4, 0, 4, 1}, {4, 1, 0, 1}, {-4, -1, -4, 1}};
+  static const int no_collectives[] = {-1, SWP_EXCHANGE, SWP_DISCOVERY, 1000};
+  const struct swp_layout layout = {procs, 1, procs, 1};
+  swp_selector *selector = NULL;
+  swp_table *table;
+  test_case("wrong selectors");
+  table_file_write("switchpoint-table 1\nrule op=allgather method=twolevel\n");
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_ALLGATHER, NULL, &selector), SWP_ERR_ARGUMENT);
+  for (int i = 0; i < 4; i++) {
+    EXPECT_ERROR(swp_selector_create(table, SWP_ALLGATHER, &wrong[i], &selector), SWP_ERR_ARGUMENT);
+    EXPECT_ERROR(
+        swp_selector_create(table, (enum swp_operation)no_collectives[i], &layout, &selector),
+        SWP_ERR_ARGUMENT);
+    EXPECT(selector == NULL, "a selector was made");
+  }
+  swp_table_free(&table);
+}
+
 /* A choice by a predefined operation does not hold where the type is none that MPI defines. */
 static void a_sum_of_a_derived_type_is_not_for_boards(void) {
   const struct swp_layout layout = {procs, 1, procs, 1};
@@ -172,6 +192,7 @@ int main(int argc, char **argv) {
   a_selector_passes_over_what_is_off();
   a_plan_goes_by_the_choices_of_a_selector();
   larger_blocks_than_planned_are_refused();
+  wrong_selectors_are_refused();
   a_sum_of_a_derived_type_is_not_for_boards();
   table_file_end();
   return test_end();

@@ -29,9 +29,9 @@ struct shape {
 /* In the order of enum swp_operation. */
 extern const struct shape swp_shapes[OPERATIONS];
 
-/* Returns whether the operation is one of MPI's collectives. */
+/* Returns whether the operation is one of MPI's collectives; any number may be asked about. */
 static inline bool swp_is_collective(enum swp_operation operation) {
-  return operation >= SWP_BCAST;
+  return (int)operation >= SWP_BCAST && (int)operation < OPERATIONS; /* the enum may be unsigned */
 }
 
 /* Returns whether the blocks of recv have counts and places of their own, which then describe them. */

@@ -297,10 +297,7 @@ int swp_discovery_plan(MPI_Comm comm, const char *method, const struct swp_hints
 
 /* The problem's operation; another is refused later, on all ranks. */
 static enum swp_operation operation_of(const struct swp_collective *problem) {
-  return problem != NULL && swp_operation_name((int)problem->operation) != NULL &&
-                 swp_is_collective(problem->operation)
-             ? problem->operation
-             : SWP_BCAST;
+  return problem != NULL && swp_is_collective(problem->operation) ? problem->operation : SWP_BCAST;
 }
 
 int swp_collective_plan(MPI_Comm comm, const struct swp_collective *problem, const char *method,

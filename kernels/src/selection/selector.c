@@ -53,11 +53,12 @@ int swp_selector_create(const swp_table *table, enum swp_operation operation, co
   if (selector == NULL)
     return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_create: the pointer to the selector is NULL");
   *selector = NULL;
-  if (layout == NULL || layout->procs < 1 || !swp_is_collective(operation) || (int)operation >= OPERATIONS)
-    return swp_fail(
-        SWP_ERR_ARGUMENT,
-        "swp_selector_create: layout is NULL or has no processes, or operation %d is not a collective",
-        (int)operation);
+  if (!swp_is_collective(operation))
+    return swp_fail(SWP_ERR_ARGUMENT, "swp_selector_create: operation %d is not a collective",
+                    (int)operation);
+  if (layout == NULL || layout->procs < 1 || layout->nodes < 1 || layout->ppn < 1)
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_selector_create: layout is NULL, or its procs, nodes or ppn is below 1");
   struct swp_selector *made = swp_allocate(1, sizeof *made, NULL);
   if (made == NULL)
     return swp_fail(SWP_ERR_MEMORY, "no memory for a selector");

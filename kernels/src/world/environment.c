@@ -3,6 +3,7 @@
 #include "environment.h"
 
 #include "error.h"
+#include "operations.h"
 #include "variables.h"
 
 #include <mpi.h>
@@ -117,8 +118,7 @@ bool swp_environment_has(enum swp_operation operation, const char *name) {
 int swp_environment_set(enum swp_operation operation, const char *name) {
   const struct library *library = this_library();
   struct wanted wanted[WANTED];
-  if (name == NULL || *name == '\0' || strlen(name) >= ALGORITHM_BYTES || operation < SWP_BCAST ||
-      swp_operation_name((int)operation) == NULL)
+  if (name == NULL || *name == '\0' || strlen(name) >= ALGORITHM_BYTES || !swp_is_collective(operation))
     return swp_fail(
         SWP_ERR_ARGUMENT,
         "swp_environment_set: the operation must be a collective and name have 1 to 63 characters");
