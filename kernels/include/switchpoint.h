@@ -339,7 +339,8 @@ const char *swp_selector_passed(const swp_selector *selector, const struct swp_f
  * alltoallv is set without communication: as many bytes go from each rank to each other as when it was
  * planned; a block, or blocks together, of more bytes are refused (SWP_ERR_ARGUMENT). The plan shares the
  * selector, which must live until the plan is freed, and reads no table: the table and SWP_MEASURE in the
- * hints are ignored. Errors as there; SWP_ERR_ARGUMENT also if the choice is not the selector's.
+ * hints are ignored. Errors as there; SWP_ERR_ARGUMENT also if the choice is not the selector's, or its
+ * layout is not that of comm, by the hints.
  */
 int swp_selector_plan(MPI_Comm comm, const struct swp_collective *problem, const swp_selector *selector,
                       const struct swp_choice *choice, const struct swp_hints *hints, swp_plan **plan);

@@ -136,7 +136,7 @@ static void larger_blocks_than_planned_are_refused(void) {
 
 static void wrong_selectors_are_refused(void) {
   static const struct swp_layout wrong[] = {{0, 1, 1, 1}, {4, 0, 4, 1}, {4, 1, 0, 1}, {-4, -1, -4, 1}};
-  static const int no_collectives[] = {-1, SWP_EXCHANGE, SWP_DISCOVERY, 1000};
+  static const int none[] = {-1, SWP_EXCHANGE, SWP_DISCOVERY, 1000};
   const struct swp_layout layout = {procs, 1, procs, 1};
   swp_selector *selector = NULL;
   swp_table *table;
@@ -146,11 +146,34 @@ static void wrong_selectors_are_refused(void) {
   EXPECT_ERROR(swp_selector_create(table, SWP_ALLGATHER, NULL, &selector), SWP_ERR_ARGUMENT);
   for (int i = 0; i < 4; i++) {
     EXPECT_ERROR(swp_selector_create(table, SWP_ALLGATHER, &wrong[i], &selector), SWP_ERR_ARGUMENT);
-    EXPECT_ERROR(
-        swp_selector_create(table, (enum swp_operation)no_collectives[i], &layout, &selector),
-        SWP_ERR_ARGUMENT);
+    EXPECT_ERROR(swp_selector_create(table, (enum swp_operation)none[i], &layout, &selector),
+                 SWP_ERR_ARGUMENT);
     EXPECT(selector == NULL, "a selector was made");
   }
+  swp_table_free(&table);
+}
+
+/* The ranks are on one node, unless the hints say otherwise. */
+static void selectors_of_other_layouts_are_refused(void) {
+  const struct swp_layout apart = {procs, procs, 1, 1}; /* each rank on a node of its own */
+  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  swp_selector *selector = NULL;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  if (procs == 1)
+    return;
+  test_case("a selector of another layout");
+  table_file_write("switchpoint-table 1\nrule op=bcast method=binomial\n");
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &apart, &selector), SWP_SUCCESS);
+  const struct swp_choice choice = choose(selector, 9);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, selector, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
+  EXPECT(plan == NULL, "a plan was made");
+  hints.ppn = 1;
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, selector, &choice, &hints, &plan), SWP_SUCCESS);
+  EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
+  swp_selector_free(&selector);
   swp_table_free(&table);
 }
 
@@ -193,6 +216,7 @@ int main(int argc, char **argv) {
   a_plan_goes_by_the_choices_of_a_selector();
   larger_blocks_than_planned_are_refused();
   wrong_selectors_are_refused();
+  selectors_of_other_layouts_are_refused();
   a_sum_of_a_derived_type_is_not_for_boards();
   table_file_end();
   return test_end();

@@ -1,4 +1,4 @@
-/* MPI ends communicators that a plug-in has planned on, after the plug-in is closed. Usage: swp_unloaded FILE */
+/* MPI ends communicators that a plug-in has planned on, after it was closed. Usage: swp_unloaded FILE */
 #include "testing.h"
 
 #include <dlfcn.h>

@@ -3,6 +3,7 @@
 #include "algorithms.h"
 #include "inbox.h"
 #include "prepare.h"
+#include "selector.h"
 
 #include <string.h>
 
@@ -119,9 +120,21 @@ int swp_plan_collective(struct collective_plan *collective, const struct sources
   return begin(collective, compile(collective, sources), NULL);
 }
 
-int swp_plan_by_match(struct collective_plan *collective, const struct choices *choices,
+/* Methods rely on what the selector asked them about. */
+static int check_layout(const struct features *planned, const struct features *selected) {
+  if (planned->nodes == selected->nodes && planned->ppn == selected->ppn)
+    return SWP_SUCCESS;
+  return swp_fail(SWP_ERR_ARGUMENT,
+                  "swp_selector_plan: the selector is for %d nodes of up to %d ranks, not %d of up to %d",
+                  selected->nodes, selected->ppn, planned->nodes, planned->ppn);
+}
+
+int swp_plan_by_match(struct collective_plan *collective, const swp_selector *selector,
                       const struct match *match) {
-  return begin(collective, swp_prepare_begin(collective, choices), match);
+  int error = check_layout(&collective->plan.features, &selector->features);
+  if (error == SWP_SUCCESS)
+    error = swp_prepare_begin(collective, selector->choices);
+  return begin(collective, error, match);
 }
 
 int swp_plan_set(struct collective_plan *collective, const struct call *call, const struct features *features,

@@ -21,8 +21,9 @@ void swp_plan_unmake(struct swp_plan *plan);
    SWP_ERR_NOT_APPLICABLE, _MEMORY, those of planning. */
 int swp_plan_collective(struct collective_plan *collective, const struct sources *sources);
 
-/* The same, of choices that must live as long as the plan, with one of them found before. */
-int swp_plan_by_match(struct collective_plan *collective, const struct choices *choices,
+/* The same, of a selector's choices, with one of them found before. The selector must live as long as the
+   plan. Error: SWP_ERR_ARGUMENT too (it is for another layout). */
+int swp_plan_by_match(struct collective_plan *collective, const swp_selector *selector,
                       const struct match *match);
 
 /* Sets the collective to another call, with its features and the choice for them; match NULL: to be found.

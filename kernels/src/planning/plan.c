@@ -217,7 +217,7 @@ static int make_plan(MPI_Comm comm, struct swp_plan *plan, const struct request 
   swp_plan_place(plan, topology);
   TRY(find_features(plan));
   if (request->match != NULL)
-    TRY(swp_plan_by_match(collective_plan_of(plan), request->selector->choices, request->match));
+    TRY(swp_plan_by_match(collective_plan_of(plan), request->selector, request->match));
   else
     TRY(plan_selected(plan, request->method));
   swp_statistics_describe_place(plan);
