@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass
-from operator import index
 from typing import Self
 
 from mpi4py import MPI
 
-from .library import call, handle, library, operations
+from .library import call, exact, handle, library, operations
 
 _SAME_COMM, _MEASURE = 1, 2
 
@@ -76,11 +75,11 @@ class Hints:
             raise ValueError("the table of the hints is freed")
         return _Hints(
             flags,
-            index(self.executions),
-            index(self.degree),
-            index(self.bytes),
+            exact(ctypes.c_int64, self.executions),
+            exact(ctypes.c_int64, self.degree),
+            exact(ctypes.c_int64, self.bytes),
             table,
-            index(self.ppn),
+            exact(ctypes.c_int, self.ppn),
             int(self.cyclic),
             self.budget_s,
         )

@@ -6,6 +6,8 @@ import ctypes
 import os
 from enum import IntEnum
 from functools import cache
+from operator import index
+from typing import SupportsIndex
 
 from mpi4py import MPI
 
@@ -175,3 +177,11 @@ def operations() -> dict[str, int]:
 def handle(thing: MPI.Comm | MPI.Datatype | MPI.Op) -> ctypes.c_int | ctypes.c_void_p:
     """Return what C calls a communicator, a type or an operation."""
     return Handle(MPI._handleof(thing))
+
+
+def exact(kind: type[ctypes._SimpleCData[int]], value: SupportsIndex) -> int:
+    """Return an integer of a C type. Raise ValueError for one that ctypes would cut."""
+    number = index(value)  # NumPy's would overflow
+    if kind(number).value != number:
+        raise ValueError(f"{number} exceeds {8 * ctypes.sizeof(kind)} bits")
+    return number

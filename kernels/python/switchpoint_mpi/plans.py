@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 from .buffers import memory
 from .hints import Hints
-from .library import ErrorCode, Inbox, SwitchpointError, call, handle, library
+from .library import ErrorCode, Inbox, SwitchpointError, call, exact, handle, library
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -138,7 +138,8 @@ class Plan:
     def stage(self, number: int) -> Stage:
         """Return messages and bytes of a stage of an exchange, from 0."""
         values = [ctypes.c_int64() for _ in Stage._fields]
-        call("swp_plan_stage", self._handle, number, *map(ctypes.byref, values))
+        which = exact(ctypes.c_int, number)
+        call("swp_plan_stage", self._handle, which, *map(ctypes.byref, values))
         return Stage(*(each.value for each in values))
 
     def _plan(
@@ -215,7 +216,7 @@ class _Lasting(Plan):
         send_items: Iterable[int] | None,
     ) -> _Exchange:
         """Return the problem for C, and set the items of both buffers."""
-        item_bytes, nitems = index(item_bytes), index(nitems)  # NumPy's would overflow
+        item_bytes, nitems = (exact(ctypes.c_int64, each) for each in (item_bytes, nitems))
         ranks, offsets = array("i", send_ranks), array("q", send_offsets)
         sources, places = array("i", recv_ranks), array("q", recv_offsets)
         items = None if send_items is None else array("q", send_items)
@@ -249,7 +250,8 @@ class Exchange(_Lasting):
     lands at the items from `recv_offsets[j]` on. Collective.
 
     Raises:
-        ValueError: lists do not belong together; other ranks then wait for this one.
+        ValueError: lists do not belong together, or a number exceeds 64 bits; other ranks then
+            wait for this one.
         SwitchpointError: the plan cannot be made, on every rank.
     """
 
@@ -315,7 +317,8 @@ class Fields(_Lasting):
     `field_bytes` has the bytes of an item of each field; all else is as for Exchange. Collective.
 
     Raises:
-        ValueError: lists do not belong together; other ranks then wait for this one.
+        ValueError: lists do not belong together, or a number exceeds 64 bits; other ranks then
+            wait for this one.
         SwitchpointError: the plan cannot be made, on every rank.
     """
 

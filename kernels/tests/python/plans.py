@@ -172,8 +172,13 @@ def errors_of_exchanges() -> None:
     refused(ValueError, "send_offsets", lambda: swp.Exchange(COMM, 4, 1, [NEXT], [0], *one[2:]))
     refused(ValueError, "recv_offsets", lambda: swp.Exchange(COMM, 4, 1, *one[:3], [0]))
     refused(ValueError, "send_items", lambda: swp.Exchange(COMM, 4, 1, *one, []))
+    refused(ValueError, "64 bits", lambda: swp.Exchange(COMM, 2**64 + 4, 1, *one))
+    refused(ValueError, "64 bits", lambda: swp.Exchange(COMM, 4, 2**64 + 1, *one))
+    refused(ValueError, "64 bits", lambda: ring(hints=swp.Hints(executions=2**64)))
+    refused(ValueError, "32 bits", lambda: ring(hints=swp.Hints(ppn=2**32)))
     with swp.Exchange(COMM, 8, 0, [], [], [], []) as plan:
         plan.execute(b"", bytearray())
+        refused(ValueError, "32 bits", lambda: plan.stage(2**32))
     to_itself = ([0], [0, 1], [0], [0, 1]) if RANK == 0 else ([], [], [], [])
     with swp.Exchange(COMM, 4 if RANK == 0 else 1 << 20, 64, *to_itself) as plan:
         view = plan.buffer()
