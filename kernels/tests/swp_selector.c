@@ -87,6 +87,9 @@ static void a_plan_goes_by_the_choices_of_a_selector(void) {
   choice = choose(other, 9);
   EXPECT_ERROR(swp_selector_set(plan, &bcast, &choice), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_selector_set(plan, &bcast, NULL), SWP_ERR_ARGUMENT);
+  choice = choose(selector, 9);
+  choice.passed_index = 1000;
+  EXPECT_ERROR(swp_selector_set(plan, &bcast, &choice), SWP_ERR_ARGUMENT);
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &bcast, "binomial", NULL, &plan), SWP_SUCCESS);
   EXPECT_ERROR(swp_selector_set(plan, &bcast, &(struct swp_choice){0}), SWP_ERR_ARGUMENT);

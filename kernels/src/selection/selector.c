@@ -130,7 +130,7 @@ const char *swp_selector_passed(const swp_selector *selector, const struct swp_f
 
 bool swp_choice_match(const struct choices *choices, const struct swp_choice *choice, struct match *match) {
   if (choice == NULL || choice->index < 0 || choice->index >= choices->count ||
-      choice->method != method_of(choices, choice->index))
+      choice->passed_index >= choices->count || choice->method != method_of(choices, choice->index))
     return false;
   *match = (struct match){choice->index, choice->passed_index, choice->why};
   return true;
