@@ -1,11 +1,9 @@
 """History: changes between the campaigns of a machine, and one case in all of them."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from dash import html
 
@@ -23,7 +21,7 @@ from dashboard.choice import (
     system_options,
     upgrades,
 )
-from dashboard.compared import MachineCampaign, Step
+from dashboard.compared import Step
 from dashboard.elements import Element, anchor, data_cell, row_head, table_row
 from dashboard.figures.changes import history
 from dashboard.frames import described
@@ -35,14 +33,15 @@ from dashboard.pages.parts import Block, Plot
 from dashboard.query import INTEGER, Query, UnmeasuredError, parameter
 from dashboard.snapshot import kept
 from dashboard.units import interval_text, ratio_text
-from dashboard.widgets import Option, card, data_table, href, method_name, prose
+from dashboard.widgets import card, data_table, href, method_name, prose
 from tuner import stats
-from tuner.domain.records import NAME, Cell
+from tuner.domain.records import NAME
 from tuner.selection.changes import FALSE_DISCOVERIES, Shift, Where
 from tuner.store.store import Store
 from tuner.units import share_text, size_text
 
 PATH = "/history"
+_NUMBERS = ["campaign", "mpi_library", "size_bytes", "method", "median_s", "low_s", "high_s"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class HistoryQuery(CaseQuery):
 class HistoryChoice(CaseChoice[HistoryQuery]):
     """The case, as the newest campaign with it has it, and all campaigns in order of date."""
 
-    measured: list[tuple[MachineCampaign, list[Cell]]]  # of the size; cells have no samples
+    measured: pd.DataFrame  # its cells of all sizes, as by `_of_case`
     steps: list[Step]  # of all operations
 
 
@@ -74,15 +73,15 @@ def _choose(store: Store, query: HistoryQuery, *, strict: bool) -> HistoryChoice
         changed = _most_changed(steps, query.operation)
         filters.query = replace(filters.query, **changed)
     case = case_of(filters, _cases(store, system))
-    which = system, frozenset(case.items())
-    sizes = _sizes(store, *which)
-    size = filters.choose("size", sizes, default=sizes[len(sizes) // 2][0])
+    measured = _of_case(store, system, frozenset(case.items()))
+    sizes = size_options(measured)
+    filters.choose("size", sizes, default=sizes[len(sizes) // 2][0])
     return HistoryChoice(
         query=replace(filters.query, campaign=""),
         options=filters.options,
         system=described(systems, system),
         case=case,
-        measured=_of_case(store, *which, int(size)),
+        measured=measured,
         steps=steps,
     )
 
@@ -117,55 +116,22 @@ def _cases(store: Store, system: str) -> pd.DataFrame:
 
 
 @kept(64)
-def _sizes(store: Store, system: str, case: Collection[tuple[str, Any]]) -> list[Option]:
-    """Return the sizes of a case in all campaigns."""
-    campaigns = compared.campaigns(store, system)
-    cells = [store.cells(**_where(campaign, case)) for campaign in campaigns]
-    return size_options(pd.concat(cells, ignore_index=True))
-
-
-@kept(32)
-def _of_case(
-    store: Store, system: str, case: Collection[tuple[str, Any]], size_bytes: int | None
-) -> list[tuple[MachineCampaign, list[Cell]]]:
-    """Return the cells of a case at a size, or at all sizes, in the campaigns that have any."""
-    campaigns = compared.campaigns(store, system)
-    found = [
-        (each, store.contents(**_where(each, case), size_bytes=size_bytes, samples=False))
-        for each in campaigns
-    ]
-    return [(campaign, cells) for campaign, cells in found if cells]
-
-
-def _where(campaign: MachineCampaign, case: Collection[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(case) | {"system": campaign.system, "campaign": campaign.name}
-
-
-def _at_all_sizes(store: Store, choice: HistoryChoice) -> pd.DataFrame:
-    case = frozenset(choice.case.items())
-    return _medians(_of_case(store, choice.query.system, case, None))
-
-
-def _medians(measured: list[tuple[MachineCampaign, list[Cell]]]) -> pd.DataFrame:
-    """Return one row for each campaign, size and method: its median and interval over launches."""
-    rows: list[tuple[str, str, int, str]] = []
-    alike: dict[int, dict[int, Any]] = defaultdict(dict)  # medians of cells by number of launches
-    for campaign, cells in measured:
-        for cell in cells:
-            alike[len(cell.parts)][len(rows)] = cell.parts["median_s"]
-            which = cell.key.case.size_bytes, cell.key.method
-            rows.append((campaign.name, campaign.mpi_library, *which))
-    figures = np.empty((len(rows), 3))
-    for of_rows in alike.values():
-        figures[[*of_rows]] = np.transpose(stats.of_launches(np.array([*of_rows.values()])))
-    frame = pd.DataFrame(rows, columns=["campaign", "mpi_library", "size_bytes", "method"])
-    return frame.assign(**dict(zip(("median_s", "low_s", "high_s"), figures.T, strict=True)))
+def _of_case(store: Store, system: str, case: Collection[tuple[str, Any]]) -> pd.DataFrame:
+    """Return the rows of `Store.cells` of a case in all campaigns, and their `mpi_library`."""
+    cells = (
+        store.cells(**dict(case) | {"system": each.system, "campaign": each.name}).assign(
+            mpi_library=each.mpi_library
+        )
+        for each in compared.campaigns(store, system)
+    )
+    return pd.concat([its for its in cells if len(its)], ignore_index=True)
 
 
 def _draw(store: Store, choice: HistoryChoice) -> dict[str, Any]:
-    frame = _medians(choice.measured)
-    size = dict(choice.options["size"])[choice.query.size]
-    return {"history": history(frame, size), "changes": _changes(store, choice)}
+    size = choice.query.size
+    cells = choice.measured[choice.measured["size_bytes"] == int(size)]
+    figure = history(cells, dict(choice.options["size"])[size])
+    return {"history": figure, "changes": _changes(store, choice)}
 
 
 def _changes(store: Store, choice: HistoryChoice) -> Component:
@@ -259,7 +225,7 @@ PAGE = FilteredPage(
     choose=_choose,
     draw=_draw,
     body=_body,
-    data={"history": _at_all_sizes},
+    data={"history": lambda store, choice: choice.measured[_NUMBERS]},
     reported=_reported,
     systems=lambda store, query: upgrades(explorable(store), query.system)["system"],
 )
