@@ -190,16 +190,18 @@ def _answer(choice: ChooseChoice) -> list[Component]:
 def _evidence(choice: ChooseChoice, point: Point) -> list[Component]:
     """Return the measurements nearest to the case."""
     size, degree = int(choice.query.size), int(choice.query.degree)
+    mean = degree_class_of(point.case, point.mmax, point.mavg).mavg
+    is_uneven = mean not in (0, point.mmax)
     where = [f"at {size_text(point.case.bytes)}"]
     if degree:
-        where.append(f"degree {point.mmax}")
+        where.append(f"degree {point.mmax}" + f", mean degree {mean:.4g}" * is_uneven)
     where.append(f"in {counted(point.launches, 'launch', 'launches')}")
     lines: list[Component] = [html.P(f"Verdict: {verdict(point, '×')}.")]
     measured = f"Measured {', '.join(where)}."
     if sure := certainty([point]):
         measured += f" {sure.capitalize()}."
     lines.append(html.P(measured, className="hint"))
-    far = size != point.case.bytes or degree != point.mmax
+    far = size != point.case.bytes or degree != point.mmax or is_uneven
     marks: list[Component] = []
     if far:
         measured = ", ".join(where[:-1]).removeprefix("at ")

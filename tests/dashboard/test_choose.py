@@ -122,6 +122,16 @@ def test_choose_says_which_size_stands_for_one_that_was_not_measured(database: P
     assert "stands for it" not in said(parts["answer"])
 
 
+def test_choose_calls_no_degree_measured_whose_mean_was_less(database: Path) -> None:
+    """All ranks of the case send to 15 others, and only hubs did."""
+    for link, said_of_it in (
+        ("r=1x2&b=512&d=15", "not measured: 512 B, degree 15, mean degree 4.25 stands for it"),
+        ("r=1x2&b=512&d=6", "not measured: 512 B, degree 6, mean degree 5.5 stands for it"),
+    ):
+        _, parts = drawn(pages.choose.PAGE, database, f"?o=exchange&{link}")
+        assert said_of_it in said(parts["answer"])
+
+
 def test_choose_shows_the_evidence_of_the_class_of_its_degrees(tmp_path: Path) -> None:
     """Hubs, too, have one process that sends to all three others."""
     patterns = (("hub:hubs=2,seed=1", 3, 2.5), ("random:degree=6,seed=1", 3, 3.0))
