@@ -59,17 +59,17 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return [now || null, text, String(isA(now))];
     },
 
-    // A click on a point selects its size.
+    // A click on a point selects its size. It is then forgotten: Dash 3 ignores an equal one, also after Back.
     sizeOfPoint: function (click) {
       const size = click && click.points[0].customdata;
-      return Number.isInteger(size) ? String(size) : window.dash_clientside.no_update;
+      return [Number.isInteger(size) ? String(size) : window.dash_clientside.no_update, null];
     },
 
-    // A click on a tile of the map opens its layout and size.
+    // A click on a tile of the map opens its layout and size, and is forgotten.
     openTile: function (click, link) {
       const [layout, size] = String(click ? click.points[0].customdata : "").split(" ");
       if (size) window.location.assign(`${link}&r=${encodeURIComponent(layout)}&b=${size}`);
-      return window.dash_clientside.no_update;
+      return null;
     },
   },
 });

@@ -373,6 +373,7 @@ class _ExplorePage(FilteredPage[ExploreChoice]):
         app.clientside_callback(
             ClientsideFunction("switchpoint", "sizeOfPoint"),
             Output(ids.of(PATH, "size"), "value", allow_duplicate=True),
+            Output(ids.of(PATH, "curves"), "clickData"),
             Input(ids.of(PATH, "curves"), "clickData"),
             prevent_initial_call=True,
         )

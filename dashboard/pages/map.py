@@ -187,7 +187,7 @@ class _MapPage(FilteredPage[MapChoice]):
         super().register(app, open_store)
         app.clientside_callback(
             ClientsideFunction("switchpoint", "openTile"),
-            Output(ids.of(PATH, "explore"), "title"),
+            Output(ids.of(PATH, "tiles"), "clickData"),
             Input(ids.of(PATH, "tiles"), "clickData"),
             State(ids.of(PATH, "explore"), "href"),
             prevent_initial_call=True,

@@ -221,19 +221,22 @@ def test_a_deep_link_shows_its_view(visit: Visit) -> None:
     expect(page.get_by_label("Message size", exact=True)).to_have_value("512")
 
 
-def test_a_click_on_a_point_takes_its_size(visit: Visit) -> None:
+def test_a_click_on_a_point_takes_its_size_again_after_back(visit: Visit) -> None:
     page = visit.open("/explore")
     size = page.get_by_label("Message size", exact=True)
     # The points of the first line are its sizes in order.
     point = page.locator("#explore-curves .scatterlayer .trace .points path").nth(3)
-    for _ in range(10):  # on a busy machine parts that come late move the figure
-        box = point.bounding_box()
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.wait_for_timeout(500)
-        if size.input_value() == "512":
-            break
-    expect(size).to_have_value("512")
-    expect(page).to_have_url(re.compile("b=512"))
+    for _ in range(2):
+        for _ in range(10):  # on a busy machine parts that come late move the figure
+            box = point.bounding_box()
+            page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            page.wait_for_timeout(500)
+            if size.input_value() == "512":
+                break
+        expect(size).to_have_value("512")
+        expect(page).to_have_url(re.compile("b=512"))
+        page.go_back()
+        expect(size).not_to_have_value("512")
 
 
 def test_every_rule_links_to_the_samples_of_its_cell(visit: Visit) -> None:
