@@ -100,6 +100,19 @@ function keepInLink(event) {
   link.dataset.kept = "true";
 }
 
+// A link of the header to what is open loads it anew, as the store may have changed: Dash would do nothing.
+document.addEventListener("click", reloadHere, true);
+
+function reloadHere(event) {
+  const link = event.target.closest("header a[href]");
+  const { pathname, search } = window.location;
+  if (!link || link.pathname !== pathname || link.search !== search) return;
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return; // for another tab
+  event.preventDefault();
+  event.stopPropagation();
+  window.location.reload();
+}
+
 // The buttons below a figure save it; the file is named after the figure's element.
 document.addEventListener("click", (event) => {
   const form = event.target.dataset && event.target.dataset.save;

@@ -16,7 +16,7 @@ from dashboard.frames import described, rows_of
 from dashboard.heatmap import heat_maps
 from dashboard.markup import Component
 from dashboard.pages import choose, compare, explore, history, table
-from dashboard.query import Query
+from dashboard.query import Query, UnmeasuredError
 from dashboard.review import CARE, GOOD, OperationGain, SystemReview, judge, mean_gain
 from dashboard.snapshot import cached_table, kept
 from dashboard.steadiness import Steadiness
@@ -65,8 +65,10 @@ class _OverviewPage:
         Query.parse(search)
 
     def layout(self, store: Store, search: str) -> Component:
-        """Return the whole page: see `Page`."""
+        """Return the whole page: see `Page`. Raise UnmeasuredError where the store is empty."""
         systems = systems_of(store)
+        if systems.empty:
+            raise UnmeasuredError("The store is empty: run `switchpoint run`.")
         labels = dict(system_options(systems))
         kinds = groupby(rows_of(systems), _kind)
         groups = [

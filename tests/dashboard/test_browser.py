@@ -17,7 +17,7 @@ from dashboard.report import write_report
 from tests.conftest import Require, by_day
 from tests.dashboard import large
 from tests.dashboard.chromium import ARGUMENTS, BUSY_MS, NAMES, Visit, find_chromium, served
-from tests.synthetic import tuned_store, write_upgrade
+from tests.synthetic import Campaign, tuned_store, write, write_upgrade
 from tuner.export import forms
 from tuner.store.store import Store
 
@@ -392,6 +392,18 @@ def test_a_store_that_vanishes_is_reported_until_it_is_back(
             page.get_by_role("link", name="Reload").click()
             expect(page.get_by_text("no store there")).to_have_count(0)
             expect(page.get_by_text(label).first).to_be_visible()
+        page.close()
+
+
+def test_the_link_to_the_open_page_shows_what_came_since(browser: Browser, tmp_path: Path) -> None:
+    write(tmp_path, Campaign(launches=1))
+    with served(create_app(tuned_store(tmp_path))) as address:
+        page = Visit(browser.new_page(), address).open("/#o=exchange")
+        write(tmp_path, Campaign(name="20270101T000000Z", launches=1))
+        tuned_store(tmp_path)
+        page.get_by_role("link", name="Overview").click()
+        expect(page.locator("main")).to_contain_text("20270101T000000Z")
+        expect(page).to_have_url(re.compile("/#o=exchange$"))
         page.close()
 
 

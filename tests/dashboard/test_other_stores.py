@@ -16,9 +16,12 @@ from tuner.store.store import Store
 def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
     path = tmp_path / "switchpoint.db"
     Store.open(path).close()
-    answer = client_of(path).get("/explore")
+    client = client_of(path)
+    answer = client.get("/explore")
     assert answer.status_code == 200
     assert "switchpoint run" in answer.text
+    for page in ("/", "/explore"):  # by a link of another page
+        assert "switchpoint run" in arrival(client, page)
 
 
 def test_a_store_of_probes_says_what_to_run_where_methods_are_shown(tmp_path: Path) -> None:
