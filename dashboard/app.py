@@ -33,6 +33,7 @@ from dashboard.server import server_on
 from dashboard.web import OpenStore
 from dashboard.widgets import MOST_TEXT_BYTES, href, notice, prose
 from tuner.errors import SwitchpointError
+from tuner.selection import tuning
 from tuner.store.database import StoreError
 from tuner.store.store import Store
 
@@ -201,8 +202,9 @@ def serve(
 ) -> None:
     """Serve until interrupted or terminated, then end the process. Options: see `create_app`.
 
-    Raise ListenError.
+    Raise ListenError, TuningError.
     """
+    tuning.required()  # else pages would fail on a malformed number
     app = create_app(database, prefix, token, [host, *hosts])
     server = server_on(_listen(host, port), app.server, prefix)
 

@@ -59,6 +59,15 @@ def test_an_empty_token_serves_nobody(two_systems: Path, monkeypatch: pytest.Mon
     assert "SWITCHPOINT_TOKEN is empty: give a token, or unset it" in fail("serve")
 
 
+def test_a_malformed_number_of_required_executions_is_refused_at_the_start(
+    two_systems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    succeed("ingest")
+    succeed("tune")
+    monkeypatch.setenv("SWITCHPOINT_REQUIRE_SOAK", "1e4")
+    assert "SWITCHPOINT_REQUIRE_SOAK=1e4: not a number" in fail("serve", "--host", "a..b")
+
+
 def test_a_run_serves_at_another_port_when_the_usual_one_is_taken(
     two_systems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
