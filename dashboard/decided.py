@@ -52,8 +52,9 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
         if point is not None and method == DEFAULT_METHODS[point.case.operation]:
             figures.append((1.0, 1.0, 1.0, 1.0))
         elif point and its:
-            ends = (its[0].ratio, its[0].high, its[0].low)
-            figures.append((*(1 / end if end else None for end in ends), point.level))
+            ends = (its[0].high, its[0].low) if point.level is not None else (None, None)
+            found = (1 / end if end else None for end in (its[0].ratio, *ends))
+            figures.append((*found, point.level))
         else:
             figures.append((None, None, None, None))
     return cells.assign(**pd.DataFrame(figures, cells.index, SPEEDUPS, dtype=float))

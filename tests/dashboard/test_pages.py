@@ -382,19 +382,20 @@ def test_oversubscribed_layouts_are_not_shown_by_themselves(database: Path) -> N
     assert "oversubscribed" not in said(parts["notes"])
 
 
+@pytest.mark.parametrize("with_ends", [True, False])
 def test_explore_draws_methods_without_intervals(
-    database: Path, monkeypatch: pytest.MonkeyPatch
+    database: Path, monkeypatch: pytest.MonkeyPatch, with_ends: bool
 ) -> None:
     found = explore.decided.points_of
 
-    def without_ends(point: Point) -> Point:
+    def without_level(point: Point) -> Point:
         ratios = tuple(Ratio(its.method, its.ratio) for its in point.ratios)
-        return point._replace(level=None, ratios=ratios)
+        return point._replace(level=None, ratios=point.ratios if with_ends else ratios)
 
     monkeypatch.setattr(
         explore.decided,
         "points_of",
-        lambda *given: [point and without_ends(point) for point in found(*given)],
+        lambda *given: [point and without_level(point) for point in found(*given)],
     )
     _, parts = drawn(explore.PAGE, database)
     assert " at 9" not in said(parts["cell"])
