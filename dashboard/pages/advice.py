@@ -11,7 +11,7 @@ from dashboard import ids
 from dashboard.choice import Filters, system_options, systems_of
 from dashboard.elements import data_cell, row_head, table_row
 from dashboard.markup import Component
-from dashboard.pages.page import FilteredPage
+from dashboard.pages.page import FilteredPage, clear_error
 from dashboard.pages.parts import Block
 from dashboard.query import PageQuery, parameter
 from dashboard.snapshot import cached_table
@@ -139,7 +139,9 @@ class _AdvicePage(FilteredPage[AdviceChoice]):
                 return []
             with open_store() as store:
                 query = _choose(store, AdviceQuery(system=system), strict=True).query
-                return _of_profile(store, query.system, pasted)
+                shown = _of_profile(store, query.system, pasted)
+            clear_error()
+            return shown
 
 
 PAGE = _AdvicePage(

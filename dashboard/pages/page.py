@@ -79,6 +79,11 @@ def keep_case(app: Dash, location: str, baseline: Input | State) -> None:
     )
 
 
+def clear_error() -> None:
+    """Remove the error of an earlier call from above the page, once one succeeded."""
+    set_props(ids.ALERT, {"children": None})
+
+
 class PageChoice(Protocol):
     """A complete query, and the options of each filter: field of the query → (value, label)."""
 
@@ -272,7 +277,7 @@ class FilteredPage(Generic[ChoiceT]):
                     choice = self.choose(store, self.query(**values), strict=False)
                 parts = self.drawn(store, choice, search if from_link else "")
                 link = search if from_link else self._stamped(store, choice)
-            set_props(ids.ALERT, {"children": None})  # clear an earlier error
+            clear_error()
             return {
                 "search": no_update if from_link else link,
                 "shown": link,

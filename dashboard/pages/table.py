@@ -17,7 +17,7 @@ from dashboard.exported import exported
 from dashboard.figures.ribbons import ribbons
 from dashboard.markup import Component
 from dashboard.pages import explore
-from dashboard.pages.page import FilteredPage
+from dashboard.pages.page import FilteredPage, clear_error
 from dashboard.pages.parts import Block
 from dashboard.query import WORD, PageQuery, Query, UnknownError, parameter
 from dashboard.snapshot import cached_table
@@ -240,10 +240,11 @@ class _TablePage(FilteredPage[TableChoice]):
             with open_store() as store:
                 query = _choose(store, TableQuery(system, form=form), strict=True).query
                 try:
-                    here = exported(store, query.system, query.form)
+                    shown = _difference(exported(store, query.system, query.form), pasted)
                 except UnknownError as reason:
-                    return _unavailable(reason)
-                return _difference(here, pasted)
+                    shown = _unavailable(reason)
+            clear_error()
+            return shown
 
         @app.server.get(DOWNLOAD_PATH)
         def download() -> Response:

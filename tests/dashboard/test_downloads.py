@@ -95,6 +95,7 @@ def test_a_pasted_table_is_held_against_the_one_here(
             item["value"] = value
         answer = client.post("/_dash-update-component", json=request)
         assert json.dumps(expected)[1:-1] in json.dumps(answer.json)
+        assert answer.json["sideUpdate"] == {"alert": {"children": None}}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,7 @@ def test_a_pasted_profile_is_advised_on(
         item["value"] = value
     answer = client.post("/_dash-update-component", json=request)
     assert expected in json.dumps(answer.json)
+    assert answer.json["sideUpdate"] == {"alert": {"children": None}}
 
 
 @pytest.mark.parametrize(
