@@ -32,6 +32,7 @@ from dashboard.widgets import Option, height_of, href, notice, options, prose, s
 from tuner.store.store import Store
 
 _MOST_OF_VALUE = 48
+_FORMULA = re.compile(r"^([=+\-@\t\r\n])")  # the beginning of texts that spreadsheets evaluate
 
 
 class Page(Protocol):
@@ -237,7 +238,8 @@ class FilteredPage(Generic[ChoiceT]):
                 frame = self.data[name](store, choice)
             file = _file_name(f"{self.title.lower()}-{name}", choice.query)
             headers = {"Content-Disposition": f'attachment; filename="{file}.csv"'}
-            return Response(frame.to_csv(index=False), mimetype="text/csv", headers=headers)
+            text = frame.replace(_FORMULA, r"'\1", regex=True).to_csv(index=False)
+            return Response(text, mimetype="text/csv", headers=headers)
 
         path = f"{self.path}/{name}.csv"
         app.server.add_url_rule(path, path, answer, methods=["GET"])

@@ -15,6 +15,7 @@ from dashboard.choice import systems_of
 from tests.conftest import Require
 from tests.dashboard.test_web import client_of, request_of
 from tests.profiles import content, tally
+from tests.synthetic import Campaign, tuned_store, write
 from tests.test_mpip import REPORT
 from tests.vendor.tables import table_of
 from tuner.export import forms
@@ -142,6 +143,13 @@ def test_numbers_of_figures_are_csv(client: FlaskClient, path: str) -> None:
     )
     assert client.get(f"{path}?s=no-such-system").status_code == 404
     assert client.get(f"{path}?nope=1").status_code == 400
+
+
+def test_no_text_of_a_csv_is_a_formula(tmp_path: Path) -> None:
+    write(tmp_path, Campaign(mpi_library="=HYPERLINK(1)", launches=1, sizes=(8,)))
+    answer = client_of(tuned_store(tmp_path)).get("/history/history.csv")
+    rows = csv.DictReader(answer.text.splitlines())
+    assert {row["mpi_library"] for row in rows} == {"'=HYPERLINK(1)"}
 
 
 def test_samples_have_their_launches_and_the_file_the_case(client: FlaskClient) -> None:
