@@ -13,6 +13,7 @@ from tuner.units import counted
 
 HEIGHT_PX = 500
 _MOST_POINTS = 400
+_LEAST_POINTS = 20  # of many facets, which share the others
 _FACETS_A_ROW = 2
 _FACET_PX = 170
 _NONE = "No samples are stored for this cell."
@@ -58,6 +59,7 @@ def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
     if not launches:
         return message(_NONE, HEIGHT_PX)
     low, shown, _ = _reach(launches.values())
+    most = max(_MOST_POINTS // len(launches), _LEAST_POINTS)
     methods = sorted({method for samples_s in launches.values() for method in samples_s})
     rows = -(-len(launches) // _FACETS_A_ROW)
     height = HEIGHT_PX - 2 * _FACET_PX + rows * _FACET_PX
@@ -67,7 +69,7 @@ def ecdf_by_launch(launches: Mapping[int, Samples]) -> Figure:
         row, column = divmod(place, _FACETS_A_ROW)
         number = str(place + 1) if place else ""
         for method in sorted(samples_s):
-            steps = _steps(method, samples_s[method], most=_MOST_POINTS // len(launches))
+            steps = _steps(method, samples_s[method], most)
             axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
             data.append(steps | axes | {"legendgroup": method, "showlegend": method not in named})
             named.add(method)

@@ -324,6 +324,13 @@ def test_ecdf_keeps_the_extremes_and_reports_what_lies_beyond() -> None:
     assert figure["layout"]["annotations"][0]["text"] == "1 sample beyond the axis"
 
 
+def test_facets_of_many_launches_keep_their_distributions() -> None:
+    samples_s = {"direct": np.arange(1, 51, dtype=np.float32)}
+    for line in ecdf_by_launch(dict.fromkeys(range(401), samples_s))["data"]:
+        assert (line["x"][0], line["x"][-1]) == (1, 50)
+        assert np.interp(50, line["y"], line["x"]) == pytest.approx(25, abs=2)
+
+
 def test_a_single_sample_is_a_step() -> None:
     line = ecdf({"direct": np.array([1e-6], np.float32)})["data"][0]
     assert (line["x"], line["y"]) == ([1e-6, 1e-6], [0, 100])
