@@ -23,6 +23,7 @@ from reframe.core.builtins import (
     variable,
 )
 
+import tuner.machine.sites.slurm  # noqa: F401  else a preempted job is waited for without end
 from checks import scales
 from checks.kernels import build_kernels
 from checks.performance import medians_us

@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from reframe.core.schedulers.slurm import SlurmJobScheduler
 
+import checks.campaign  # noqa: F401  it changes when jobs have ended
 from tests.sites.answers import ANSWERS, PARTITIONS
 from tests.sites.conftest import init
 from tuner.machine.mpi import find_mpis
@@ -96,6 +99,15 @@ def test_a_job_of_slurm_ends_when_its_processes_have(monkeypatch):
     states = iter(["COMPLETING Reason=None", "COMPLETING Reason=None", "NODE_FAIL Reason=None"])
     monkeypatch.setattr(jobs, "ask", lambda *_: f"JobId=2 JobState={next(states)} Dependency=x")
     assert ending("slurm", "2", "") == "job 2 lost a node"
+
+
+@pytest.mark.parametrize(
+    ("state", "has_ended"),
+    [("PREEMPTED", True), ("COMPLETED", True), ("REQUEUED", False), (None, False)],
+)
+def test_a_preempted_job_of_slurm_is_not_waited_for(state, has_ended):
+    """ReFrame would: until it has started again and ended, which ours never do."""
+    assert SlurmJobScheduler.finished(None, SimpleNamespace(state=state)) is has_ended
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=5
 MpiDefault=pmi2
 SwitchType=switch/none
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 ReturnToService=2
 KillWait=5
 SlurmdTimeout=20

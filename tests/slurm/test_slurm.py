@@ -366,6 +366,14 @@ def end_its_time(cluster: Cluster, job: str) -> None:
     subprocess.run(["scontrol", "update", f"jobid={job}", "timelimit=1"], check=True)
 
 
+def preempt(cluster: Cluster, job: str) -> None:
+    partition = ["partitionname=urgent", "nodes=ALL", "prioritytier=2"]
+    subprocess.run(["scontrol", "create", *partition], check=True)
+    urgent = ["sbatch", "--wait", "--partition=urgent", "--wrap=true", "--output=/dev/null"]
+    subprocess.run([*urgent, f"--nodes={cluster.nodes}"], check=True)
+    subprocess.run(["scontrol", "delete", "partitionname=urgent"], check=True)
+
+
 @pytest.mark.parametrize(
     ("cluster", "interrupt", "how"),
     by_day(
@@ -376,6 +384,7 @@ def end_its_time(cluster: Cluster, job: str) -> None:
             ("", end_its_time, "exceeded its time limit (TimeLimit; CANCELLED AT "),
             ("accounts", cancel, "was cancelled (CANCELLED AT "),
             ("accounts", take_node_down, "lost a node (NodeDown"),
+            ("accounts", preempt, "was preempted"),
         ],
     ),
     indirect=["cluster"],
