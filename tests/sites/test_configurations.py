@@ -130,6 +130,16 @@ def test_a_job_cannot_have_more_nodes_than_there_are(scheduler, most, answering,
     init(*options, f"{most}")
 
 
+@pytest.mark.parametrize("scheduler", schedulers.SLURM)
+def test_a_job_of_slurm_may_wait_for_reserved_nodes(scheduler, answering, tmp_path):
+    """ReFrame cancels jobs whose reason is ReqNodeNotAvail, whatever follows in it."""
+    answering("slurm")
+    config = tmp_path / "site.py"
+    init("--scheduler", scheduler, "--output", str(config))
+    options = [its["sched_options"] for its in contents(config)["systems"][0]["partitions"]]
+    assert all(its["ignore_reqnodenotavail"] for its in options)
+
+
 def test_each_partition_is_written_once(answering, tmp_path, monkeypatch):
     answering("slurm")
     config = tmp_path / "site.py"

@@ -266,7 +266,8 @@ _SLURM = Scheduler(
     _slurm_partitions,
     _SLURM_ACCESS,
     "--account={account}",
-    {"use_nodes_option": True},
+    # A job whose nodes are reserved or in maintenance waits; ReFrame would cancel it.
+    {"use_nodes_option": True, "ignore_reqnodenotavail": True},
 )
 _LSF = Scheduler(  # with CSM
     "lsf",
