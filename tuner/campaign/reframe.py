@@ -288,8 +288,9 @@ def _why_no_check(call: Call, report: Path, limit_s: float | None) -> str:
             "name the system: -- --system=NAME"
         )
     return (
-        f"no check matches {' '.join(call.selection)}; --name takes a regular expression for names "
-        "such as 'collective%scale=1_node%kind=bcast'"
+        f"no check matches {' '.join(call.selection) or 'this configuration'}, or no partition and "
+        "environment both have the feature mpi; --name takes a regular expression for names such "
+        "as 'collective%scale=1_node%kind=bcast'"
     )
 
 

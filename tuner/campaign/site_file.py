@@ -65,6 +65,7 @@ class _Environment(msgspec.Struct):
     name: str
     cc: str = "cc"
     modules: list[Any] = []
+    features: list[str] = []
     extras: _Extras = msgspec.field(default_factory=_Extras)
 
 
@@ -103,7 +104,12 @@ def _parts(content: _Configuration) -> list[Prerequisite]:
         for partition in system.partitions
         for part in _partition(system.name, partition, detects)
     ]
-    return parts + [_environment(each, _launchers(content, each)) for each in content.environments]
+    for each in content.environments:
+        parts += [
+            _environment(each, _launchers(content, each)),
+            _selection(each.name, each.features),
+        ]
+    return parts
 
 
 def environments(config: Path) -> list[str] | None:
@@ -178,7 +184,6 @@ def _partition(system: str, partition: _Partition, detects: bool) -> list[Prereq
         cores = f"{cpus // threads} cores per node" if threads else ""
     elif detects or scheduler == partition.launcher == "local":
         cores = "ReFrame detects the cores"
-    has_mpi = "mpi" in partition.features
     return [
         Prerequisite(
             name,
@@ -194,8 +199,14 @@ def _partition(system: str, partition: _Partition, detects: bool) -> list[Prereq
             True,
             "processor must have num_cpus, and num_cpus_per_core of 1 or more",
         ),
-        Prerequisite(name, "selection", "mpi" if has_mpi else "", True, 'features must have "mpi"'),
+        _selection(name, partition.features),
     ]
+
+
+def _selection(name: str, features: list[str]) -> Prerequisite:
+    """Return whether checks run on a partition, or in an environment."""
+    found = "mpi" if "mpi" in features else ""
+    return Prerequisite(name, "selection", found, True, 'features must have "mpi"')
 
 
 def _launchers(content: _Configuration, environment: _Environment) -> list[str]:
