@@ -173,6 +173,16 @@ def test_a_variable_that_no_check_has_is_an_error():
         reframe.dry_run(call_for("--name=discovery", lunches="6"))
 
 
+def test_what_fails_in_a_dry_run_is_one_line(tmp_path):
+    """ReFrame prints it among all else that it does."""
+    config = tmp_path / "site.py"
+    config.write_text(CONFIG.read_text().replace('"max_nodes": 1', '"max_nodes": None'))
+    call = Call(config, ["--name=discovery.*random"], {})
+    failed = r"^ReFrame's dry run failed: discovery .*: setup: type error: .* \(and \d+ more\)$"
+    with pytest.raises(DispatchError, match=failed):
+        reframe.dry_run(call)
+
+
 UNSET = """
 WARNING: test 'build_kernels': the following variables were not set: 'metods', 'methods'
 WARNING: test 'discovery': the following variables were not set: 'metods'

@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 from tuner.campaign.durations import POLL_S
 from tuner.campaign.ending import all_below, end_with_parent
 from tuner.errors import SwitchpointError
-from tuner.files import shown
+from tuner.files import one_line, shown
 from tuner.machine.directories import python_path
 from tuner.machine.sites.jobs import pending
 from tuner.paths import CHECKOUT, results_directory, results_id
@@ -214,6 +214,16 @@ def _reason(output: str) -> str:
     return errors[0].strip() if errors else output.strip()
 
 
+def _why_failed(report: Path, output: str) -> str:
+    """Return what failed first in a dry run; if the report has nothing, what ReFrame said."""
+    with suppress(DispatchError), _reading(report, "") as found:
+        failures = [_failure(case) for case in _cases(found) if case["result"] == "fail"]
+        if failures:
+            more = f" (and {len(failures) - 1} more)" * (len(failures) > 1)
+            return one_line(failures[0]) + more
+    return _reason(output)
+
+
 def _untaken(selection: Sequence[str], output: str, checks: set[str]) -> Iterator[str]:
     """Yield the variables that an option sets and none of the checks has, by a dry run's output."""
     options = argparse.ArgumentParser(add_help=False)
@@ -260,7 +270,7 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
             if "WARNING" in line and any(warning in line for warning in WARNINGS):
                 raise DispatchError(f"ReFrame leaves out a part of the campaign: {line}")
         if answer.returncode != 0:
-            raise DispatchError(f"ReFrame's dry run failed: {_reason(output)}")
+            raise DispatchError(f"ReFrame's dry run failed: {_why_failed(report, output)}")
         if not report.is_file():
             raise DispatchError(f"nothing to run: {_why_no_check(call, report, limit_s)}")
         with _reading(report, f"it said: {_reason(output)}") as found:
