@@ -138,11 +138,22 @@ def test_a_job_waits_in_its_directory_by_any_path(answering, tmp_path, monkeypat
     real.mkdir()
     link.symlink_to(real)
     loop.symlink_to(loop)
-    monkeypatch.setitem(ANSWERS, "waiting", {"squeue": f"12|Priority|{real}/stage/job"})
+    monkeypatch.setitem(ANSWERS, "waiting", {"squeue": f"12|PENDING|Priority|{real}/stage/job"})
     answering("waiting")
     for place in (link / "stage", real / "stage"):
         assert pending("slurm", place) == "job 12 is pending: Priority"
     assert pending("slurm", link / "other") == pending("slurm", loop) == ""
+
+
+def test_a_job_of_slurm_waits_until_its_nodes_are_ready(monkeypatch):
+    """They may have to boot; its state is then no longer PENDING, and its reason None."""
+
+    def squeue(*words: str) -> str:
+        (states,) = [word for word in words if word.startswith("--states=")]
+        return "12|CONFIGURING|None|/stage/job\n" * ("CONFIGURING" in states)
+
+    monkeypatch.setattr(jobs, "ask", squeue)
+    assert pending("slurm", Path("/stage")) == "job 12 is pending: its nodes are not ready"
 
 
 WALLTIME = "=>> PBS: job killed: walltime 181 exceeded limit 180\n"

@@ -105,8 +105,13 @@ def _meaning(words: str) -> str:
 
 def _slurm_pending() -> list[PendingJob]:
     user = f"--user={getpass.getuser()}"
-    said = ask("squeue", user, "--noheader", "--states=PENDING", "--format=%i|%r|%Z")
-    return [PendingJob(*line.split("|", 2)) for line in said.splitlines()]
+    states = "--states=PENDING,CONFIGURING"
+    said = ask("squeue", user, "--noheader", states, "--format=%i|%T|%r|%Z")
+    lines = [line.split("|", 3) for line in said.splitlines()]
+    return [
+        PendingJob(number, "its nodes are not ready" if state == "CONFIGURING" else reason, place)
+        for number, state, reason, place in lines
+    ]
 
 
 def _pbs_pending() -> list[PendingJob]:
