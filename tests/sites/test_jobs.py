@@ -102,6 +102,28 @@ def test_a_job_of_slurm_ends_when_its_processes_have(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("", "was cancelled"),
+        (" DUE TO TIME LIMIT", "exceeded its time limit"),
+        (" DUE TO PREEMPTION", "was preempted"),
+        (" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", "lost a node"),
+    ],
+)
+def test_what_slurm_wrote_says_how_a_job_ended_that_it_has_forgotten(why, said, monkeypatch):
+    def ask(*_: str) -> str:
+        raise schedulers.SchedulerError("Invalid job id specified")
+
+    monkeypatch.setattr(jobs, "ask", ask)
+    written = f"CANCELLED AT 2026-11-30T18:45:15{why}"
+    output = f"a line\nslurmstepd: error: *** JOB 2 ON n1 {written} ***\n"
+    assert ending("slurm", "2", output) == f"job 2 {said} ({written})"
+    monkeypatch.setattr(jobs, "ask", lambda *_: "JobState=DEADLINE Reason=None")
+    cancelled = "error: *** JOB 2 ON n1 CANCELLED AT 2026-11-30T18:45:15 ***"
+    assert ending("slurm", "2", cancelled).startswith("job 2 missed its deadline")
+
+
+@pytest.mark.parametrize(
     ("state", "has_ended"),
     [("PREEMPTED", True), ("COMPLETED", True), ("REQUEUED", False), (None, False)],
 )

@@ -31,13 +31,17 @@ _WRITTEN = (
 
 # What those words mean.
 _MEANINGS = {
+    r"\bDUE TO TIME LIMIT$": "exceeded its time limit",
+    r"\bDUE TO PREEMPTION$": "was preempted",
+    r"\bDUE TO NODE FAILURE\b": "lost a node",
     r"\bwalltime \S+ exceeded|^TERM_RUNLIMIT\b": "exceeded its time limit",
     r"\bv?mem \S+ exceeded|^TERM_(MEMLIMIT|SWAP)\b": "ran out of memory",
     r"^TERM_(BUCKET_KILL|(FORCE_)?(ADMIN|OWNER))\b": "was cancelled",
     r"^TERM_(RC|REMOVE_HUNG_JOB|ZOMBIE)\b": "lost a node",
     r"^TERM_PREEMPT\b": "was preempted",
-    r"^job killed|^TERM_": "was ended by the scheduler",
 }
+# And where nothing says more.
+_VAGUE = {r"^CANCELLED AT\b": "was cancelled", r"^job killed|^TERM_": "was ended by the scheduler"}
 _COMPLETING_S = 10.0
 _POLL_S = 0.3
 
@@ -94,13 +98,13 @@ def ending(scheduler: str, job: str, output: str) -> str:
         how, why = find(job) if find else ("", "")
     except (SchedulerError, *ODD):
         how = why = ""  # it may have forgotten the job
-    said = _meaning(written) or how or _meaning(why)
+    said = _meaning(written) or how or _meaning(why) or _meaning(written or why, _VAGUE)
     reasons = "; ".join(dict.fromkeys(filter(None, (why, written))))
     return f"job {job} {said}" + (f" ({reasons})" if reasons else "") if said else ""
 
 
-def _meaning(words: str) -> str:
-    return next((said for pattern, said in _MEANINGS.items() if re.search(pattern, words)), "")
+def _meaning(words: str, meanings: Mapping[str, str] = _MEANINGS) -> str:
+    return next((said for pattern, said in meanings.items() if re.search(pattern, words)), "")
 
 
 def _slurm_pending() -> list[PendingJob]:
