@@ -70,6 +70,19 @@ def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
     assert '"max_nodes": 2' in text
 
 
+def test_nothing_is_asked_where_the_standard_input_is_closed(answering, tmp_path):
+    answering("slurm")
+    config = tmp_path / "site.py"
+    answer = subprocess.run(
+        ["sh", "-c", '"$0" -m tuner.cli site init --output "$1" <&-', sys.executable, config],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert len(contents(config)["systems"][0]["partitions"]) == 2
+
+
 def test_without_a_scheduler_it_is_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     config = tmp_path / "here.py"

@@ -154,7 +154,7 @@ def _asked(question: str, otherwise: Answer, kind: Any = None) -> Answer:
 
     kind: click's type of the answers, by default that of `otherwise`.
     """
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():  # None: closed
         return otherwise
     answer: Answer = click.prompt(printable(question), default=otherwise, type=kind)
     return answer
