@@ -10,6 +10,7 @@ import pytest
 
 from tests.compiler import build_preload
 from tests.processes import TIMEOUT_S
+from tuner.errors import SwitchpointError
 from tuner.machine import directories
 from tuner.machine.mpi import (
     YIELD_LIBRARY,
@@ -163,6 +164,13 @@ def test_jobs_run_where_the_path_is_one_word(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(directories, "build_root", lambda: Path("/data") / name)
     assert directories.scratch_directory().is_relative_to(tmp_path)
+
+
+def test_a_path_in_which_no_job_runs_is_an_error_that_commands_print(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    monkeypatch.setattr(directories, "build_root", lambda: Path("/my checkout"))
+    with pytest.raises(SwitchpointError, match="in a path with spaces or quotes; name another"):
+        directories.scratch_directory()
 
 
 def test_the_last_line_of_a_failed_launch_is_the_program_s(mpi):

@@ -6,7 +6,12 @@ import shlex
 import sys
 from pathlib import Path
 
+from tuner.errors import SwitchpointError
 from tuner.paths import CHECKOUT, is_checkout, own_directory
+
+
+class ScratchError(SwitchpointError, ValueError):  # sites' configurations catch the latter
+    """Error raised when jobs cannot run in any directory; the message says why and what to do."""
 
 
 def build_root() -> Path:
@@ -21,13 +26,13 @@ def scratch_directory() -> Path:
     """Return the directory of ReFrame's jobs: the build, or the cache if no script starts there.
 
     Raises:
-        ValueError: neither can be used.
+        ScratchError: neither can be used.
     """
     candidates = [build_root() / "reframe", cache_directory() / f"reframe-{_checkout()}"]
     for path in candidates:
         if _is_one_word(path):  # ReFrame splits the path of a job's script
             return path
-    raise ValueError(
+    raise ScratchError(
         f"{candidates[-1]}: ReFrame cannot run jobs in a path with spaces or quotes; name another "
         "with XDG_CACHE_HOME"
     )
