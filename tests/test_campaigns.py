@@ -190,11 +190,11 @@ def test_campaigns_of_one_name_have_a_stage_for_each_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = set()
-    for place in ("a", "b"):
+    for place in ("a", "b", os.fsdecode(b"caf\xe9")):
         monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path / place))
         words = Call(Path("local.py"), [], {"campaign": NAME}).command([], tmp_path / "report")
         stages |= {word for word in words if word.startswith(f"--timestamp={NAME}-")}
-    assert len(stages) == 2
+    assert len(stages) == 3
 
 
 @pytest.mark.parametrize(
@@ -342,11 +342,15 @@ def test_an_order_with_a_name_that_is_no_text_is_refused(results: Path) -> None:
     assert not FIXED.path_of(NAME).exists()
 
 
-def test_a_configuration_that_reframe_cannot_name_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_reframe_cannot_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = tmp_path / os.fsdecode(b"caf\xe9.py")
     config.write_text("site_configuration = {}\n")
     answer = fail("run", "--dry-run", "--config", str(config))
     assert r"caf\xe9.py: ReFrame reads only paths that are UTF-8" in answer
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(config.with_suffix("")))
+    assert r"caf\xe9: ReFrame reads only paths that are UTF-8" in fail("run", "--dry-run")
 
 
 def test_a_host_that_a_configuration_does_not_name_is_reported(tmp_path: Path) -> None:

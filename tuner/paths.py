@@ -51,7 +51,7 @@ def database_path() -> Path:
 
 def results_id() -> str:
     """Return what distinguishes campaigns of one name in several results directories."""
-    return hashlib.sha256(str(results_directory().absolute()).encode()).hexdigest()[:8]
+    return hashlib.sha256(os.fsencode(results_directory().absolute())).hexdigest()[:8]
 
 
 def campaign_name() -> str:

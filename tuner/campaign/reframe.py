@@ -246,10 +246,11 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
         DispatchError: ReFrame failed, took longer than the limit or warned of something left out,
             or no check is left to run.
     """
-    if shown(call.config) != str(call.config):
-        raise DispatchError(
-            f"{shown(call.config)}: ReFrame reads only paths that are UTF-8; rename it"
-        )
+    for path in (call.config, results_directory()):
+        if shown(path) != str(path):
+            raise DispatchError(
+                f"{shown(path)}: ReFrame reads only paths that are UTF-8; rename it"
+            )
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         try:

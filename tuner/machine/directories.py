@@ -51,7 +51,7 @@ def cache_directory() -> Path:
 
 
 def _checkout() -> str:
-    return hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+    return hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]
 
 
 def installation_directory(system: str, environment: str) -> Path:
