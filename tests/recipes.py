@@ -44,7 +44,7 @@ class Recipe:
         assert spec not in self.dependencies, f"{spec} is named twice"
         self.dependencies[spec] = self.in_force | facts
 
-    def conflicts(self, spec: str, *, when: str, msg: str) -> None:
+    def conflicts(self, spec: str, *, when: str = "", msg: str) -> None:
         assert msg
         self.conflicting[spec] = when
 

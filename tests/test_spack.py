@@ -31,7 +31,8 @@ def python_dependencies() -> dict[str, str]:
     """Return those of pyproject.toml as Spack writes them: {py-numpy: 1.26}."""
     found = {}
     for requirement in PROJECT["dependencies"]:
-        name, extra, least = re.fullmatch(r"([\w-]+)(?:\[(\w+)\])?>=([\d.]+)", requirement).groups()
+        least_of = r"([\w-]+)(?:\[(\w+)\])?>=([\d.]+)(?:,!=[\d.]+)*"
+        name, extra, least = re.fullmatch(least_of, requirement).groups()
         found["reframe" if name == "reframe-hpc" else f"py-{name}"] = least
         if extra:
             assert (name, extra) == ("dash", "compress")
@@ -88,6 +89,13 @@ def test_the_python_package_needs_what_pyproject_needs():
         name = spec.split("@")[0]
         assert each.get("when") == ("+dashboard" if name in DASHBOARD else None)
         assert "run" in each["type"] or name == "py-hatchling"
+
+
+def test_versions_that_pyproject_excludes_conflict():
+    excluded = [re.findall(r"!=([\d.]+)", each) for each in PROJECT["dependencies"]]
+    (versions,) = filter(None, excluded)
+    conflicting = {f"^reframe@{versions[0]}:{versions[-1]}": ""}
+    assert read("py_switchpoint").conflicting == conflicting
 
 
 def test_recipes_of_our_own_satisfy_what_is_asked():

@@ -29,6 +29,7 @@ class PySwitchpoint(PythonPackage):
         depends_on("py-scipy@1.11:")
     # A program of its own, with a path of its own.
     depends_on("reframe@4.9:", type="run")
+    conflicts("^reframe@4.10.0:4.10.1", msg="it ends when a job of Slurm waits")
     with default_args(when="+dashboard", type=("build", "run")):
         depends_on("py-dash@3.4:")
         depends_on("py-dash-bootstrap-components@2.0:")
