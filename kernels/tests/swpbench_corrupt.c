@@ -2,9 +2,9 @@
  * swpbench with exchanges, whole or in halves, discoveries, collectives, products and transforms that go
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
  * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK, and of whole exchanges only those by the method
- * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also hang, leak (for a
- * while: pool), or free what they allocate, and a rank may hang between two sizes. Before the calls that
- * SWP_CORRUPT_AT names, a rank may be killed or stopped, exit, or have no more memory.
+ * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also leak (for a while: pool), hang (last:
+ * after one that goes wrong), or free what they allocate, and a rank may hang between two sizes. Before the
+ * calls that SWP_CORRUPT_AT names, a rank may be killed or stopped, exit, or have no more memory.
  */
 #include "csr.h"
 #include "fft.h"
@@ -129,7 +129,7 @@ static void leak_or_hang(int call) {
     leaked = malloc(48);
   if (is_due("free", call))
     allocate_for_a_while(call);
-  if (is_due("hang", call))
+  if (is_due("hang", call) || is_due("last", call - 1))
     hang_here();
 }
 
@@ -147,7 +147,7 @@ static int deliver(unsigned char *first, int error) {
   static unsigned char before;
   const int call = calls++;
   leak_or_hang(call);
-  if (is_due("byte", call))
+  if (is_due("byte", call) || is_due("last", call))
     *first ^= 0x10;
   if (is_due("stale", call))
     *first = before;

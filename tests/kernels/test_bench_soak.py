@@ -130,6 +130,15 @@ def test_a_hang_ends_with_the_stacks_of_all_ranks(
     assert "swpbench: soak failed: " in result.stderr
 
 
+def test_wrong_bytes_before_a_hang_are_the_failure(any_kernels: Kernels, tmp_path: Path) -> None:
+    words = (*RING, "--methods", "direct", "--limit", "1")
+    result = soak(any_kernels, tmp_path / "o", 2, *words, wrong="last", call=70, rank=0)
+    record = failed(result)
+    assert (record["failure"], record["executions"]) == ("payload", 71)
+    assert record["reason"].startswith("rank 0: execution 71: wrong payload from rank 1")
+    assert any(frame.startswith("hang_here+0x") for frame in record["stack"])
+
+
 def test_a_hang_between_two_sizes_keeps_the_soaks_before_it(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ static struct {
   int64_t begin_ns;
   _Atomic(const char *) doing;
   atomic_int_least64_t executions; /* complete */
+  atomic_int failure;              /* of enum failure: of this rank */
 } now;
 
 static void do_next(const char *doing) {
@@ -63,6 +64,11 @@ static void begin(const struct method *method) {
   now.begin_ns = clock_ns();
   now.executions = 0;
   do_next("planning before execution");
+}
+
+static void forget_failure(void) {
+  now.failure = NONE;
+  failure_clear();
 }
 
 static int write_record(const struct outcome *outcome) {
@@ -139,9 +145,9 @@ static void end_of_hang(const struct where *where) {
   else if (rank == 1 && launch_take_over(&session->launch))
     fprintf(stderr, "swpbench: %s\n", failure_text());
   else if (rank <= 1) {
-    const bool fails = *failure_text() != '\0'; /* and keeps the others waiting */
-    struct outcome outcome = {.failure = fails ? ERROR : HANG, .executions = now.executions, .where = where};
-    if (fails)
+    const enum failure own = (enum failure)now.failure; /* keeps the others waiting */
+    struct outcome outcome = {.failure = own ? own : HANG, .executions = now.executions, .where = where};
+    if (own)
       snprintf(outcome.reason, sizeof outcome.reason, "rank %d: %.500s", rank, failure_text());
     else
       snprintf(outcome.reason, sizeof outcome.reason, "hang: %srank %d made no progress in %g s: %s %lld",
@@ -174,8 +180,7 @@ static void skew(const struct team *team, uint64_t seed, int64_t execution) {
 
 /* Executes up to the given number; nothing waits between executions. A rank with wrong bytes continues, as
    others need it; one whose execution failed cannot. */
-static enum failure execute_until(struct workload *workload, swp_plan *plan, int64_t until) {
-  enum failure failure = NONE;
+static void execute_until(struct workload *workload, swp_plan *plan, int64_t until) {
   for (; now.executions < until; now.executions++) {
     do_next("execution");
     if (!now.session->options->prompt)
@@ -184,18 +189,19 @@ static enum failure execute_until(struct workload *workload, swp_plan *plan, int
     workload->operation->prepare(workload);
     if (workload->operation->execute(workload, plan)) {
       failure_set("execution %lld fails: %s", (long long)now.executions + 1, swp_error_message());
-      return ERROR;
+      now.failure = ERROR;
+      return;
     }
-    if (failure == NONE && workload->operation->verify(workload)) {
+    if (now.failure == NONE && workload->operation->verify(workload)) {
       failure_place("execution %lld", (long long)now.executions + 1);
-      failure = PAYLOAD;
+      now.failure = PAYLOAD;
     }
   }
-  return failure;
 }
 
 /* The failure of the lowest rank that has one, with its reason, on all ranks. *over is rank 0's. */
-static enum failure agree(const struct team *team, enum failure mine, bool *over, char *reason) {
+static enum failure agree(const struct team *team, bool *over, char *reason) {
+  const enum failure mine = (enum failure)now.failure;
   struct {
     enum failure failure;
     char text[REASON_ROOM];
@@ -214,13 +220,13 @@ static enum failure agree(const struct team *team, enum failure mine, bool *over
   return message.failure;
 }
 
-static enum failure find_leak(const struct growth *growth, struct outcome *outcome) {
+static void find_leak(const struct growth *growth, struct outcome *outcome) {
   outcome->growth_bytes = growth_leak_bytes(growth);
   if (outcome->growth_bytes == 0)
-    return NONE;
+    return;
   failure_set("leak: %lld bytes more in use than after a quarter of the executions, and still growing",
               (long long)outcome->growth_bytes);
-  return LEAK;
+  now.failure = LEAK;
 }
 
 /* Executes up to the given number, looks at the memory after a quarter of it, and sets the outcome. Returns
@@ -235,16 +241,17 @@ static bool execute_watched(struct workload *workload, swp_plan *plan, int64_t u
   *outcome = (struct outcome){.failure = NONE};
   while (outcome->failure == NONE && !over && now.executions < until) {
     const int64_t left = until - now.executions;
-    const enum failure mine =
-        execute_until(workload, plan, now.executions + (left < interval ? left : interval));
+    execute_until(workload, plan, now.executions + (left < interval ? left : interval));
     over = launch_is_over(&now.session->launch);
-    outcome->failure = agree(workload->team, mine, &over, outcome->reason);
+    outcome->failure = agree(workload->team, &over, outcome->reason);
     const int64_t due = quarter + (until - quarter) / (GROWTH_READINGS - 1) * growth.readings;
     if (growth.readings < GROWTH_READINGS && now.executions >= due)
       growth_read(&growth);
   }
-  if (outcome->failure == NONE)
-    outcome->failure = agree(workload->team, find_leak(&growth, outcome), &over, outcome->reason);
+  if (outcome->failure == NONE) {
+    find_leak(&growth, outcome);
+    outcome->failure = agree(workload->team, &over, outcome->reason);
+  }
   return over;
 }
 
@@ -253,7 +260,7 @@ static void execute_all(struct workload *workload, swp_plan *plan, struct outcom
   const bool over = execute_watched(workload, plan, now.wanted, outcome);
   if (outcome->failure == LEAK && !over) {
     const struct outcome suspicion = *outcome;
-    failure_clear();
+    forget_failure();
     if (execute_watched(workload, plan, AGAIN * now.wanted, outcome) && outcome->failure == NONE)
       *outcome = suspicion;
   }
@@ -321,7 +328,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   now.method = method->spec;
   swp_plan_free(&plan);
   *passed = outcome.failure == NONE;
-  failure_clear();
+  forget_failure();
   return team_agree(session->team, status);
 }
 
