@@ -16,6 +16,7 @@ from subprocess import DEVNULL
 
 import pytest
 
+from tests.compiler import build_preload
 from tests.conftest import Require, by_day
 from tests.kernels.benchrun import CORRUPT, SEVEN, SWPBENCH, bench, complaint
 from tests.kernels.conftest import Kernels, finish, on_ranks
@@ -263,6 +264,49 @@ def test_a_file_is_written_by_one_of_the_launches_that_begin_together(
     assert sorted(each.result().status != 0 for each in begun) == [False, True, True, True]
     records = [json.loads(line)["record"] for line in out.read_text().splitlines()]
     assert (records.count("header"), records[-1]) == (1, "end")
+
+
+OWN_BOOT_ID = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+FILE *fopen(const char *path, const char *mode) {
+  FILE *(*next)(const char *, const char *);
+  next = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
+  return next(strstr(path, "/boot_id") ? "/proc/self/stat" : path, mode);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (
+            SWPBENCH,
+            ["run", "--op=bcast", "--pattern=blocks", "--sizes=8", "--out=o", "--sync=window"],
+        ),
+        ("studies/comparisons/swp_compare_fields", ["0.1", "window"]),
+    ],
+)
+def test_ranks_of_several_machines_do_not_start_by_one_clock(
+    kernels: Kernels, tmp_path: Path, program: str, words: list[str]
+) -> None:
+    """Each process takes itself for a machine of its own, as it sees another boot id."""
+    source, library = tmp_path / "boots.c", tmp_path / "boots.so"
+    source.write_text(OWN_BOOT_ID)
+    build_preload(source, library)
+    start = launch(kernels.mpi, 2, build=kernels.build, preload=[library])
+    done = subprocess.run(
+        [*start.argv_prefix, kernels.build / program, *words],
+        cwd=tmp_path,
+        env=os.environ | start.env,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode != 0
+    assert "window: these machines have clocks of their own; write hca or barrier" in done.stderr
 
 
 def test_buffers_that_do_not_fit(any_kernels: Kernels, tmp_path: Path) -> None:

@@ -189,10 +189,8 @@ static int write_header(const struct launch *launch) {
 
 int launch_begin(struct launch *launch) {
   const struct team *team = launch->team;
-  if (team->machines > 1 && !SWP_SIMULATED && strcmp(launch->options->sync, "window") == 0)
-    return team_agree(team,
-                      failure_set("--sync window: these machines have clocks of their own; write hca or "
-                                  "barrier"));
+  if (team_agree(team, sync_check_scheme(team, launch->options->sync)))
+    return -1;
   facts_collect(team, &launch->facts);
   launch->sync = sync_create(team, launch->options->sync);
   launch->tick_ns = clock_tick_ns();

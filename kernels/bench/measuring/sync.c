@@ -1,5 +1,7 @@
 #include "sync.h"
 
+#include "error.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +15,12 @@ const struct sync_scheme *sync_find(const char *name) {
     if (strcmp(schemes[i]->name, name) == 0)
       return schemes[i];
   return NULL;
+}
+
+int sync_check_scheme(const struct team *team, const char *name) {
+  return team->machines > 1 && strcmp(name, "window") == 0
+             ? failure_set("--sync window: these machines have clocks of their own; write hca or barrier")
+             : 0;
 }
 
 void sync_prepare(struct sync *sync) {

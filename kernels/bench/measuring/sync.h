@@ -33,6 +33,10 @@ struct sync_scheme {
 /* The scheme of that name; NULL: none. */
 const struct sync_scheme *sync_find(const char *name);
 
+/* 0, or -1 with failure_text() set where the scheme of that name cannot start ranks of so many machines.
+   Local. */
+int sync_check_scheme(const struct team *team, const char *name);
+
 /*
  * Starts by the scheme of that name, or for an empty one: window on one machine; on several hca if their
  * clocks agree after a first synchronisation, and else barrier, which rank 0 then reports on stdout.

@@ -104,9 +104,10 @@ int comparison_main(int argc, char **argv, const struct comparison *comparison) 
   team_create(&team);
   const double seconds = argc > 1 ? atof(argv[1]) : 2;
   const char *scheme = argc > 2 ? argv[2] : "";
-  int status = 0;
+  int status = sync_check_scheme(&team, scheme);
   if (seconds <= 0 || (*scheme && !sync_find(scheme)))
-    status = team_agree(&team, failure_set("usage: %s [SECONDS [window|hca|barrier]]", comparison->program));
+    status = failure_set("usage: %s [SECONDS [window|hca|barrier]]", comparison->program);
+  status = team_agree(&team, status);
   for (int i = 0; status == 0 && comparison->patterns[i]; i++)
     status = compare_pattern(&team, comparison, comparison->patterns[i], scheme, seconds);
   team_free(&team);
