@@ -210,6 +210,7 @@ static bool has_other(const struct workload *workload, const char *own, const st
     swp_plan_free(&plan);
     free(other);
   }
+  hang_next("proof of", own, workload->payload.item_bytes); /* it had named one of the specs */
   free(specs);
   return found;
 }
