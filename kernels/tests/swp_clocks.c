@@ -3,7 +3,8 @@
  * one true time, which all ranks know, and which the test can let pass at once.
  */
 #include "clock.h"
-#include "sync.h"
+#include "commands.h"
+#include "overlap.h"
 #include "testing.h"
 
 #include <math.h>
@@ -24,6 +25,7 @@ static struct team team;
 static int machine;
 static int64_t passed_ns, stepped_ns; /* of true time; by this machine's clock */
 static int64_t step_ns;               /* that clocks make behind their back, after they have learned */
+static int learned;                   /* how often clocks were compared */
 
 static int64_t true_ns(void) {
   struct timespec now;
@@ -55,6 +57,7 @@ int64_t __wrap_clock_wait(int64_t until_ns, bool yields) {
 
 void __wrap_clocks_learn(struct clocks *clocks) {
   __real_clocks_learn(clocks);
+  learned++;
   stepped_ns += machine > 0 ? step_ns : 0;
 }
 
@@ -174,6 +177,34 @@ static void clocks_that_do_not_agree_are_not_used(void) {
   step_ns = 0;
 }
 
+/* When a launch begins, and its block, and before the rounds 0, 10 and 19, which are verified. */
+static void clocks_are_compared_again_while_a_size_is_measured(void) {
+  static int64_t size_bytes = 8;
+  enum { SAMPLES = 20, COMPARED = 5 };
+  struct options options = {.operation = operation_by_name("bcast"),
+                            .sizes_bytes = &size_bytes,
+                            .nsizes = 1,
+                            .races = {{1, "vendor", SAMPLES}},
+                            .nraces = 1,
+                            .methods = "bulk",
+                            .max_samples = SAMPLES,
+                            .out = "/dev/null",
+                            .system = "local:cpu",
+                            .environment = "default",
+                            .sync = "",
+                            .yield = "",
+                            .quiet = true};
+  test_case("long sizes");
+  EXPECT_EQUAL(pattern_parse("blocks", &options.pattern), 0);
+  learned = 0;
+  EXPECT_EQUAL(run(&team, &options), 0);
+  EXPECT_EQUAL(learned, COMPARED);
+  test_case("overlap");
+  learned = 0;
+  EXPECT_EQUAL(overlap(&team, &options, "spmv:rows=4,nonzeros=3", "0"), 0);
+  EXPECT_EQUAL(learned, COMPARED);
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_clocks");
   team_create(&team);
@@ -184,6 +215,7 @@ int main(int argc, char **argv) {
   drifts_are_known_after_some_time();
   starts_are_together_in_true_time();
   clocks_that_do_not_agree_are_not_used();
+  clocks_are_compared_again_while_a_size_is_measured();
   team_free(&team);
   return test_end();
 }
