@@ -23,7 +23,14 @@ int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
 enum { READING_NS = 10, LAUNCH_MS = 1500, SIZES = 3, MOST_SAMPLES = 200 };
 
 static int64_t sizes_bytes[SIZES] = {8, 64, 512};
-static const int COSTS_MS[SIZES] = {1, 4, 25}; /* of an execution, on average */
+
+/* Of an execution. */
+static struct costs {
+  int sizes_ms[SIZES];
+  bool vary;         /* every other execution takes three times as long as the ones between, so that no median
+                        is precise; these are the means */
+  const char *cheap; /* a method of a tenth of these, or NULL */
+} costs;
 
 static struct team team;
 static int64_t now_ns;
@@ -50,43 +57,40 @@ int __wrap_swp_collective_plan(MPI_Comm comm, const struct swp_collective *probl
   return __real_swp_collective_plan(comm, problem, method, hints, plan);
 }
 
-/* Every other execution takes three times as long as the ones between, so that no median is precise. */
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
-  (void)plan, (void)send, (void)recv;
-  now_ns += COSTS_MS[planned] * (executions++ / 2 % 2 == 0 ? INT64_C(500000) : INT64_C(1500000));
+  (void)send, (void)recv;
+  const char *method = swp_plan_method(plan);
+  const int64_t per_ms = !costs.vary ? 1000000 : executions++ / 2 % 2 == 0 ? 500000 : 1500000;
+  now_ns += costs.sizes_ms[planned] * per_ms / (costs.cheap && strcmp(method, costs.cheap) == 0 ? 10 : 1);
   return SWP_SUCCESS;
 }
 
-/* The samples of each case of the file: of a size, by method. */
-static int read_counts(const char *path, int *counts, int most) {
+/* Sets the samples at each size in the file, 0 where there is no case. */
+static void read_rounds(const char *path, int *rounds) {
   char *line = NULL;
   size_t room = 0;
-  int found = 0;
   FILE *file = fopen(path, "r");
   EXPECT(file != NULL, "%s cannot be read", path);
-  while (getline(&line, &room, file) > 0 && found < most) {
-    const char *samples = strstr(line, "\"samples_s\": [");
-    if (samples == NULL)
-      continue;
-    counts[found] = 1;
-    for (; *samples != ']'; samples++)
-      counts[found] += *samples == ',';
-    found++;
+  memset(rounds, 0, SIZES * sizeof *rounds);
+  while (getline(&line, &room, file) > 0) {
+    const char *size = strstr(line, "\"size_bytes\": "), *samples = strstr(line, "\"samples_s\": [");
+    for (int i = 0; samples != NULL && i < SIZES; i++)
+      if (atoll(strchr(size, ' ')) == sizes_bytes[i])
+        for (rounds[i] = 1; *samples != ']'; samples++)
+          rounds[i] += *samples == ',';
   }
   free(line);
   fclose(file);
-  return found;
 }
 
-/* Runs a launch of bcast by some methods; sets the rounds at each size, 0 for the last ones if dropped. */
-static void measure(double budget_s, const char *methods, int nmethods, int *rounds) {
+/* Runs a launch of bcast, and sets the rounds at each size, 0 where it is dropped. */
+static void measure(double budget_s, int nraces, const struct size_race *races, int *rounds) {
   char path[] = "/tmp/swp_budget.XXXXXX";
-  int file = mkstemp(path), counts[SIZES * 2];
+  int file = mkstemp(path);
   struct options options = {.operation = operation_by_name("bcast"),
                             .sizes_bytes = sizes_bytes,
                             .nsizes = SIZES,
-                            .races = {{SIZES, methods, MOST_SAMPLES}},
-                            .nraces = 1,
+                            .nraces = nraces,
                             .out = path,
                             .budget_s = budget_s,
                             .system = "local:cpu",
@@ -94,27 +98,30 @@ static void measure(double budget_s, const char *methods, int nmethods, int *rou
                             .sync = "",
                             .yield = "",
                             .quiet = true};
+  memcpy(options.races, races, (size_t)nraces * sizeof *races);
   EXPECT(file >= 0 && unlink(path) == 0, "no file can be made");
   EXPECT_EQUAL(pattern_parse("blocks", &options.pattern), 0);
   EXPECT_EQUAL(run(&team, &options), 0);
-  const int measured = read_counts(path, counts, SIZES * 2) / nmethods;
-  for (int i = 0; i < SIZES; i++)
-    rounds[i] = i < measured ? counts[i * nmethods] : 0;
+  read_rounds(path, rounds);
   close(file);
   unlink(path);
 }
+
+static const struct size_race two_methods = {SIZES, "vendor binomial", MOST_SAMPLES};
+static const struct costs varying = {.sizes_ms = {1, 4, 25}, .vary = true};
 
 /* Of 1.41 s behind the trials each size first needs ten rounds, two of them of warm-up; the others are shared
    evenly. Even shares of all would be 200, 61 and 8 rounds. */
 static void sizes_whose_rounds_take_long_get_more_of_a_budget(void) {
   int rounds[SIZES];
   test_case("shares");
+  costs = varying;
   const int64_t begin_ns = now_ns;
-  measure(1.5, "vendor binomial", 2, rounds);
+  measure(1.5, 1, &two_methods, rounds);
   EXPECT(rounds[0] > 150 && rounds[0] < 200, "%d rounds at the cheapest size", rounds[0]);
   EXPECT(rounds[1] > 30 && rounds[1] < 50, "%d rounds at the middle size", rounds[1]);
   EXPECT(rounds[2] > 10 && rounds[2] < 17, "%d rounds at the dearest size", rounds[2]);
-  EXPECT(now_ns - begin_ns < INT64_C(1000000) * (LAUNCH_MS + 2 * 2 * COSTS_MS[2]), "it took %lld ns",
+  EXPECT(now_ns - begin_ns < INT64_C(1000000) * (LAUNCH_MS + 2 * 2 * costs.sizes_ms[2]), "it took %lld ns",
          (long long)(now_ns - begin_ns));
 }
 
@@ -122,7 +129,8 @@ static void sizes_whose_rounds_take_long_get_more_of_a_budget(void) {
 static void sizes_are_dropped_before_rounds(void) {
   int rounds[SIZES];
   test_case("dropped");
-  measure(0.3, "vendor binomial", 2, rounds);
+  costs = varying;
+  measure(0.3, 1, &two_methods, rounds);
   EXPECT(rounds[0] >= 8, "%d rounds at the cheapest size", rounds[0]);
   EXPECT(rounds[1] >= 8, "%d rounds at the middle size", rounds[1]);
   EXPECT_EQUAL(rounds[2], 0);
@@ -131,9 +139,21 @@ static void sizes_are_dropped_before_rounds(void) {
 static void without_a_budget_the_limit_of_samples_ends_a_size(void) {
   int rounds[SIZES];
   test_case("no budget");
-  measure(0, "vendor", 1, rounds);
+  costs = varying;
+  measure(0, 1, &two_methods, rounds);
   for (int i = 0; i < SIZES; i++)
     EXPECT_EQUAL(rounds[i], MOST_SAMPLES);
+}
+
+/* Behind the trials 0.41 s are left. If both methods cost the same, the middle size needs 0.5 s, but the one
+   before it shows that it needs 0.28 s. */
+static void a_size_that_fits_when_its_turn_comes_is_measured(void) {
+  int rounds[SIZES];
+  test_case("fits later");
+  costs = (struct costs){.sizes_ms = {1, 25, 4}, .cheap = "binomial"};
+  measure(0.5, 1, &two_methods, rounds);
+  EXPECT(rounds[1] >= 8, "%d rounds at the middle size", rounds[1]);
+  EXPECT(rounds[2] >= 8, "%d rounds at the last size", rounds[2]);
 }
 
 int main(int argc, char **argv) {
@@ -142,6 +162,7 @@ int main(int argc, char **argv) {
   sizes_whose_rounds_take_long_get_more_of_a_budget();
   sizes_are_dropped_before_rounds();
   without_a_budget_the_limit_of_samples_ends_a_size();
+  a_size_that_fits_when_its_turn_comes_is_measured();
   team_free(&team);
   return test_end();
 }

@@ -38,11 +38,8 @@ int budget_prepare(struct session *session, struct budget *budget) {
   *budget = (struct budget){
       .end_ns = limited ? session->launch.begin_ns + (int64_t)(options->budget_s * 1e9) : INT64_MAX,
       .round_ns = allocate_zeros((size_t)options->nsizes * sizeof *budget->round_ns),
-      .kept = allocate((size_t)options->nsizes * sizeof *budget->kept),
       .nsizes = options->nsizes,
   };
-  for (int i = 0; i < options->nsizes; i++)
-    budget->kept[i] = true;
   if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* if one sample of each is enough */
     return 0;
   for (int i = 0; i < options->nsizes; i++) {
@@ -59,7 +56,6 @@ int budget_prepare(struct session *session, struct budget *budget) {
 
 void budget_free(struct budget *budget) {
   free(budget->round_ns);
-  free(budget->kept);
 }
 
 void budget_begin(struct budget *budget) {
@@ -80,27 +76,35 @@ static int spread(int n, int bits) {
   return place;
 }
 
-/* Keeps those of the sizes after a given one that fit into the time. Returns their number; *spare_ns is what
-   they leave of it. */
-static int keep_sizes(struct budget *budget, int index, double rest_ns, double *spare_ns) {
-  int kept = 0, bits = 0;
+/* The sizes that fit into the time. */
+struct fit {
+  int count;
+  bool has_first;
+  double spare_ns; /* that they leave */
+};
+
+/* Fits the sizes from a given one on into the time, evenly over the range. */
+static struct fit fit_sizes(const struct budget *budget, int first, double left_ns) {
+  struct fit fit = {.spare_ns = left_ns};
+  int bits = 0;
   while (1 << bits < budget->nsizes)
     bits++;
-  *spare_ns = rest_ns;
   for (int n = 0; n < 1 << bits; n++) {
     const int size = spread(n, bits);
-    if (size <= index || size >= budget->nsizes)
+    if (size < first || size >= budget->nsizes)
       continue;
     const double needed_ns = rounds_ns(budget, size) + (double)budget->overhead_ns;
-    budget->kept[size] = needed_ns <= *spare_ns;
-    kept += budget->kept[size];
-    *spare_ns -= budget->kept[size] ? needed_ns : 0;
+    if (needed_ns > fit.spare_ns)
+      continue;
+    fit.count++;
+    fit.has_first |= size == first;
+    fit.spare_ns -= needed_ns;
   }
-  return kept;
+  return fit;
 }
 
 bool budget_keeps(const struct budget *budget, int index) {
-  return budget->kept[index] && (index == 0 || budget->end_ns > clock_ns());
+  return index == 0 || fit_sizes(budget, index, (double)(budget->end_ns - clock_ns())).has_first;
 }
 
 int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
@@ -112,9 +116,8 @@ int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
   if (budget->methods == 0)
     budget->methods = methods;
   const double own_ns = rounds_ns(budget, index);
-  double spare_ns;
-  const int others = keep_sizes(budget, index, (double)(budget->end_ns - now) - own_ns, &spare_ns);
-  return now + (int64_t)(own_ns + spare_ns / (others + 1));
+  const struct fit others = fit_sizes(budget, index + 1, (double)(budget->end_ns - now) - own_ns);
+  return now + (int64_t)(own_ns + others.spare_ns / (others.count + 1));
 }
 
 void budget_spent(struct budget *budget, int index, int samples) {

@@ -7,7 +7,6 @@
 struct budget {
   int64_t end_ns;    /* of the launch on rank 0's clock; INT64_MAX: there is no limit */
   int64_t *round_ns; /* time of a round of one method at each size, on rank 0; 0: not known */
-  bool *kept;        /* whether a size gets its rounds */
   int nsizes;
   int64_t begin_ns;    /* of a size, then of its rounds */
   int64_t overhead_ns; /* of the last size, beside its rounds */
@@ -24,14 +23,14 @@ void budget_free(struct budget *budget);
 /* Called when a size begins, before anything is made for it. */
 void budget_begin(struct budget *budget);
 
-/* Returns whether the index-th size is measured: enough time was left for its rounds. On rank 0. */
+/*
+ * Returns whether the index-th size is measured. Each size left gets the rounds that a launch needs to count,
+ * and an even share of the rest. Where the time is too short for that, sizes are dropped, evenly over the
+ * range, as rounds too few to count would be lost; the first is always measured. On rank 0.
+ */
 bool budget_keeps(const struct budget *budget, int index);
 
-/*
- * When the index-th size must end, with this many methods planned. Each size left gets the rounds that a
- * launch needs to count, and an even share of the rest. Where the time is too short for that, sizes are
- * dropped, evenly over the range, as rounds too few to count would be lost. On rank 0.
- */
+/* When the index-th size must end, with this many methods planned. On rank 0. */
 int64_t budget_deadline_ns(struct budget *budget, int index, int methods);
 
 /* Called when the size has had this many samples. */
