@@ -36,6 +36,7 @@ static struct team team;
 static int64_t now_ns;
 static int planned; /* the size that was last planned for */
 static uint64_t executions;
+static int by_vendor[SIZES]; /* executions */
 
 int64_t __wrap_clock_ns(void) {
   return now_ns += READING_NS;
@@ -62,6 +63,7 @@ int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv) 
   const char *method = swp_plan_method(plan);
   const int64_t per_ms = !costs.vary ? 1000000 : executions++ / 2 % 2 == 0 ? 500000 : 1500000;
   now_ns += costs.sizes_ms[planned] * per_ms / (costs.cheap && strcmp(method, costs.cheap) == 0 ? 10 : 1);
+  by_vendor[planned] += strcmp(method, "vendor") == 0;
   return SWP_SUCCESS;
 }
 
@@ -156,6 +158,31 @@ static void a_size_that_fits_when_its_turn_comes_is_measured(void) {
   EXPECT(rounds[2] >= 8, "%d rounds at the last size", rounds[2]);
 }
 
+/* Four methods would take a second at the dearest size. */
+static void each_race_needs_the_time_of_its_own_methods(void) {
+  static const struct size_race races[] = {
+      {SIZES - 1, "vendor binomial knomial:radix=3 knomial:radix=5", MOST_SAMPLES},
+      {1, "binomial", MOST_SAMPLES}};
+  int rounds[SIZES];
+  test_case("races");
+  costs = (struct costs){.sizes_ms = {1, 4, 25}};
+  memset(by_vendor, 0, sizeof by_vendor);
+  measure(0.8, 2, races, rounds);
+  EXPECT(rounds[1] >= 8, "%d rounds at the middle size", rounds[1]);
+  EXPECT(rounds[2] >= 8, "%d rounds at the dearest size", rounds[2]);
+  EXPECT_EQUAL(by_vendor[2], 0);
+}
+
+/* Behind the trials 0.16 s are left, and ten rounds at the dearest size take 0.25 s. */
+static void sizes_have_time_for_no_more_rounds_than_are_wanted(void) {
+  int rounds[SIZES];
+  test_case("one sample");
+  costs = (struct costs){.sizes_ms = {1, 4, 25}};
+  measure(0.25, 1, &(struct size_race){SIZES, "vendor", 1}, rounds);
+  for (int i = 0; i < SIZES; i++)
+    EXPECT_EQUAL(rounds[i], 1);
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_budget");
   team_create(&team);
@@ -163,6 +190,8 @@ int main(int argc, char **argv) {
   sizes_are_dropped_before_rounds();
   without_a_budget_the_limit_of_samples_ends_a_size();
   a_size_that_fits_when_its_turn_comes_is_measured();
+  each_race_needs_the_time_of_its_own_methods();
+  sizes_have_time_for_no_more_rounds_than_are_wanted();
   team_free(&team);
   return test_end();
 }

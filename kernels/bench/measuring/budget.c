@@ -9,7 +9,7 @@ enum { TRIAL_ROUNDS = 3 };
 
 /* Slightly more than a launch needs to count (tuner/stats.py, MIN_SAMPLES), as no size costs exactly what is
    foreseen. */
-enum { NEEDED_ROUNDS = 8 + WARM_UPS };
+enum { NEEDED_SAMPLES = 8 };
 
 /* The least time of a round of the first applicable method; 0: none is applicable. The first rounds of a
    launch, and of a size, connect ranks. */
@@ -32,30 +32,41 @@ static int try_size(struct session *session, int64_t size_bytes, int64_t *round_
   return status;
 }
 
+/* Foresees the needs of the sizes of a race, of which the first is that of an index. */
+static int foresee(struct session *session, struct budget *budget, const struct size_race *race, int first) {
+  const int64_t *sizes_bytes = session->options->sizes_bytes;
+  int status = team_agree(session->team, session_enter(session, race));
+  for (int i = first; status == 0 && i < first + race->nsizes; i++) {
+    struct need *need = &budget->needs[i];
+    need->methods = session->nmethods;
+    need->rounds = WARM_UPS + (race->repeats < NEEDED_SAMPLES ? (int)race->repeats : NEEDED_SAMPLES);
+    int over = budget->nsizes == 1 || SWP_SIMULATED || clock_ns() > budget->end_ns;
+    team_bcast(session->team, &over, 1, MPI_INT);
+    if (!over && session_is_possible(session, sizes_bytes[i])) /* else only the first size is measured */
+      status = try_size(session, sizes_bytes[i], &need->round_ns);
+  }
+  return status;
+}
+
 int budget_prepare(struct session *session, struct budget *budget) {
   const struct options *options = session->options;
   const bool limited = options->budget_s > 0;
   *budget = (struct budget){
       .end_ns = limited ? session->launch.begin_ns + (int64_t)(options->budget_s * 1e9) : INT64_MAX,
-      .round_ns = allocate_zeros((size_t)options->nsizes * sizeof *budget->round_ns),
+      .needs = allocate_zeros((size_t)options->nsizes * sizeof *budget->needs),
       .nsizes = options->nsizes,
+      .applicable = 1,
+      .ratio = 1,
   };
-  if (!limited || options->nsizes == 1 || SWP_SIMULATED) /* if one sample of each is enough */
-    return 0;
-  for (int i = 0; i < options->nsizes; i++) {
-    int over = clock_ns() > budget->end_ns;
-    team_bcast(session->team, &over, 1, MPI_INT);
-    if (over) /* only the first size is measured */
-      return 0;
-    if (session_is_possible(session, options->sizes_bytes[i]) &&
-        try_size(session, options->sizes_bytes[i], &budget->round_ns[i]))
-      return -1;
-  }
-  return 0;
+  int status = 0;
+  for (int i = 0, first = 0; limited && status == 0 && i < options->nraces;
+       first += options->races[i++].nsizes)
+    status = foresee(session, budget, &options->races[i], first);
+  return status;
 }
 
 void budget_free(struct budget *budget) {
-  free(budget->round_ns);
+  free(budget->needs);
 }
 
 void budget_begin(struct budget *budget) {
@@ -64,7 +75,8 @@ void budget_begin(struct budget *budget) {
 
 /* The rounds that a size needs. */
 static double rounds_ns(const struct budget *budget, int index) {
-  return NEEDED_ROUNDS * budget->methods * (double)budget->round_ns[index];
+  const struct need *need = &budget->needs[index];
+  return (double)need->round_ns * need->methods * need->rounds * budget->applicable * budget->ratio;
 }
 
 /* The n-th of 2^bits places in the order 0, 4, 2, 6, 1, 5, 3, 7, of which any beginning is spread over all.
@@ -93,7 +105,7 @@ static struct fit fit_sizes(const struct budget *budget, int first, double left_
     const int size = spread(n, bits);
     if (size < first || size >= budget->nsizes)
       continue;
-    const double needed_ns = rounds_ns(budget, size) + (double)budget->overhead_ns;
+    const double needed_ns = rounds_ns(budget, size) + budget->overhead_ns * budget->needs[size].methods;
     if (needed_ns > fit.spare_ns)
       continue;
     fit.count++;
@@ -111,17 +123,17 @@ int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
   if (budget->end_ns == INT64_MAX)
     return INT64_MAX;
   const int64_t now = clock_ns();
-  budget->overhead_ns = now - budget->begin_ns;
+  budget->overhead_ns = (double)(now - budget->begin_ns) / budget->needs[index].methods;
+  budget->applicable = (double)methods / budget->needs[index].methods;
   budget->begin_ns = now;
-  if (budget->methods == 0)
-    budget->methods = methods;
   const double own_ns = rounds_ns(budget, index);
   const struct fit others = fit_sizes(budget, index + 1, (double)(budget->end_ns - now) - own_ns);
   return now + (int64_t)(own_ns + others.spare_ns / (others.count + 1));
 }
 
 void budget_spent(struct budget *budget, int index, int samples) {
+  const struct need *need = &budget->needs[index];
   const double round_ns = (double)(clock_ns() - budget->begin_ns) / (samples + WARM_UPS);
-  if (budget->round_ns[index] > 0)
-    budget->methods = round_ns / (double)budget->round_ns[index];
+  if (need->round_ns > 0)
+    budget->ratio = round_ns / ((double)need->round_ns * need->methods * budget->applicable);
 }

@@ -4,13 +4,21 @@
 
 #include "session.h"
 
+/* What a size needs, as foreseen on rank 0. */
+struct need {
+  int methods;      /* of its race */
+  int rounds;       /* that a launch needs to count, or all that are wanted */
+  int64_t round_ns; /* time of a round of one method; 0: not known */
+};
+
 struct budget {
-  int64_t end_ns;    /* of the launch on rank 0's clock; INT64_MAX: there is no limit */
-  int64_t *round_ns; /* time of a round of one method at each size, on rank 0; 0: not known */
+  int64_t end_ns;     /* of the launch on rank 0's clock; INT64_MAX: there is no limit */
+  struct need *needs; /* by size */
   int nsizes;
-  int64_t begin_ns;    /* of a size, then of its rounds */
-  int64_t overhead_ns; /* of the last size, beside its rounds */
-  double methods;      /* the time of all its methods as a multiple of that one's; 0: not known */
+  int64_t begin_ns;   /* of a size, then of its rounds */
+  double overhead_ns; /* of the last size, beside its rounds, for each method of its race */
+  double applicable;  /* the part of these that was planned */
+  double ratio;       /* of its rounds to as many times the one method as were planned */
 };
 
 /*
@@ -24,9 +32,9 @@ void budget_free(struct budget *budget);
 void budget_begin(struct budget *budget);
 
 /*
- * Returns whether the index-th size is measured. Each size left gets the rounds that a launch needs to count,
- * and an even share of the rest. Where the time is too short for that, sizes are dropped, evenly over the
- * range, as rounds too few to count would be lost; the first is always measured. On rank 0.
+ * Returns whether the index-th size is measured. Each size left gets the rounds that it needs, and an even
+ * share of the rest. Where the time is too short for that, sizes are dropped, evenly over the range, as
+ * rounds too few to count would be lost; the first is always measured. On rank 0.
  */
 bool budget_keeps(const struct budget *budget, int index);
 
