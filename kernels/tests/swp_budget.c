@@ -173,6 +173,17 @@ static void each_race_needs_the_time_of_its_own_methods(void) {
   EXPECT_EQUAL(by_vendor[2], 0);
 }
 
+/* Those of all sizes would take 0.39 s of 0.4 s. */
+static void trials_leave_time_for_rounds(void) {
+  int rounds[SIZES];
+  test_case("trials");
+  costs = (struct costs){.sizes_ms = {10, 40, 80}};
+  measure(0.4, 1, &(struct size_race){SIZES, "vendor", MOST_SAMPLES}, rounds);
+  EXPECT(rounds[0] >= 8, "%d rounds at the cheapest size", rounds[0]);
+  EXPECT_EQUAL(rounds[1], 0);
+  EXPECT_EQUAL(rounds[2], 0);
+}
+
 /* Behind the trials 0.16 s are left, and ten rounds at the dearest size take 0.25 s. */
 static void sizes_have_time_for_no_more_rounds_than_are_wanted(void) {
   int rounds[SIZES];
@@ -191,6 +202,7 @@ int main(int argc, char **argv) {
   without_a_budget_the_limit_of_samples_ends_a_size();
   a_size_that_fits_when_its_turn_comes_is_measured();
   each_race_needs_the_time_of_its_own_methods();
+  trials_leave_time_for_rounds();
   sizes_have_time_for_no_more_rounds_than_are_wanted();
   team_free(&team);
   return test_end();

@@ -364,7 +364,7 @@ def test_clocks_of_machines_are_synchronised_as_well_as_they_say(
 
 
 def test_sizes_share_a_budget_by_the_time_of_their_rounds(kernels: Kernels) -> None:
-    assert run(kernels, "swp_budget", 1) == 6
+    assert run(kernels, "swp_budget", 1) == 7
 
 
 def test_every_wrong_byte_of_a_payload_is_found_and_named(kernels: Kernels) -> None:

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "measure.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { TRIAL_ROUNDS = 3 };
@@ -11,9 +12,13 @@ enum { TRIAL_ROUNDS = 3 };
    foreseen. */
 enum { NEEDED_SAMPLES = 8 };
 
+/* One in so many parts of the time is for trials, but for the first, which connects ranks. Each takes less
+   than its size, so all fit where all sizes do. */
+enum { TRIALS_PART = 2 };
+
 /* The least time of a round of the first applicable method; 0: none is applicable. The first rounds of a
    launch, and of a size, connect ranks. */
-static int try_size(struct session *session, int64_t size_bytes, int64_t *round_ns) {
+static int try_size(struct session *session, int64_t size_bytes, double *round_ns) {
   struct workload workload;
   struct contender contender = {0};
   int count, status = session_workload(session, size_bytes, &workload);
@@ -26,24 +31,34 @@ static int try_size(struct session *session, int64_t size_bytes, int64_t *round_
                         .filler = session->filler,
                         .stagger_ns = (int64_t)(1e9 * session->options->arrival_s),
                         .count = 1};
-  *round_ns = status == 0 && contender.plan ? block_try(&block, TRIAL_ROUNDS) : 0;
+  *round_ns = status == 0 && contender.plan ? (double)block_try(&block, TRIAL_ROUNDS) : 0;
   contenders_free(&contender, 1);
   workload_free(&workload);
   return status;
 }
 
+/* Tries a size, if there is time for it where rounds take twice as long as at the last one. */
+static int try_in_time(struct session *session, struct budget *budget, int index, double last_ns) {
+  double *round_ns = &budget->needs[index].round_ns;
+  int over = 2 * last_ns * TRIAL_ROUNDS > (double)(budget->trials_end_ns - clock_ns());
+  team_bcast(session->team, &over, 1, MPI_INT);
+  *round_ns = INFINITY;
+  const int status = over ? 0 : try_size(session, session->options->sizes_bytes[index], round_ns);
+  if (index == 0)
+    budget->trials_end_ns -= (budget->end_ns - clock_ns()) / TRIALS_PART;
+  return status;
+}
+
 /* Foresees the needs of the sizes of a race, of which the first is that of an index. */
 static int foresee(struct session *session, struct budget *budget, const struct size_race *race, int first) {
-  const int64_t *sizes_bytes = session->options->sizes_bytes;
   int status = team_agree(session->team, session_enter(session, race));
   for (int i = first; status == 0 && i < first + race->nsizes; i++) {
     struct need *need = &budget->needs[i];
     need->methods = session->nmethods;
     need->rounds = WARM_UPS + (race->repeats < NEEDED_SAMPLES ? (int)race->repeats : NEEDED_SAMPLES);
-    int over = budget->nsizes == 1 || SWP_SIMULATED || clock_ns() > budget->end_ns;
-    team_bcast(session->team, &over, 1, MPI_INT);
-    if (!over && session_is_possible(session, sizes_bytes[i])) /* else only the first size is measured */
-      status = try_size(session, sizes_bytes[i], &need->round_ns);
+    if (budget->nsizes > 1 && !SWP_SIMULATED &&
+        session_is_possible(session, session->options->sizes_bytes[i]))
+      status = try_in_time(session, budget, i, i > first ? need[-1].round_ns : 0);
   }
   return status;
 }
@@ -58,6 +73,7 @@ int budget_prepare(struct session *session, struct budget *budget) {
       .applicable = 1,
       .ratio = 1,
   };
+  budget->trials_end_ns = budget->end_ns;
   int status = 0;
   for (int i = 0, first = 0; limited && status == 0 && i < options->nraces;
        first += options->races[i++].nsizes)
@@ -76,7 +92,7 @@ void budget_begin(struct budget *budget) {
 /* The rounds that a size needs. */
 static double rounds_ns(const struct budget *budget, int index) {
   const struct need *need = &budget->needs[index];
-  return (double)need->round_ns * need->methods * need->rounds * budget->applicable * budget->ratio;
+  return need->round_ns * need->methods * need->rounds * budget->applicable * budget->ratio;
 }
 
 /* The n-th of 2^bits places in the order 0, 4, 2, 6, 1, 5, 3, 7, of which any beginning is spread over all.
@@ -126,14 +142,14 @@ int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
   budget->overhead_ns = (double)(now - budget->begin_ns) / budget->needs[index].methods;
   budget->applicable = (double)methods / budget->needs[index].methods;
   budget->begin_ns = now;
-  const double own_ns = rounds_ns(budget, index);
-  const struct fit others = fit_sizes(budget, index + 1, (double)(budget->end_ns - now) - own_ns);
+  const double left_ns = (double)(budget->end_ns - now), own_ns = fmin(rounds_ns(budget, index), left_ns);
+  const struct fit others = fit_sizes(budget, index + 1, left_ns - own_ns);
   return now + (int64_t)(own_ns + others.spare_ns / (others.count + 1));
 }
 
 void budget_spent(struct budget *budget, int index, int samples) {
   const struct need *need = &budget->needs[index];
   const double round_ns = (double)(clock_ns() - budget->begin_ns) / (samples + WARM_UPS);
-  if (need->round_ns > 0)
-    budget->ratio = round_ns / ((double)need->round_ns * need->methods * budget->applicable);
+  if (need->round_ns > 0 && isfinite(need->round_ns))
+    budget->ratio = round_ns / (need->round_ns * need->methods * budget->applicable);
 }

@@ -6,14 +6,15 @@
 
 /* What a size needs, as foreseen on rank 0. */
 struct need {
-  int methods;      /* of its race */
-  int rounds;       /* that a launch needs to count, or all that are wanted */
-  int64_t round_ns; /* time of a round of one method; 0: not known */
+  int methods;     /* of its race */
+  int rounds;      /* that a launch needs to count, or all that are wanted */
+  double round_ns; /* time of a round of one method; 0: not known; INFINITY: too long to be tried */
 };
 
 struct budget {
-  int64_t end_ns;     /* of the launch on rank 0's clock; INT64_MAX: there is no limit */
-  struct need *needs; /* by size */
+  int64_t end_ns;        /* of the launch on rank 0's clock; INT64_MAX: there is no limit */
+  int64_t trials_end_ns; /* of the trials */
+  struct need *needs;    /* by size */
   int nsizes;
   int64_t begin_ns;   /* of a size, then of its rounds */
   double overhead_ns; /* of the last size, beside its rounds, for each method of its race */
