@@ -137,12 +137,14 @@ class PlannedCampaign:
             KeyboardInterrupt, SystemExit: interrupted or terminated; finished launches are kept.
         """
         session, failures = None, []
+        PLANS.save(self.order, self.path)  # which ReFrame reads
         if not self.order.batches:
             self._show_known(console)
         while remaining(self.order) or self._plan_next():
             session, batch = self._run_batch(console)
             try:
                 batch.require_all(session)
+                self._require_jobs(batch)
             except DispatchError as error:
                 failures.append(str(error))
                 if self.order.in_job:  # which went on without the case itself
@@ -156,6 +158,15 @@ class PlannedCampaign:
         if failures:
             raise DispatchError("\n".join(failures))
         return keeping.of_campaign(self.order.campaign)
+
+    def _require_jobs(self, batch: Batch) -> None:
+        """Raise DispatchError when a place of a race had no job, as where its MPI is not loaded."""
+        lacking = {" ".join(self.order.cases[task.case].place) for task in remaining(self.order)}
+        if self.order.in_job and lacking:
+            places = ", ".join(sorted(lacking))
+            raise DispatchError(
+                f"no job ran for {places}: load its modules, or see {batch.log}\n{batch}"
+            )
 
     def _leave_out_failed(self) -> str:
         """Drop the launches that a batch has not made, and their cases from the batches to come.
