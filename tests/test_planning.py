@@ -318,6 +318,23 @@ def test_dropped_launches_are_screened_again_under_new_numbers() -> None:
     assert [(task.number, task.case) for task in again.tasks] == [(3, 1)]
 
 
+def test_launches_that_were_left_out_keep_their_numbers_for_a_resumed_race() -> None:
+    plan = FAR.plan(procs=(2, 4, 8))
+    plan.in_job = False
+    batch = next_of_all(plan, [])
+    assert batch is not None
+    plan.batches.append(batch)
+    plan.leave_out(batch.tasks[1:])
+    again = next_of_all(plan, [])
+    assert again is not None
+    assert [(task.number, task.case) for task in again.tasks] == [(3, 1), (4, 2)]
+    budget_s, most_batches = plan.budget_s, plan.most_batches
+    plan.resume()
+    assert [task.number for task in plan.tasks] == [0, 1, 2]
+    assert (plan.most_batches, plan.left_out) == (most_batches + 1, [])
+    assert plan.budget_s >= budget_s + sum(task.budget_s for task in plan.batches[-1].tasks)
+
+
 def test_a_queue_has_so_many_batches_and_no_more(tmp_path: Path) -> None:
     plan = FAR.plan(procs=(2,))
     plan.in_job, plan.most_batches = False, 2

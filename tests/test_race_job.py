@@ -72,6 +72,22 @@ def test_a_launch_that_fails_leaves_the_others_of_its_start(mpi):
     assert measured == {"vendor", "binomial", "knomial:radix=3"}
 
 
+def test_a_resumed_race_makes_what_failed_though_its_time_is_over(mpi):
+    cases = [bcast(mpi, ["binomial"]), bcast(mpi, ["binomial"], procs=3)]
+    starts = starts_of(RacePlan(CAMPAIGN, "", 1, cases, in_job=True), mpi)
+    launcher = replace(starts.of_case[0].launcher, argv_prefix=["false"])
+    failing = {**starts.of_case, 0: replace(starts.of_case[0], launcher=launcher)}
+    assert len(race(replace(starts, of_case=failing))) == 1
+    plan = PLANS.load(starts.plan)
+    assert [task.case for task in plan.left_out] == [0]
+    plan.spent_s = 1000
+    plan.resume()
+    PLANS.save(plan, starts.plan)
+    assert race(starts) == []
+    headers = [reading.read(path).header for path in keeping.of_campaign(CAMPAIGN)]
+    assert {header.procs for header in headers} == {2, 3}
+
+
 def test_a_resumed_race_keeps_its_methods(mpi):
     plan = RacePlan(CAMPAIGN, "", LEAST_S, [bcast(mpi, ["binomial"])], in_job=True)
     starts = starts_of(plan, mpi)

@@ -120,7 +120,8 @@ class PlannedCampaign:
         return self.order.cases
 
     def resume(self) -> PlannedCampaign:
-        """Return the campaign, which plans its missing launches when it runs."""
+        """Return the campaign, with the launches that failures left out in its plan again."""
+        self.order.resume()
         return self
 
     def document(self) -> dict[str, Any]:
@@ -169,14 +170,14 @@ class PlannedCampaign:
             )
 
     def _leave_out_failed(self) -> str:
-        """Drop the launches that a batch has not made, and their cases from the batches to come.
+        """Leave out the launches that a batch has not made, and their cases in the batches to come.
 
         Return which.
         """
         lacking = remaining(self.order)
         numbers = sorted({task.case for task in lacking})
         self.failed |= {*numbers}
-        self.order.drop(lacking)
+        self.order.leave_out(lacking)
         PLANS.save(self.order, self.path)
         names = [str(self.order.cases[number]) for number in numbers]
         return f"left out of this run: {', '.join(names) or 'nothing'}"

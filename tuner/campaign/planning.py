@@ -436,7 +436,7 @@ def _affordable(plan: RacePlan, wanted: list[_Wanted], left_s: float) -> list[_W
 def _tasks(plan: RacePlan, wanted: Sequence[_Wanted]) -> list[Task]:
     """Return launches, those of different cases in turn."""
     tasks: list[Task] = []
-    first = max((task.number for task in plan.tasks), default=-1) + 1
+    first = max((task.number for task in [*plan.tasks, *plan.left_out]), default=-1) + 1
     for launch in range(BATCH_LAUNCHES):
         for its in wanted:
             if launch < its.launches:

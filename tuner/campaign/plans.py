@@ -235,6 +235,7 @@ class RacePlan:
     ended: bool = True  # also where an older version wrote the plan
     nodes: int = 0  # virtual ones; 0 where others measure, or an older version wrote the plan
     advises: str = ""  # the program, while advice on it has not taken its results into account
+    left_out: list[Task] = field(default_factory=list)  # by a failure, until the race is resumed
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no plan is, as a damaged file may be."""
@@ -242,7 +243,7 @@ class RacePlan:
             raise ValueError("no cases")
         if not all(case.sizes for case in self.cases):
             raise ValueError("a case has no sizes")
-        if not all(0 <= task.case < len(self.cases) for task in self.tasks):
+        if not all(0 <= task.case < len(self.cases) for task in [*self.tasks, *self.left_out]):
             raise ValueError("a launch has no case")
 
     @property
@@ -255,6 +256,20 @@ class RacePlan:
         numbers = {task.number for task in tasks}
         for batch in self.batches:
             batch.tasks[:] = [task for task in batch.tasks if task.number not in numbers]
+
+    def leave_out(self, tasks: Collection[Task]) -> None:
+        """Leave launches that failed, or were planned for a job that did, to a resumed race."""
+        self.drop(tasks)
+        self.left_out += tasks
+
+    def resume(self) -> None:
+        """Plan the launches that were left out again, in a batch and with time of their own."""
+        if self.left_out:
+            launches_s = (self.start_s(task.case) + task.budget_s for task in self.left_out)
+            self.budget_s += self.session_s + sum(launches_s)
+            self.most_batches += 1
+            self.batches.append(PlannedBatch("resumed", self.left_out))
+            self.left_out = []
 
     @property
     def session_s(self) -> float:

@@ -88,7 +88,8 @@ def race(starts: Starts) -> list[LaunchError]:
     """Make the launches that the plan lacks, plan the next from their results, until it is over.
 
     Finished launches are kept in the results, and the plan is saved, after each batch. A case with
-    a failed launch races no more; return the failures. One start is made even without time.
+    a failed launch races no more; return the failures. One start is made even without time, and
+    so are the launches that the plan lacked at the beginning.
 
     Raises:
         RawFileError, StoreError, OSError: the results cannot be kept.
@@ -99,13 +100,15 @@ def race(starts: Starts) -> list[LaunchError]:
     started_s = time.monotonic() - plan.spent_s
     failures: dict[int, LaunchError] = {}
     _choose_methods(plan, starts)
+    owed = {task.number for task in remaining(plan)}
     for turn in plan.turns_of((starts.system, starts.environment)):
         while tasks := _next(plan, turn.without(failures)):
             PLANS.save(plan, starts.plan)
             made: list[Path] = []
             for group in _groups(tasks, starts):
                 plan.spent_s = time.monotonic() - started_s
-                if plan.left_s(turn) <= 0 and (made or done(plan)):
+                is_owed = group[0].number in owed
+                if plan.left_s(turn) <= 0 and not is_owed and (made or done(plan)):
                     plan.drop(group)
                 else:
                     made += _launch(plan, group, starts, failures)
@@ -176,10 +179,10 @@ def _launch(
 ) -> list[Path]:
     """Make launches in one start, or in further ones after a failure; return their raw files.
 
-    A failed launch is dropped from the plan, as are further ones of its case.
+    A failed launch is left out of the plan, as are further ones of its case.
     """
     left = [task for task in tasks if task.case not in failures]
-    plan.drop([task for task in tasks if task.case in failures])
+    plan.leave_out([task for task in tasks if task.case in failures])
     made: list[Path] = []
     while left:
         try:
@@ -188,10 +191,10 @@ def _launch(
         except LaunchError as error:
             failed = [task for task in left if _wrong_layout(plan, task)]  # all are, by a launcher
             failed = failed or [next((its for its in left if not _is_made(plan, its)), left[-1])]
-            plan.drop(failed)
+            plan.leave_out(failed)
             sys.stderr.write(error.output)
             for task in failed:
-                Path(task.raw_name).unlink(missing_ok=True)  # a later launch may get its number
+                Path(task.raw_name).unlink(missing_ok=True)  # it may be launched again
                 what = plan.cases[task.case]
                 failures[task.case] = LaunchError(f"{what} (launch {task.number}): {error}")
             others = [task for task in left if task not in failed]
