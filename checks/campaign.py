@@ -112,7 +112,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.num_tasks = layout.procs
         self.num_tasks_per_node = layout.ppn
         self.find_unmeasured()
-        limit_s = len(self.numbers) * self.launch_limit_s
+        limit_s = sum(map(self.launch_limit_s, self.numbers))
         simulated = "simulated" in self.current_partition.features
         # A limit would be in real seconds; the budget of a simulated machine is in its own.
         self.time_limit: float | None = None if simulated else limit_s
@@ -164,9 +164,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         """Return whether all methods run in the rounds of a launch."""
         return True
 
-    @property
-    def launch_limit_s(self) -> float:
-        """Return the time limit of a launch, in seconds of this machine."""
+    def launch_limit_s(self, number: int) -> float:
+        """Return the time limit of the launch of that number, in seconds of this machine."""
         return self.budget_s + BEYOND_S
 
     @run_before("run")

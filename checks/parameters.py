@@ -19,8 +19,7 @@ class parameters(CampaignCheck):
     scale = parameter(["1_node", "2_nodes"], loggable=True)
     tags = {"parameters"}
 
-    @property
-    def launch_limit_s(self) -> float:
+    def launch_limit_s(self, number: int) -> float:
         """Return the limit in seconds; probes take 40 s a launch at 1 Gbit/s."""
         return 180
 

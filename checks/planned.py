@@ -78,7 +78,6 @@ if PLAN := os.environ.get(order.PLAN):
                 self.valid_systems, self.valid_prog_environs = [case.system], [case.environment]
                 self.set_case(case)
                 self.launches = len(self.tasks)
-                self.budget_s = sum(task.budget_s for task in jobs[self.number]) / self.launches
                 self.env_vars |= {
                     name: shlex.quote(value) for name, value in case.switched_off.items()
                 }
@@ -86,6 +85,10 @@ if PLAN := os.environ.get(order.PLAN):
             def find_unmeasured(self) -> None:
                 """Select the launches that the plan still lacks."""
                 self.numbers = list(self.tasks)
+
+            def launch_limit_s(self, number: int) -> float:
+                """Return the time limit of a launch by its own budget."""
+                return self.tasks[number].limit_s
 
             def measured_options(self, number: int, pattern: str) -> dict[str, str]:
                 """Return the options of the plan for one launch."""
@@ -115,7 +118,7 @@ if PLAN := os.environ.get(order.PLAN):
                 self.num_tasks = self.num_tasks_per_node = 1
                 self.numbers = [0]
                 # A budget that is a share is not known yet.
-                self.time_limit = None if plan.share else 2 * plan.budget_s + self.launch_limit_s
+                self.time_limit = None if plan.share else 2 * plan.budget_s + self.launch_limit_s(0)
 
             @run_before("run")
             def set_command(self) -> None:

@@ -28,8 +28,7 @@ class SoakCheck(LaunchesCheck):
     budget_s = 60.0
     tags = set()
 
-    @property
-    def launch_limit_s(self) -> float:
+    def launch_limit_s(self, number: int) -> float:
         """Return the time limit of a launch in seconds, including the time to detect a hang."""
         return self.budget_s + SOAK_LIMIT_S
 
@@ -115,12 +114,15 @@ if WANTED := os.environ.get(order.SOAKS):
             self.valid_prog_environs = [self.wanted.environment]
             self.pattern = ""
             self.scale = f"{self.wanted.nodes} x {self.wanted.ppn}"
-            self.budget_s = max(launch.budget_s for launch in self.wanted.launches)
 
         @property
         def raw_name(self) -> str:
             """Return a stem of this job alone: systems may share a partition and layout."""
             return f"{super().raw_name}-{self.number}"
+
+        def launch_limit_s(self, number: int) -> float:
+            """Return the time limit of a launch by its own budget."""
+            return self.wanted.launches[number].budget_s + SOAK_LIMIT_S
 
         @property
         def starts(self) -> list[list[int]]:

@@ -13,6 +13,7 @@ from reframe.core.schedulers.slurm import SlurmJobScheduler
 import checks.campaign  # noqa: F401  it changes when jobs have ended
 from tests.sites.answers import ANSWERS, PARTITIONS
 from tests.sites.conftest import init
+from tuner.campaign.order import SOAKINGS, SOAKS, SoakJob, SoakLaunch, SoakOrder
 from tuner.machine.mpi import find_mpis
 from tuner.machine.sites import jobs, schedulers
 from tuner.machine.sites.jobs import ending, pending
@@ -20,11 +21,11 @@ from tuner.paths import CHECKOUT
 from tuner.selection import off
 
 
-def job_scripts(config: Path, place: Path) -> list[str]:
-    """Return what ReFrame would submit for the discovery checks of one pattern."""
+def job_scripts(config: Path, place: Path, name: str) -> list[str]:
+    """Return what ReFrame would submit for the checks of a name."""
     command = [
         *(Path(sys.executable).with_name("reframe"), "-C", config, "-c", CHECKOUT / "checks"),
-        *("--name=^discovery.*random", f"--prefix={place}", "--keep-stage-files", "--nocolor"),
+        *(f"--name={name}", f"--prefix={place}", "--keep-stage-files", "--nocolor"),
         f"--prgenv=^{find_mpis()[0].name}$",
     ]
     answer = subprocess.run(
@@ -84,7 +85,7 @@ def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
     config = tmp_path / "site.py"
     options = ["--name", "site", "--account", "m42", "--max-nodes", "4", "--output", str(config)]
     init(*options, "--partition", PARTITIONS[scheduler][0].name)
-    scripts = job_scripts(config, tmp_path)
+    scripts = job_scripts(config, tmp_path, "^discovery.*random")
     launcher = schedulers.SCHEDULERS[scheduler].launcher
     largest = [script for script in scripts if expected <= set(script.splitlines())]
     assert len(largest) == 1, scripts
@@ -93,6 +94,18 @@ def test_reframe_writes_job_scripts_that_ask_for_whole_nodes(
     assert len({launch.split("/")[0] for launch in launches}) == 1  # as many ranks
     assert len(scripts) == 4  # half a node to four nodes
     assert all(f"export {off.VARIABLE}='nbx; rsx'\n" in script for script in scripts)
+
+
+def test_a_job_of_soaks_asks_for_the_time_of_each(answering, tmp_path, monkeypatch):
+    answering("lsf-span")
+    config, partition = tmp_path / "site.py", PARTITIONS["lsf-span"][0].name
+    init("--name", "site", "--output", str(config), "--partition", partition)
+    launches = [SoakLaunch(budget_s, [], "exchange") for budget_s in (1000.0, 5.0, 5.0)]
+    job = SoakJob(f"site:{partition}", find_mpis()[0].name, 1, 2, launches)
+    SOAKINGS.save(SoakOrder([job]), tmp_path / "order.json")
+    monkeypatch.setenv(SOAKS, str(tmp_path / "order.json"))
+    (script,) = job_scripts(config, tmp_path, "^winners")
+    assert "#BSUB -W 22\n" in script  # 1010 s, and 90 s more for each
 
 
 def test_a_job_of_slurm_ends_when_its_processes_have(monkeypatch):
