@@ -459,6 +459,20 @@ def test_what_does_not_race_is_measured_where_and_how_the_race_was(
     assert "--name=parameters` measures it\n" in said
 
 
+def test_a_scale_is_skipped_on_a_partition_for_each_of_its_reasons(results: Path) -> None:
+    job = Job("exchange", "site:cpu", "mpich", "exchange", "random", "4_nodes", 2, 2, 1, "pass", "")
+    reasons = ("needs 4 nodes; the partition has 2", "its methods do not race")
+    skipped = [
+        replace(job, system="site:gpu", result="skip", skipped_because=reason) for reason in reasons
+    ]
+    session = Session([replace(job, races=True), *skipped], [], results, results)
+    call = Call(Path("/a/site.py"), [], {"campaign": NAME})
+    planned = PlannedCampaign.make(call, session, Budget(600), 6)
+    out = Console(file=io.StringIO(), width=200)
+    show_campaign(planned, out)
+    assert f"skipped: 4_nodes on site:gpu: {reasons[1]}; {reasons[0]}\n" in out.file.getvalue()
+
+
 def test_an_option_without_its_value_is_one_line() -> None:
     with pytest.raises(DispatchError, match="option of ReFrame: argument -n/--name: expected one"):
         reframe.without_selection(["-J", "account=m42", "-n"])

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import time
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ class PlannedCampaign:
             ended=False,
             nodes=virtual.count(names),
             unraced=sorted({job.operation for job in session.wanted if not job.races}),
-            skipped={job.scale: job.skipped_because for job in session.jobs if job.skipped_because},
+            skipped=_skipped(session),
         )
         return cls(plan, PLANS.path_of(name))
 
@@ -294,6 +295,15 @@ def _sizes(job: Job) -> list[int]:
 def _methods(job: Job) -> list[str]:
     """Return the methods and families asked for; none stands for all."""
     return [] if job.methods == "all" else sorted({*re.findall(r"[^ ;]+", job.methods)})
+
+
+def _skipped(session: Session) -> dict[str, str]:
+    """Return why jobs are skipped, by their scales and systems."""
+    reasons: dict[str, set[str]] = defaultdict(set)
+    for job in session.jobs:
+        if job.skipped_because:
+            reasons[f"{job.scale} on {job.system}"].add(job.skipped_because)
+    return {where: "; ".join(sorted(its)) for where, its in reasons.items()}
 
 
 def newest() -> Path:

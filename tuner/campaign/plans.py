@@ -231,7 +231,7 @@ class RacePlan:
     in_job: bool = False
     starts_s: dict[int, float] = field(default_factory=dict)
     unraced: list[str] = field(default_factory=list)  # operations that were selected too
-    skipped: dict[str, str] = field(default_factory=dict)  # scales that do not fit, and why
+    skipped: dict[str, str] = field(default_factory=dict)  # where scales do not fit, and why
     ended: bool = True  # also where an older version wrote the plan
     nodes: int = 0  # virtual ones; 0 where others measure, or an older version wrote the plan
     advises: str = ""  # the program, while advice on it has not taken its results into account

@@ -65,8 +65,8 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
             " ".join(sorted(methods)) or "all",
         )
     out.print(cases)
-    for scale, reason in plan.skipped.items():
-        out.print(f"skipped: {scale}: {reason}")
+    for where, reason in plan.skipped.items():
+        out.print(f"skipped: {where}: {reason}")
     for operation in plan.unraced:
         out.print(
             f"not measured: {operation}, which does not race; "
