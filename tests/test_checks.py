@@ -296,6 +296,12 @@ def test_reframe_reports_the_smallest_the_middle_and_the_largest_size(tmp_path):
     assert reported == pytest.approx({name: expected[name] for name in reported}, rel=1e-5)
 
 
+def test_of_launches_of_several_operations_reframe_reports_the_canary_alone(tmp_path):
+    specs = synthetic.Campaign(launches=1), synthetic.of_bcast(synthetic.Campaign(launches=1))
+    raw_files = [path for spec in specs for path in synthetic.write(tmp_path, spec)]
+    assert {*performance.medians_us(raw_files)} == {"canary"}
+
+
 def test_a_swpbench_on_the_path_is_used_for_its_own_mpi_alone(tmp_path, monkeypatch, require):
     """ReFrame loads the modules of an environment, whose mpicc it is, in job scripts alone."""
     mpis = {mpi.family: mpi for mpi in find_mpis()}
