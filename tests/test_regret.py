@@ -18,6 +18,8 @@ from tests.cli import call, fail, succeed
 from tests.decisions import PROVENANCE, on, point
 from tests.kernels.conftest import build_kernels
 from tuner.campaign.launches import LaunchError
+from tuner.campaign.order import PLANS
+from tuner.commands import check_choices
 from tuner.domain.records import Features
 from tuner.domain.tables import STATUSES, Soaked, Table
 from tuner.export import forms
@@ -330,6 +332,18 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_table_there_is_nothing_to_judge(results: Path) -> None:
     assert "run `switchpoint tune`" in fail("check", "choices")
+
+
+def test_a_damaged_plan_loses_no_outcomes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    succeed("tune", "--require-soak", "0")
+    plan = PLANS.path_of(synthetic.Campaign.name)
+    plan.parent.mkdir()
+    plan.write_text("{}")
+    monkeypatch.setattr(check_choices, "_measured", lambda *_: [outcome(1.0)])
+    answer = call("check", "choices", "--json")
+    assert f"the cost of its campaigns is unknown: {plan}: not a plan" in answer.stderr
+    assert json.loads(answer.stdout)["cost"] is None
+    assert len(list((results / "studies").glob("regret-*.json"))) == 1
 
 
 def test_problems_are_new_and_reproducible(results: Path) -> None:

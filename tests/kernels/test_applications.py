@@ -3,13 +3,16 @@
 import json
 import re
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
-from tests.cli import fail, succeed
+from tests.cli import call, fail, succeed
 from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, Kernels
+from tuner.campaign.launches import LaunchError
+from tuner.studies import applications, layouts
 from tuner.studies.applications import ApplicationError, _agree, _ApplicationRun, gain
 from tuner.studies.layouts import OPERATIONS, extremes_of, mean_logs
 
@@ -67,6 +70,25 @@ def test_a_wrong_result_ends_the_study(norm: float) -> None:
     assert not _agree("jacobi", right, _ApplicationRun(1.0, "1", 1.0 + 1e-15))
     with pytest.raises(ApplicationError, match="the norm of the result"):
         _agree("jacobi", right, _ApplicationRun(1.0, "1", norm))
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_layouts_that_fail_lose_no_gains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    def failing(*_: object) -> NoReturn:
+        raise LaunchError("swpbench failed")
+
+    saved = gain("jacobi rows", (240, 480), np.log([[0.5, 0.8]] * 3), identical=True)
+    monkeypatch.setattr(applications, "find_build", lambda environment: None)
+    monkeypatch.setattr(applications, "study", lambda *_: [saved])
+    monkeypatch.setattr(layouts, "extremes", failing)
+    table = tmp_path / "slow.table"
+    table.write_text(SLOW_RULES)
+    answer = call("study", "applications", "--table", table, "--procs", "2", *options)
+    assert answer.exit_code == 1
+    assert "jacobi rows" in answer.stdout
+    assert "Error: swpbench failed" in answer.stderr
 
 
 @pytest.mark.parametrize("kernels", by_day(["mpich"], MPIS), indirect=True)

@@ -122,7 +122,7 @@ def regret(
         "patterns": patterns,
         "rival": other.provenance.system if other else None,
     }
-    document = _document(table.provenance, settings, summary, lines, outcomes)
+    document = _document(table.provenance, settings, summary, lines, outcomes, _cost(table, out))
     digest = sha256(json.dumps(settings).encode()).hexdigest()[:8]
     study = results_directory() / "studies" / f"regret-{document['system']}-{digest}.json"
     atomic.write(study, json.dumps(document, indent=1) + "\n")
@@ -180,19 +180,29 @@ def _document(
     summary: RegretSummary,
     lines: Sequence[LimitedFigure],
     outcomes: Sequence[RegretOutcome],
+    cost: float | None,
 ) -> dict[str, Any]:
     """Return what was found as a document for programs."""
-    from tuner.campaign.plan_state import cost_share
-
     return {
         "system": provenance.system,
         "campaigns": provenance.campaigns,
         "settings": settings,
         "targets": [asdict(line) | {"met": line.met} for line in lines],
-        "cost": cost_share(provenance.campaigns),
+        "cost": cost,
         "verdict": asdict(summary),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
+
+
+def _cost(table: Table, out: Console) -> float | None:
+    """Return the campaigns' cost as a share of measuring everything; if unknown, print why."""
+    from tuner.campaign.plan_state import cost_share
+
+    try:
+        return cost_share(table.provenance.campaigns)
+    except (SwitchpointError, OSError) as error:
+        out.print(f"the cost of its campaigns is unknown: {error}", soft_wrap=True)
+        return None
 
 
 def _measured(

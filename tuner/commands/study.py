@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ from tuner.commands.study_simulated import dsde, grids, nap, stfw, uneven
 from tuner.units import change_text
 
 if TYPE_CHECKING:
-    from tuner.studies.applications import Improvement
+    from tuner.studies.applications import FormGain, Improvement
+    from tuner.studies.layouts import Extremes
 
 
 @click.group(cls=Commands)
@@ -192,16 +194,22 @@ def applications(
     build = applying.find_build(environment)
     request = applying.RunsRequest(table.absolute(), procs, numbers, iterations, launches)
     gains = applying.study(request, build)
-    extremes = (
-        layouts.extremes(build, procs, layout_sizes, launches, budget_s) if layout_sizes else []
-    )
-    if as_json:
-        document = {
-            "applications": [asdict(each) for each in gains],
-            "layouts": [asdict(each) for each in extremes],
-        }
-        say_json(document)
-        return
+    extremes: list[Extremes] = []
+    try:
+        if layout_sizes:
+            extremes = layouts.extremes(build, procs, layout_sizes, launches, budget_s)
+    finally:  # no failure of the layouts loses the gains
+        if as_json:
+            document = {
+                "applications": [asdict(each) for each in gains],
+                "layouts": [asdict(each) for each in extremes],
+            }
+            say_json(document)
+        else:
+            _show_savings(gains, extremes)
+
+
+def _show_savings(gains: Sequence[FormGain], extremes: Sequence[Extremes]) -> None:
     for gain in gains:
         results = "identical" if gain.identical else "equal within rounding"
         say(
