@@ -27,6 +27,7 @@ from tuner.domain.tables import Table
 from tuner.machine.mpi import Mpi
 from tuner.machine.nodes.namespaces import DEFAULT_RATE
 from tuner.rawfile.ingest import ingest
+from tuner.selection.rules import compile_rules
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
 
@@ -78,6 +79,15 @@ def test_a_byte_is_judged_by_the_size_as_which_it_is_measured(table: Table) -> N
     said = mix.mix(its, dataclasses.replace(table, points=points)).assessments
     states = {each.calls.shape.bytes: each.state for each in said}
     assert states == {1: State.SETTLED, 33: State.UNMEASURED}
+
+
+def test_calls_over_twice_the_largest_size_are_not_judged_by_it(table: Table) -> None:
+    points = [point for point in table.points if point.case.bytes == 64]
+    small = dataclasses.replace(table, points=points, rules=compile_rules(points))
+    its = parse(content(*(tally("Bcast", size, 0.5) for size in (128, 129))))
+    said = mix.mix(its, small).assessments
+    states = {each.calls.shape.bytes: each.state for each in said}
+    assert states == {128: State.SETTLED, 129: State.UNMEASURED}
 
 
 def test_waiting_for_late_ranks_is_not_gained(table: Table) -> None:
@@ -211,7 +221,9 @@ def test_an_open_size_may_save_what_the_default_may_lose(table: Table) -> None:
     """A method that takes half the time, so that the default may lose 100 %, saves a half."""
     its = parse(content(tally("Bcast", 64, 0.5)))
     (here,) = mix.mix(its, table).assessments
-    points = [point._replace(status="open", may_lose=1.0) for point in table.points]
+    points = [
+        point._replace(status="open", may_lose=1.0, method="vendor") for point in table.points
+    ]
     (said,) = mix.mix(its, dataclasses.replace(table, points=points, rules=[])).assessments
     assert said.more_s == pytest.approx(0.5 * here.calls.seconds)
 

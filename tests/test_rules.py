@@ -85,9 +85,7 @@ def test_every_case_is_covered(
 def test_methods_hold_up_to_twice_the_largest_measured_size(
     operation: str, methods: list[str], largest: int | None
 ) -> None:
-    points = [
-        point(method, 8 * 128**n, operation=operation) for n, method in enumerate(methods)
-    ]
+    points = [point(method, 8 * 128**n, operation=operation) for n, method in enumerate(methods)]
     rules = compile_rules(points)
     assert [rule.bytes_high for rule in rules][-1] == largest
 

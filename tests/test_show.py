@@ -127,6 +127,7 @@ def test_what_is_inferred_is_marked(tmp_path: Path) -> None:
     said = succeed("tune", "--database", database)
     assert "1 x 5 to 7 (i)" in said
     assert "(i) inferred from measured layouts" in said
+    assert "beyond twice the largest measured size" not in said  # the default holds for all
     text = succeed("export", "--database", database)
     said = succeed("show", "plan", "--next", "--database", database)
     assert re.search(r"1 x 6 .*untried: only powers of two were measured", said)

@@ -149,7 +149,7 @@ def _nearest(
 
 
 def _draw(store: Store, choice: ChooseChoice) -> dict[str, Any]:
-    rows = choice.selected.assign(row=f"{choice.query.operation}, all sizes")
+    rows = choice.selected.assign(row=choice.query.operation)
     size = int(choice.query.size)
     low, high = rules.size_range(rows)
     figure = ribbons(rows, (min(low, size / 2), max(high, size * 2)))
@@ -177,8 +177,12 @@ def _answer(choice: ChooseChoice) -> list[Component]:
     """Return the method, its certainty, its gain, the default's loss, and the evidence."""
     query, rule = choice.query, choice.rule
     if rule is None:
-        default = DEFAULT_METHODS[query.operation]
-        return [html.P(f"No rule of the table matches this case: {default} is used.")]
+        used = f"{DEFAULT_METHODS[query.operation]} is used"
+        most_bytes = choice.selected["bytes_high"].max()  # NaN where there is no rule
+        if int(query.size) > most_bytes:
+            why = f"its rules end at {size_text(int(most_bytes))}, twice the largest measured size"
+            return [html.P(f"No rule of the table is for messages so large: {why}. So {used}.")]
+        return [html.P(f"No rule of the table matches this case: {used}.")]
     lines: list[Any] = [html.P(method_name(rule["method"]), className="answer")]
     if choice.point is not None:
         lines += _evidence(choice, choice.point)

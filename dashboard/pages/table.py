@@ -52,7 +52,8 @@ _HINT = (
     "The first rule that matches and whose method is applicable is used. Grey: the measurements do "
     "not decide, or the faster method still has to pass its soak (`switchpoint soak`). Bytes: mean "
     "message size; for collectives, the block of a rank, or the whole vector (bcast, reduce, "
-    "allreduce)."
+    "allreduce). Where no rule holds, as beyond twice the largest measured size, the default is "
+    "used."
 )
 _HEADER = ("Case", "Bytes", "Method", "Status", "Verdict", "Soak", "Evidence")
 

@@ -20,16 +20,8 @@ from tests.limited import LimitedRun, run_limited
 
 PARTS = (
     *("tuner_speed", "dashboard_speed", "planning", "decisions", "unmeasured", "larger_sizes"),
-    *(
-        "borrowing",
-        "store_growth",
-        "comparisons",
-        "profiling",
-        "node_layers",
-        "winners",
-        "same_names",
-    ),
-    "collectives",
+    *("borrowing", "store_growth", "comparisons", "profiling", "node_layers", "winners"),
+    *("same_names", "collectives"),
 )
 LIMIT_S = 2 * 3600.0  # far beyond the time of a part: one that reaches it hangs
 

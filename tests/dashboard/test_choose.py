@@ -122,6 +122,17 @@ def test_choose_says_which_size_stands_for_one_that_was_not_measured(database: P
     assert "stands for it" not in said(parts["answer"])
 
 
+def test_choose_says_where_rules_end(tmp_path: Path) -> None:
+    write(tmp_path, Campaign(sizes=(8, 64), procs=(2,)))
+    database = tuned_store(tmp_path)
+    for size, said_of_it in (
+        (128, "stfw:dims=2"),
+        (256, "its rules end at 128 B, twice the largest measured size. So direct is used."),
+    ):
+        _, parts = drawn(pages.choose.PAGE, database, f"?o=exchange&r=1x2&d=6&b={size}")
+        assert said_of_it in said(parts["answer"])
+
+
 def test_choose_calls_no_degree_measured_whose_mean_was_less(database: Path) -> None:
     """All ranks of the case send to 15 others, and only hubs did."""
     for link, said_of_it in (

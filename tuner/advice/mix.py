@@ -154,6 +154,8 @@ def _assess(calls: Calls, table: Table | None) -> Assessment:
         table.rules, DegreeClass(shape.operation, shape.nodes, shape.ppn), shape.bytes
     )
     method = rule.method if rule else default
+    if rule is None and point.method != default:  # larger than its rule holds for
+        return Assessment(calls, State.UNMEASURED, more_s=calls.seconds)
     ends = _ends(point, method) if method != default else (1.0, 1.0, 1.0)
     gain_s, low_s, high_s = (calls.own_s * (1 - ratio) for ratio in ends)
     words = verdict(point)

@@ -1,7 +1,7 @@
 """The decisions on one layout as intervals of degrees and sizes; equal neighbours are merged.
 
 Boundaries lie at the geometric midpoints. The outermost intervals are open, but for the largest
-sizes: beyond twice the largest one that was measured, the default takes the place of other methods.
+sizes: methods other than the default have no rule beyond twice the largest one that was measured.
 No input or output.
 """
 
@@ -34,7 +34,7 @@ NEARLY = math.log(1.02)
 _BEYOND = 2
 """How many times the largest measured size a choice of another method than the default holds.
 
-At eight times that size one in four would be slower than the default.
+Up to eight times that size one in five would be slower than the default.
 """
 
 MAVG_DIGITS = 6
@@ -137,7 +137,7 @@ def _holds_at_any(point: Point, alone: bool) -> bool:
     """Return whether the choice at the largest measured size, or at all of them, holds at any.
 
     The default does, and so do algorithms of the MPI library, whose files cannot leave sizes open,
-    and a discovery's only choice, as callers need not know a size.
+    a discovery's only choice, as callers need not know a size, and a barrier's, which has none.
     """
     operation = point.case.operation
     its_own = point.method.partition(":")[0] == DEFAULT_METHODS[operation]

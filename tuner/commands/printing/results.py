@@ -74,6 +74,7 @@ def show_table(table: Table, omission: str, out: Console) -> None:
         out.print(note)
     grid = Columns("operation", "nodes x ppn", "degree", "bytes", "method", "status", "verdict")
     before: tuple[str, ...] = ()
+    most_bytes: dict[tuple[str, ...], int | None] = {}
     cores = node_cores(provenance.name, provenance.cpu_model, provenance.cores)
     filled, oversubscribed = have_filled(table), are_oversubscribed(table, cores)
     for rule, has_filled, is_over in zip(table.rules, filled, oversubscribed, strict=True):
@@ -88,7 +89,10 @@ def show_table(table: Table, omission: str, out: Console) -> None:
             verdict(rule.evidence),
         )
         before = case
+        most_bytes[case] = rule.bytes_high
     out.print(grid)
+    if any(most is not None for most in most_bytes.values()):
+        out.print("larger messages, beyond twice the largest measured size, get the default")
     if any(oversubscribed):
         out.print("(o) more ranks than cores")
     for mark, scheme, words in _SCHEMES:
