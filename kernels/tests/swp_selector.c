@@ -180,6 +180,24 @@ static void selectors_of_other_layouts_are_refused(void) {
   swp_table_free(&table);
 }
 
+static void selectors_of_a_whole_job_are_refused_in_a_part(void) {
+  const struct swp_layout alone = {1, 1, 1, 1};
+  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
+  swp_selector *selector = NULL;
+  swp_table *table;
+  swp_plan *plan = NULL;
+  if (procs == 1)
+    return;
+  test_case("a selector of a whole job");
+  table_file_write("switchpoint-table 1\n");
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &alone, &selector), SWP_SUCCESS);
+  const struct swp_choice choice = choose(selector, 9);
+  EXPECT_ERROR(swp_selector_plan(MPI_COMM_SELF, &bcast, selector, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
+  swp_selector_free(&selector);
+  swp_table_free(&table);
+}
+
 /* A choice by a predefined operation does not hold where the type is none that MPI defines. */
 static void a_sum_of_a_derived_type_is_not_for_boards(void) {
   const struct swp_layout layout = {procs, 1, procs, 1};
@@ -220,6 +238,7 @@ int main(int argc, char **argv) {
   larger_blocks_than_planned_are_refused();
   wrong_selectors_are_refused();
   selectors_of_other_layouts_are_refused();
+  selectors_of_a_whole_job_are_refused_in_a_part();
   a_sum_of_a_derived_type_is_not_for_boards();
   table_file_end();
   return test_end();

@@ -122,11 +122,18 @@ int swp_plan_collective(struct collective_plan *collective, const struct sources
 
 /* Methods rely on what the selector asked them about. */
 static int check_layout(const struct features *planned, const struct features *selected) {
-  if (planned->nodes == selected->nodes && planned->ppn == selected->ppn)
-    return SWP_SUCCESS;
-  return swp_fail(SWP_ERR_ARGUMENT,
-                  "swp_selector_plan: the selector is for %d nodes of up to %d ranks, not %d of up to %d",
-                  selected->nodes, selected->ppn, planned->nodes, planned->ppn);
+  if (planned->nodes != selected->nodes || planned->ppn != selected->ppn)
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_selector_plan: the selector is for %d nodes of up to %d ranks, not %d of up to %d",
+                    selected->nodes, selected->ppn, planned->nodes, planned->ppn);
+  if (selected->shared_memory && !planned->shared_memory)
+    return swp_fail(
+        SWP_ERR_ARGUMENT,
+        "swp_selector_plan: the selector is for one node, whose ranks share memory; these do not");
+  if (selected->alone && !planned->alone)
+    return swp_fail(SWP_ERR_ARGUMENT,
+                    "swp_selector_plan: the selector is for all ranks of a job (alone); there are others");
+  return SWP_SUCCESS;
 }
 
 int swp_plan_by_match(struct collective_plan *collective, const swp_selector *selector,
