@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from .buffers import memory, span
 from .hints import Hints
-from .library import Handle, call, handle, operations
+from .library import Handle, array_of, call, handle, operations
 from .plans import Plan
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Collective(Plan):
             )
         self._operation, self._rank, self._procs = operation, comm.Get_rank(), comm.Get_size()
         lists = _Lists(*map(_list, (recv_counts, displs, send_counts, send_displs)))
-        numbers = _ints((send_count, recv_count, root))
+        numbers = array_of("i", (send_count, recv_count, root))
         given = _Call(numbers[0], send_type, numbers[1], recv_type, lists, op, numbers[2])
         problem = given.problem(operation, self._procs)
         self._call = given
@@ -117,7 +117,7 @@ class Collective(Plan):
     ) -> None:
         """Give the plan another call of its operation; every rank must do so."""
         lists = _Lists(*map(_list, (recv_counts, displs, send_counts, send_displs)))
-        numbers = _ints((send_count, recv_count, root))
+        numbers = array_of("i", (send_count, recv_count, root))
         given = _Call(numbers[0], send_type, numbers[1], recv_type, lists, op, numbers[2])
         problem = given.problem(self._operation, self._procs)
         call("swp_collective_set", self._handle, ctypes.byref(problem))
@@ -207,15 +207,7 @@ class _Call:
 
 
 def _list(numbers: Sequence[int] | None) -> array[int] | None:
-    return None if numbers is None else _ints(numbers)
-
-
-def _ints(numbers: Sequence[int]) -> array[int]:
-    """Return a copy of numbers as C has them. Raise ValueError for one that it cannot have."""
-    try:
-        return array("i", [*numbers])
-    except OverflowError as error:
-        raise ValueError("a count, displacement or root exceeds 32 bits") from error
+    return None if numbers is None else array_of("i", numbers)
 
 
 def _listed_bytes(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from array import array
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import cache
 from operator import index
@@ -185,3 +187,12 @@ def exact(kind: type[ctypes._SimpleCData[int]], value: SupportsIndex) -> int:
     if kind(number).value != number:
         raise ValueError(f"{number} exceeds {8 * ctypes.sizeof(kind)} bits")
     return number
+
+
+def array_of(code: str, numbers: Iterable[int]) -> array[int]:
+    """Return integers as an array of C. Raise ValueError for one that its type cannot have."""
+    try:
+        return array(code, [*numbers])
+    except OverflowError as error:
+        bits = 8 * array(code).itemsize
+        raise ValueError(f"a number of a list exceeds {bits} bits") from error

@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 from .buffers import memory
 from .hints import Hints
-from .library import ErrorCode, Inbox, SwitchpointError, call, exact, handle, library
+from .library import ErrorCode, Inbox, SwitchpointError, array_of, call, exact, handle, library
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -217,9 +217,9 @@ class _Lasting(Plan):
     ) -> _Exchange:
         """Return the problem for C, and set the items of both buffers."""
         item_bytes, nitems = (exact(ctypes.c_int64, each) for each in (item_bytes, nitems))
-        ranks, offsets = array("i", send_ranks), array("q", send_offsets)
-        sources, places = array("i", recv_ranks), array("q", recv_offsets)
-        items = None if send_items is None else array("q", send_items)
+        ranks, offsets = array_of("i", send_ranks), array_of("q", send_offsets)
+        sources, places = array_of("i", recv_ranks), array_of("q", recv_offsets)
+        items = None if send_items is None else array_of("q", send_items)
         for name, each, ends in (("send", ranks, offsets), ("recv", sources, places)):
             if each and len(ends) != len(each) + 1:
                 raise ValueError(f"{name}_offsets must have one element more than {name}_ranks")
@@ -337,7 +337,7 @@ class Fields(_Lasting):
         hints: Hints | None = None,
     ) -> None:
         super().__init__()
-        sizes = array("q", field_bytes)
+        sizes = array_of("q", field_bytes)
         problem = self._describe(
             0, nitems, send_ranks, send_offsets, recv_ranks, recv_offsets, send_items
         )
@@ -390,8 +390,8 @@ class Discovery(Plan):
         The views own what they show: they stay valid when the plan is freed.
         """
         parts = [memory(each, 0, f"message to {rank}") for rank, each in messages.items()]
-        ranks = array("i", messages)
-        sizes = array("q", (part.nbytes for part in parts))
+        ranks = array_of("i", messages)
+        sizes = array_of("q", (part.nbytes for part in parts))
         # An empty buffer may have no address; a message has one.
         data = (ctypes.c_void_p * len(parts))(*(part.address or 1 for part in parts))
         inbox = ctypes.POINTER(Inbox)()

@@ -174,6 +174,7 @@ def errors_of_exchanges() -> None:
     refused(ValueError, "send_items", lambda: swp.Exchange(COMM, 4, 1, *one, []))
     refused(ValueError, "64 bits", lambda: swp.Exchange(COMM, 2**64 + 4, 1, *one))
     refused(ValueError, "64 bits", lambda: swp.Exchange(COMM, 4, 2**64 + 1, *one))
+    refused(ValueError, "64 bits", lambda: swp.Exchange(COMM, 4, 1, [NEXT], [0, 2**64], *one[2:]))
     refused(ValueError, "64 bits", lambda: ring(hints=swp.Hints(executions=2**64)))
     refused(ValueError, "32 bits", lambda: ring(hints=swp.Hints(ppn=2**32)))
     with swp.Exchange(COMM, 8, 0, [], [], [], []) as plan:
