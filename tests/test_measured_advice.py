@@ -62,6 +62,8 @@ def test_all_runs_preload_what_the_user_does_behind_a_library_that_begins_mpi(
         ]
     monkeypatch.setenv("LD_PRELOAD", "/a/libxalt.so")
     assert not any("LD_PRELOAD" in word for word in app.preloading(None).command)
+    monkeypatch.setenv("LD_PRELOAD", "/a/libswitchpoint_pmpi.so")
+    assert not any(PRELOAD_LIBRARY in word for word in app.untabled().command)
     monkeypatch.delenv("LD_PRELOAD")
     assert not any("LD_PRELOAD" in word for word in app.untabled().command)
 

@@ -95,7 +95,7 @@ class Application:
         Behind the preload, a profiling tool in LD_PRELOAD does not see MPI begin: its cost must not
         be a gain of the table.
         """
-        if os.environ.get("LD_PRELOAD"):
+        if this_machine.of_the_user(this_machine.preloaded()):
             return self.dispatching(SWITCHPOINT_TABLE="")
         return self.preloading(None, SWITCHPOINT_TABLE="")
 

@@ -261,15 +261,24 @@ def preload_variables(libraries: Sequence[Path]) -> dict[str, str]:
     }
 
 
+def of_the_user(libraries: Sequence[str]) -> list[str]:
+    """Return preloaded libraries without Switchpoint's own."""
+    return [its for its in libraries if not Path(its).name.startswith("libswitchpoint_")]
+
+
+def preloaded() -> list[str]:
+    """Return the libraries in LD_PRELOAD."""
+    return re.findall(r"[^: ]+", os.environ.get("LD_PRELOAD", ""))
+
+
 def rank_variables(libraries: Sequence[Path]) -> dict[str, str]:
     """Return variables that make ranks preload libraries, and behind them the user's.
 
-    Switchpoint's own are not the user's: they would dispatch where no table is meant. {} where
-    ranks inherit what is right.
+    Switchpoint's own would dispatch where no table is meant. {} where ranks inherit what is right.
     """
     variables = preload_variables(libraries)
-    inherited = re.findall(r"[^: ]+", os.environ.get("LD_PRELOAD", ""))
-    kept = [its for its in inherited if not Path(its).name.startswith("libswitchpoint_")]
+    inherited = preloaded()
+    kept = of_the_user(inherited)
     if not variables and kept == inherited:
         return {}
     named = [*filter(None, variables.get("LD_PRELOAD", "").split(":")), *kept]
