@@ -51,20 +51,20 @@ FORTRAN(abort, MPI_Fint *handle, MPI_Fint *code, MPI_Fint *ierror) {
   give(ierror, MPI_Abort(comm(handle), *code));
 }
 
-FORTRAN(comm_free, MPI_Fint *handle, MPI_Fint *ierror) {
+static void free_by(int (*leave)(MPI_Comm *comm), MPI_Fint *handle, MPI_Fint *ierror) {
   MPI_Comm freed = comm(handle);
-  int error = MPI_Comm_free(&freed);
+  const int error = leave(&freed);
   if (error == MPI_SUCCESS)
     *handle = PMPI_Comm_c2f(freed);
   give(ierror, error);
 }
 
+FORTRAN(comm_free, MPI_Fint *handle, MPI_Fint *ierror) {
+  free_by(MPI_Comm_free, handle, ierror);
+}
+
 FORTRAN(comm_disconnect, MPI_Fint *handle, MPI_Fint *ierror) {
-  MPI_Comm freed = comm(handle);
-  int error = MPI_Comm_disconnect(&freed);
-  if (error == MPI_SUCCESS)
-    *handle = PMPI_Comm_c2f(freed);
-  give(ierror, error);
+  free_by(MPI_Comm_disconnect, handle, ierror);
 }
 
 FORTRAN(comm_dup_with_info, MPI_Fint *handle, MPI_Fint *info, MPI_Fint *copy, MPI_Fint *ierror) {
