@@ -248,7 +248,7 @@ def test_advice_says_how_srun_starts_a_program_with_a_table(
     program = [str(build / "tests" / "swp_mix"), "10", "64", "0"]
     app = Application(mpi, build, 2, program)
     switch, _ = app.lines(table)
-    lines = ["export SWITCHPOINT_REPORT=1", switch, app.by_srun(table)]
+    lines = ["export SWITCHPOINT_REPORT=1", switch, app.by_srun()]
     done = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True)
     assert "alltoall by bruck: 10 calls of 64 to 64 bytes" in done.stderr, done.stderr
 
