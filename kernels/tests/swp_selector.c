@@ -189,7 +189,7 @@ static void selectors_of_a_whole_job_are_refused_in_a_part(void) {
   if (procs == 1)
     return;
   test_case("a selector of a whole job");
-  table_file_write("switchpoint-table 1\n");
+  table_file_write("switchpoint-table 1\nrule op=bcast method=binomial\n");
   EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
   EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &alone, &selector), SWP_SUCCESS);
   const struct swp_choice choice = choose(selector, 9);

@@ -346,7 +346,7 @@ def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, 
 
 @pytest.mark.parametrize("procs", [1, 2, 4])
 def test_selectors_find_the_method_and_plans_go_by_it(kernels: Kernels, procs: int) -> None:
-    assert run(kernels, "swp_selector", procs) == 7 + (procs > 1)
+    assert run(kernels, "swp_selector", procs) == 7 + 2 * (procs > 1)
 
 
 @on_ranks([2, 3])
