@@ -147,13 +147,13 @@ static void without_a_budget_the_limit_of_samples_ends_a_size(void) {
     EXPECT_EQUAL(rounds[i], MOST_SAMPLES);
 }
 
-/* Behind the trials 0.41 s are left. If both methods cost the same, the middle size needs 0.5 s, but the one
-   before it shows that it needs 0.28 s. */
+/* Behind the trials 0.38 s are left. If both methods cost the same, the larger sizes need 0.48 s, but the
+   smallest one shows that they need 0.26 s. */
 static void a_size_that_fits_when_its_turn_comes_is_measured(void) {
   int rounds[SIZES];
   test_case("fits later");
-  costs = (struct costs){.sizes_ms = {1, 25, 4}, .cheap = "binomial"};
-  measure(0.5, 1, &two_methods, rounds);
+  costs = (struct costs){.sizes_ms = {1, 8, 16}, .cheap = "binomial"};
+  measure(0.46, 1, &two_methods, rounds);
   EXPECT(rounds[1] >= 8, "%d rounds at the middle size", rounds[1]);
   EXPECT(rounds[2] >= 8, "%d rounds at the last size", rounds[2]);
 }

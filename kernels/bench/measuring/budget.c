@@ -37,28 +37,62 @@ static int try_size(struct session *session, int64_t size_bytes, double *round_n
   return status;
 }
 
-/* Tries a size, if there is time for it where rounds take twice as long as at the last one. */
-static int try_in_time(struct session *session, struct budget *budget, int index, double last_ns) {
+/* The size after a given one by increasing bytes; -1: the least, or none. */
+static int next_larger(const struct options *options, int index) {
+  const int64_t *bytes = options->sizes_bytes;
+  int next = -1;
+  for (int i = 0; i < options->nsizes; i++) {
+    const bool is_after = index < 0 || bytes[i] > bytes[index] || (bytes[i] == bytes[index] && i > index);
+    if (is_after && (next < 0 || bytes[i] < bytes[next]))
+      next = i;
+  }
+  return next;
+}
+
+static const struct size_race *race_of(const struct options *options, int index) {
+  const struct size_race *race = options->races;
+  for (; index >= race->nsizes; race++)
+    index -= race->nsizes;
+  return race;
+}
+
+struct trial {
+  double bytes; /* 0: of none */
+  double round_ns;
+};
+
+/* Tries a size, if there is time for it where rounds take longer than those of the last one by as much as it
+   is larger; that is foreseen of a size that is not tried. */
+static int try_in_time(struct session *session, struct budget *budget, int index, struct trial *last) {
+  const int64_t size_bytes = session->options->sizes_bytes[index];
   double *round_ns = &budget->needs[index].round_ns;
-  int over = 2 * last_ns * TRIAL_ROUNDS > (double)(budget->trials_end_ns - clock_ns());
+  *round_ns = last->bytes > 0 ? last->round_ns * fmax(2, (double)size_bytes / last->bytes) : 0;
+  int over = *round_ns * TRIAL_ROUNDS > (double)(budget->trials_end_ns - clock_ns());
   team_bcast(session->team, &over, 1, MPI_INT);
-  *round_ns = INFINITY;
-  const int status = over ? 0 : try_size(session, session->options->sizes_bytes[index], round_ns);
-  if (index == 0)
+  const int status = over ? 0 : try_size(session, size_bytes, round_ns);
+  if (last->bytes == 0)
     budget->trials_end_ns -= (budget->end_ns - clock_ns()) / TRIALS_PART;
+  *last = (struct trial){.bytes = fmax(1, (double)size_bytes), .round_ns = *round_ns};
   return status;
 }
 
-/* Foresees the needs of the sizes of a race, of which the first is that of an index. */
-static int foresee(struct session *session, struct budget *budget, const struct size_race *race, int first) {
-  int status = team_agree(session->team, session_enter(session, race));
-  for (int i = first; status == 0 && i < first + race->nsizes; i++) {
-    struct need *need = &budget->needs[i];
-    need->methods = session->nmethods;
-    need->rounds = WARM_UPS + (race->repeats < NEEDED_SAMPLES ? (int)race->repeats : NEEDED_SAMPLES);
-    if (budget->nsizes > 1 && !SWP_SIMULATED &&
-        session_is_possible(session, session->options->sizes_bytes[i]))
-      status = try_in_time(session, budget, i, i > first ? need[-1].round_ns : 0);
+/* Foresees what each size needs, by increasing size, so that a trial that takes long is one of the last. */
+static int foresee(struct session *session, struct budget *budget) {
+  const struct options *options = session->options;
+  const struct size_race *entered = NULL;
+  struct trial last = {0};
+  int status = 0;
+  for (int i = next_larger(options, -1); status == 0 && i >= 0; i = next_larger(options, i)) {
+    const struct size_race *race = race_of(options, i);
+    if (race != entered)
+      status = team_agree(session->team, session_enter(session, race));
+    entered = race;
+    budget->needs[i].methods = session->nmethods;
+    budget->needs[i].rounds =
+        WARM_UPS + (race->repeats < NEEDED_SAMPLES ? (int)race->repeats : NEEDED_SAMPLES);
+    if (status == 0 && budget->nsizes > 1 && !SWP_SIMULATED &&
+        session_is_possible(session, options->sizes_bytes[i]))
+      status = try_in_time(session, budget, i, &last);
   }
   return status;
 }
@@ -74,11 +108,7 @@ int budget_prepare(struct session *session, struct budget *budget) {
       .ratio = 1,
   };
   budget->trials_end_ns = budget->end_ns;
-  int status = 0;
-  for (int i = 0, first = 0; limited && status == 0 && i < options->nraces;
-       first += options->races[i++].nsizes)
-    status = foresee(session, budget, &options->races[i], first);
-  return status;
+  return limited ? foresee(session, budget) : 0;
 }
 
 void budget_free(struct budget *budget) {
@@ -150,6 +180,6 @@ int64_t budget_deadline_ns(struct budget *budget, int index, int methods) {
 void budget_spent(struct budget *budget, int index, int samples) {
   const struct need *need = &budget->needs[index];
   const double round_ns = (double)(clock_ns() - budget->begin_ns) / (samples + WARM_UPS);
-  if (need->round_ns > 0 && isfinite(need->round_ns))
+  if (need->round_ns > 0)
     budget->ratio = round_ns / (need->round_ns * need->methods * budget->applicable);
 }

@@ -8,7 +8,7 @@
 struct need {
   int methods;     /* of its race */
   int rounds;      /* that a launch needs to count, or all that are wanted */
-  double round_ns; /* time of a round of one method; 0: not known; INFINITY: too long to be tried */
+  double round_ns; /* time of a round of one method; 0: not known */
 };
 
 struct budget {
