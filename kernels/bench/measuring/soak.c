@@ -188,6 +188,7 @@ static void execute_until(struct workload *workload, swp_plan *plan, int64_t unt
     workload->payload.repetition++;
     workload->operation->prepare(workload);
     if (workload->operation->execute(workload, plan)) {
+      failure_clear(); /* of wrong bytes before */
       failure_set("execution %lld fails: %s", (long long)now.executions + 1, swp_error_message());
       now.failure = ERROR;
       return;
@@ -317,6 +318,7 @@ static int soak_method(struct workload *workload, const struct method *method, b
   execute_all(workload, plan, &outcome);
   int status = 0;
   if (session->team->rank == 0) {
+    failure_clear(); /* the outcome has it; writing may fail too */
     print_outcome(&outcome);
     status = write_record(&outcome);
   } else {
@@ -328,8 +330,9 @@ static int soak_method(struct workload *workload, const struct method *method, b
   now.method = method->spec;
   swp_plan_free(&plan);
   *passed = outcome.failure == NONE;
+  status = team_agree(session->team, status);
   forget_failure();
-  return team_agree(session->team, status);
+  return status;
 }
 
 /* Returns whether rank 0 finds the budget spent. One method is always soaked, however late ranks start. */
