@@ -177,10 +177,10 @@ static void clocks_that_do_not_agree_are_not_used(void) {
   step_ns = 0;
 }
 
-/* When a launch begins, and its block, and before the rounds 0, 10 and 19, which are verified. */
+/* When a launch begins, and its block, and before round 10. */
 static void clocks_are_compared_again_while_a_size_is_measured(void) {
   static int64_t size_bytes = 8;
-  enum { SAMPLES = 20, COMPARED = 5 };
+  enum { SAMPLES = 20, COMPARED = 3 };
   struct options options = {.operation = operation_by_name("bcast"),
                             .sizes_bytes = &size_bytes,
                             .nsizes = 1,

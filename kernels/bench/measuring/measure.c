@@ -208,7 +208,7 @@ static int run_rounds(struct block *block, struct round *round) {
     team_bcast(block->team, &next, 1, MPI_INT);
     if (next == STOP)
       return 0;
-    if (next == RUN_VERIFIED) /* now and then, as clocks drift apart */
+    if (sync_is_due(block->samples))
       sync_prepare(block->sync);
     if (run_round(block, round, next == RUN_VERIFIED))
       return -1;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ROUNDS_BETWEEN = 10 };
+
 extern const struct sync_scheme sync_scheme_window, sync_scheme_hca, sync_scheme_barrier;
 
 static const struct sync_scheme *const schemes[] = {&sync_scheme_window, &sync_scheme_hca,
@@ -21,6 +23,10 @@ int sync_check_scheme(const struct team *team, const char *name) {
   return team->machines > 1 && strcmp(name, "window") == 0
              ? failure_set("--sync window: these machines have clocks of their own; write hca or barrier")
              : 0;
+}
+
+bool sync_is_due(int round) {
+  return round > 0 && round % ROUNDS_BETWEEN == 0;
 }
 
 void sync_prepare(struct sync *sync) {

@@ -44,8 +44,12 @@ int sync_check_scheme(const struct team *team, const char *name);
  */
 struct sync sync_create(const struct team *team, const char *name);
 
-/* Synchronises the clocks of several machines anew: before each block of measurements. Collective. */
+/* Synchronises the clocks of several machines anew: before each block of measurements, and before those of
+   its rounds for which that is due. Collective. */
 void sync_prepare(struct sync *sync);
+
+/* Whether it is due before the n-th round of a block, from 0 on: now and then, as clocks drift apart. */
+bool sync_is_due(int round);
 
 /* Sets sync->check, after each block. Collective. */
 void sync_check(struct sync *sync);

@@ -238,7 +238,7 @@ static int run_rounds(struct race *race) {
     team_bcast(team, &next, 1, MPI_INT);
     if (next == STOP)
       break;
-    if (next == RUN_VERIFIED)
+    if (sync_is_due(race->samples))
       sync_prepare(&race->launch.sync);
     status = run_round(race, race->samples, next == RUN_VERIFIED, round, order);
     race->samples++;
