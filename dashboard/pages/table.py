@@ -53,7 +53,7 @@ _HINT = (
     "not decide, or the faster method still has to pass its soak (`switchpoint soak`). Bytes: mean "
     "message size; for collectives, the block of a rank, or the whole vector (bcast, reduce, "
     "allreduce). Where no rule holds, as beyond twice the largest measured size, the default is "
-    "used."
+    "used, or, in exchanges and discoveries, what a fitted model estimates."
 )
 _HEADER = ("Case", "Bytes", "Method", "Status", "Verdict", "Soak", "Evidence")
 

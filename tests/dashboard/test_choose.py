@@ -127,7 +127,7 @@ def test_choose_says_where_rules_end(tmp_path: Path) -> None:
     database = tuned_store(tmp_path)
     for size, said_of_it in (
         (128, "stfw:dims=2"),
-        (256, "its rules end at 128 B, twice the largest measured size. So direct is used."),
+        (256, "its rules end at 128 B, twice the largest measured size. So direct is used, or"),
     ):
         _, parts = drawn(pages.choose.PAGE, database, f"?o=exchange&r=1x2&d=6&b={size}")
         assert said_of_it in said(parts["answer"])

@@ -92,7 +92,10 @@ def show_table(table: Table, omission: str, out: Console) -> None:
         most_bytes[case] = rule.bytes_high
     out.print(grid)
     if any(most is not None for most in most_bytes.values()):
-        out.print("larger messages, beyond twice the largest measured size, get the default")
+        out.print(
+            "no rule holds beyond twice the largest measured size: the default is used, or, in "
+            "exchanges and discoveries, what a fitted model estimates"
+        )
     if any(oversubscribed):
         out.print("(o) more ranks than cores")
     for mark, scheme, words in _SCHEMES:
