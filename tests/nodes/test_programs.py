@@ -263,8 +263,9 @@ def test_reframe_sees_the_nodes_as_a_system_of_their_own(nodes, tmp_path, requir
     wanted = {(case["operation"], case["scale"]) for case in plan["cases"]}
     for operation in ("exchange", "discovery", "bcast"):
         assert {(operation, "2_nodes"), (operation, "4_nodes")} <= wanted
-    assert plan["skipped"]["8_nodes"] == "needs 8 nodes; the partition has 4"
-    assert "oversubscribed" in plan["skipped"]["1_node_oversubscribed"]
+    place = f"{VIRTUAL_NODES}:tcp-unlimited"
+    assert plan["skipped"][f"8_nodes on {place}"] == "needs 8 nodes; the partition has 4"
+    assert "oversubscribed" in plan["skipped"][f"1_node_oversubscribed on {place}"]
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def models(system: str | None, database: Path, as_json: bool) -> None:
 
     with Store.open(database, readonly=True) as store:
         names = chosen_systems(store, system, fitting.known)
-        fitted = [model for name in names if (model := _model(store, name, bool(system)))]
+        fitted = [model for name in names if (model := _model(store, name, len(names) == 1))]
         shares = [share_close_of(fitting.validated(store, model, None)) for model in fitted]
     if as_json:
         documents = [
