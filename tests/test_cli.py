@@ -193,7 +193,9 @@ def test_export_asks_which_system(two_systems: Path) -> None:
 def test_without_a_store_the_command_that_makes_one_is_named(
     command: str, two_systems: Path
 ) -> None:
-    assert "no store there; make it with `switchpoint ingest`" in fail(command)
+    assert "no store there; make it with `switchpoint run`, or `switchpoint ingest`" in fail(
+        command
+    )
     assert not (two_systems / "switchpoint.db").exists()
 
 

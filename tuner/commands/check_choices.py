@@ -64,7 +64,8 @@ _WHY_NONE = "a launch failed, or too few measured it whole: give a larger --budg
     "--pattern",
     "patterns",
     multiple=True,
-    help="Pattern of exchanges, such as random:degree=2,seed=1; may be repeated, in turn.",
+    help="Pattern of exchanges and discoveries, such as random:degree=2,seed=1; "
+    "may be repeated, in turn.",
 )
 @click.option(
     "--rival",

@@ -65,7 +65,9 @@ class MissingStoreError(StoreError):
     """Error raised when there is no store at the path, or the store is still empty."""
 
     def __init__(self, path: Path, found: str = "no store there") -> None:
-        super().__init__(f"{path}: {found}; make it with `switchpoint ingest`")
+        super().__init__(
+            f"{path}: {found}; make it with `switchpoint run`, or `switchpoint ingest`"
+        )
 
 
 class Database:
