@@ -438,7 +438,7 @@ def expect_no_error(client: FlaskClient, request: dict[str, Any]) -> None:
 
 def test_a_message_names_commands_as_such(tmp_path: Path) -> None:
     text = client_of(tmp_path / "switchpoint.db").get("/explore").text
-    assert "make it with <code>switchpoint ingest</code>" in text
+    assert "make it with <code>switchpoint run</code>, or <code>switchpoint ingest</code>" in text
 
 
 def test_a_store_that_vanishes_is_reported_in_the_page(tmp_path: Path, database: Path) -> None:
