@@ -36,3 +36,7 @@ def content(*calls: dict[str, Any], late_s: Sequence[float] = (0.0, 0.0)) -> byt
 def parse(text: bytes) -> Profile:
     """Return the profile of a file with this text."""
     return recorded.parse(BytesIO(text))
+
+
+LINE = content(tally("Bcast", 8, 0.1)).splitlines()[0]
+"""The profile of a program with one call."""
