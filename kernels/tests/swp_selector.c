@@ -157,45 +157,42 @@ static void wrong_selectors_are_refused(void) {
 }
 
 /* The ranks are on one node, unless the hints say otherwise. */
-static void selectors_of_other_layouts_are_refused(void) {
-  const struct swp_layout apart = {procs, procs, 1, 1}; /* each rank on a node of its own */
+/* Plans by a selector for a layout, whose table has a rule. */
+static int plan_by_selector_of(const struct swp_layout *layout, MPI_Comm comm,
+                               const struct swp_hints *hints) {
   const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
-  struct swp_hints hints = SWP_HINTS_DEFAULT;
   swp_selector *selector = NULL;
   swp_table *table;
   swp_plan *plan = NULL;
-  if (procs == 1)
-    return;
-  test_case("a selector of another layout");
   table_file_write("switchpoint-table 1\nrule op=bcast method=binomial\n");
   EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
-  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &apart, &selector), SWP_SUCCESS);
+  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, layout, &selector), SWP_SUCCESS);
   const struct swp_choice choice = choose(selector, 9);
-  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, selector, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
-  EXPECT(plan == NULL, "a plan was made");
-  hints.ppn = 1;
-  EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &bcast, selector, &choice, &hints, &plan), SWP_SUCCESS);
+  const int error = swp_selector_plan(comm, &bcast, selector, &choice, hints, &plan);
+  EXPECT((plan != NULL) == (error == SWP_SUCCESS), "a plan was made, or not");
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   swp_selector_free(&selector);
   swp_table_free(&table);
+  return error;
+}
+
+static void selectors_of_other_layouts_are_refused(void) {
+  const struct swp_layout apart = {procs, procs, 1, 1}; /* each rank on a node of its own */
+  struct swp_hints hints = SWP_HINTS_DEFAULT;
+  if (procs == 1)
+    return;
+  test_case("a selector of another layout");
+  EXPECT_ERROR(plan_by_selector_of(&apart, MPI_COMM_WORLD, NULL), SWP_ERR_ARGUMENT);
+  hints.ppn = 1;
+  EXPECT_ERROR(plan_by_selector_of(&apart, MPI_COMM_WORLD, &hints), SWP_SUCCESS);
 }
 
 static void selectors_of_a_whole_job_are_refused_in_a_part(void) {
   const struct swp_layout alone = {1, 1, 1, 1};
-  const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
-  swp_selector *selector = NULL;
-  swp_table *table;
-  swp_plan *plan = NULL;
   if (procs == 1)
     return;
   test_case("a selector of a whole job");
-  table_file_write("switchpoint-table 1\nrule op=bcast method=binomial\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
-  EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &alone, &selector), SWP_SUCCESS);
-  const struct swp_choice choice = choose(selector, 9);
-  EXPECT_ERROR(swp_selector_plan(MPI_COMM_SELF, &bcast, selector, &choice, NULL, &plan), SWP_ERR_ARGUMENT);
-  swp_selector_free(&selector);
-  swp_table_free(&table);
+  EXPECT_ERROR(plan_by_selector_of(&alone, MPI_COMM_SELF, NULL), SWP_ERR_ARGUMENT);
 }
 
 /* A choice by a predefined operation does not hold where the type is none that MPI defines. */
