@@ -46,28 +46,31 @@ def of_partition(**wrong: Any) -> dict[str, Any]:
 
 
 def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
+    """On standard error, as the standard output may be the file."""
     answering("slurm")
     config = tmp_path / "site.py"
     ours, theirs = os.openpty()
     os.write(ours, b"smt\nm42\nmany\n0\n9\n2\n")
-    answer = subprocess.run(
-        [sys.executable, "-m", "tuner.cli", "site", "init", "--output", config],
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        stdin=theirs,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    with config.open("w") as output:
+        answer = subprocess.run(
+            [sys.executable, "-m", "tuner.cli", "site", "init", "--output", "/dev/stdout"],
+            env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+            stdin=theirs,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
     os.close(ours)
     os.close(theirs)
     assert answer.returncode == 0, answer.stderr
-    assert "not a valid integer" in answer.stdout + answer.stderr
+    assert "not a valid integer" in answer.stderr
     for number in (0, 9):
-        assert f"{number} is not in the range 1<=x<=8" in answer.stdout + answer.stderr
-    text = config.read_text()
-    assert '"name": "cpu"' not in text
-    assert '"--account=m42"' in text
-    assert '"max_nodes": 2' in text
+        assert f"{number} is not in the range 1<=x<=8" in answer.stderr
+    (partition,) = contents(config)["systems"][0]["partitions"]
+    assert partition["name"] == "smt"
+    assert "--account=m42" in partition["access"]
+    assert partition["extras"]["max_nodes"] == 2
 
 
 def test_nothing_is_asked_where_the_standard_input_is_closed(answering, tmp_path):

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -156,7 +157,8 @@ def _asked(question: str, otherwise: Answer, kind: Any = None) -> Answer:
     """
     if sys.stdin is None or not sys.stdin.isatty():  # None: closed
         return otherwise
-    answer: Answer = click.prompt(printable(question), default=otherwise, type=kind)
+    with redirect_stdout(sys.stderr):  # the output file may be the standard output
+        answer: Answer = click.prompt(printable(question), default=otherwise, type=kind)
     return answer
 
 

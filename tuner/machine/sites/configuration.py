@@ -45,7 +45,7 @@ class SiteConfiguration:
 
     def write(self, path: Path, replace: bool = False) -> None:
         """Write the configuration. Raise SiteError when there is one already."""
-        if path.exists() and not replace:
+        if path.exists() and not (replace or atomic.is_stdout(path)):
             raise SiteError(f"{path}: already exists; --force replaces it")
         atomic.write(path, self.text())
 
