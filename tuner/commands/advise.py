@@ -13,7 +13,6 @@ import click
 
 from tuner.commands.options import (
     NAMED_FILE_OR_DIRECTORY,
-    environment_option,
     json_option,
     one_system,
     require_soak_option,
@@ -59,7 +58,12 @@ if TYPE_CHECKING:
     help="What starts processes if -n N follows, as 'srun --mpi=pmi2'.",
 )
 @system_id_option("System whose table is asked.")
-@environment_option
+@click.option(
+    "--environment",
+    default="",
+    show_default="that of the program, or the first found",
+    help="MPI to use.",
+)
 @require_soak_option
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
