@@ -180,12 +180,10 @@ def _answer(choice: ChooseChoice) -> list[Component]:
         used = f"{DEFAULT_METHODS[query.operation]} is used"
         most_bytes = choice.selected["bytes_high"].max()  # NaN where there is no rule
         if int(query.size) > most_bytes:
-            why = f"its rules end at {size_text(int(most_bytes))}, twice the largest measured size"
-            estimated = (
-                "" if query.operation in COLLECTIVES else ", or what a fitted model estimates"
-            )
-            text = f"No rule of the table is for messages so large: {why}. So {used}{estimated}."
-            return [html.P(text)]
+            if query.operation not in COLLECTIVES:
+                used += ", or what a fitted model estimates"
+            end = size_text(int(most_bytes))
+            return [html.P(f"No rule applies to messages above {end}. So {used}.")]
         return [html.P(f"No rule of the table matches this case: {used}.")]
     lines: list[Any] = [html.P(method_name(rule["method"]), className="answer")]
     if choice.point is not None:

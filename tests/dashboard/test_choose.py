@@ -11,7 +11,7 @@ import pytest
 from dashboard import pages, starting
 from tests import raw
 from tests.dashboard.frames import drawn, said
-from tests.synthetic import Campaign, of_bcast, tuned_store, write
+from tests.synthetic import Campaign, exchange_times, of_bcast, tuned_store, write
 
 
 @pytest.mark.parametrize(("size", "method"), [(64, "stfw:dims=2"), (1048576, "direct")])
@@ -127,9 +127,28 @@ def test_choose_says_where_rules_end(tmp_path: Path) -> None:
     database = tuned_store(tmp_path)
     for size, said_of_it in (
         (128, "stfw:dims=2"),
-        (256, "its rules end at 128 B, twice the largest measured size. So direct is used, or"),
+        (256, "No rule applies to messages above 128 B. So direct is used, or"),
     ):
         _, parts = drawn(pages.choose.PAGE, database, f"?o=exchange&r=1x2&d=6&b={size}")
+        assert said_of_it in said(parts["answer"])
+
+
+def test_choose_says_where_rules_end_that_apply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table that is downloaded has the others, too, but they do not apply."""
+
+    def times(method: str, size: int) -> float:
+        return 1e-6 if (method, size) == ("neighbor", 512) else exchange_times(method, size)
+
+    write(tmp_path, Campaign(sizes=(8, 64, 512), procs=(2,), times=times))
+    database = tuned_store(tmp_path)
+    for listed, said_of_it in (
+        ("", "neighbor"),
+        ("neighbor", "to messages above 181 B. So direct"),
+    ):
+        monkeypatch.setenv("SWITCHPOINT_OFF", listed)
+        _, parts = drawn(pages.choose.PAGE, database, "?o=exchange&r=1x2&d=6&b=512")
         assert said_of_it in said(parts["answer"])
 
 
