@@ -79,4 +79,5 @@ def _launcher(system: dict[str, Any], procs: int, ppn: int, launcher: str) -> li
         cores = known_cores(system["name"], int(system["cores"]))
         options += ["--oversubscribe"] * (cores is not None and ppn > cores)
         options += ["--allow-run-as-root"] * (not is_site and os.geteuid() == 0)
+        options += ["-x", "SWITCHPOINT_TABLE"]  # ranks on other nodes would lack it
     return [launcher, *options, *number]

@@ -85,6 +85,7 @@ def test_choose_starts_applications_as_the_system_does(
         assert starting.command(system, 4, 4, None, launcher) == f"{begun} ./app"
     system |= {"mpi_library": "Open MPI v4.1.4", "cores": 2}
     options = ["--oversubscribe", *["--allow-run-as-root"] * (os.geteuid() == 0)]
+    options += ["-x", "SWITCHPOINT_TABLE"]
     begun = f"mpirun {' '.join(options)} -n 4 ./app"
     assert starting.command(system, 4, 4, None, "mpirun") == begun
 
