@@ -150,6 +150,7 @@ HERE = point("neighbor", 64, status="faster in this allocation")
             r"'collective.*kind=(gather)\b'`",
         ),
         ([OPEN], {"borrowed_for": "here"}, "measure the system itself: `switchpoint run`"),
+        ([], {}, "measure methods with their default, as rules compare with it: `switchpoint run"),
     ],
 )
 def test_the_next_step_is_the_most_useful(

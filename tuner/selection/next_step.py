@@ -135,6 +135,8 @@ def next_step(table: Table, place: Place | None = None) -> NextStep:
     its, settled = table.provenance, settlement(table.points)
     if its.borrowed_for:
         return NextStep("Measure the system itself.", ["switchpoint run"])
+    if not table.points:
+        return without_rules(table, "", place)
     every = {point.case.operation for point in table.points}
     unsettled = {point.case.operation for point in table.points if not point.settled}
     again = measuring_more(table, settled.more_s, unsettled or every, place)
