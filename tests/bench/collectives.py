@@ -1,14 +1,13 @@
 """The gain of tuned collectives over the MPI library's defaults.
 
-The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. One
-campaign chooses among the methods that a short screening of all of them left, and leaves out those
-that turn out to be slower; its launches take as long as the screening needed for all sizes. Another
-judges the choice (`auto`, with the table) beside the library's default, interleaved in randomised
-rounds. Ratios are paired within rounds, with their 95 % interval over launches. Last, alltoallv is
-compared on 2 and 8 ranks of this machine. The bench prints the ratios, and the best of the
-library's own algorithms in the campaign that chose. It exits with 1 if the tuned choice is clearly
-over 2 % slower than the default, if all operations with data together or small uneven blocks miss
-their bar, or if nothing could be compared. The raw files stay for inspection.
+The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. A
+race chooses, as in a user's campaign. Other launches judge the choice (`auto`, with the table)
+beside the library's default, interleaved in randomised rounds. Ratios are paired within rounds,
+with their 95 % interval over launches. Last, alltoallv is compared on 2 and 8 ranks of this
+machine. The bench prints the ratios, and the best of the library's own algorithms in the race. It
+exits with 1 if the tuned choice is clearly over 2 % slower than the default, if all operations with
+data together or small uneven blocks miss their bar, or if nothing could be compared. The raw files
+stay for inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--alone] [OPERATION...]
 """
 
@@ -21,7 +20,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,16 +32,22 @@ from numpy.typing import NDArray
 from tests.bench.report import Figure, conclude, measured_mpis, options_of, raw_files
 from tests.kernels.conftest import build_kernels
 from tuner import stats
+from tuner.campaign import race_job
+from tuner.campaign.launches import words_of
+from tuner.campaign.order import PLANS
+from tuner.campaign.plans import PlannedCase, RacePlan
+from tuner.campaign.race_job import Start, Starts
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, method_word, sizes_for
 from tuner.export import forms
 from tuner.machine import mpi
 from tuner.machine.mpi import LaunchCommand, Mpi
 from tuner.machine.nodes import launch as on_nodes
 from tuner.machine.nodes.namespaces import NodesError, temporary
-from tuner.rawfile.ingest import ingest
+from tuner.machine.systems import LOCAL
+from tuner.paths import CHECKOUT, campaign_name
 from tuner.selection.tuning import tune
 from tuner.store.store import Store
-from tuner.units import size_text
+from tuner.units import parse_sizes, size_text
 
 PPN = 2
 MOST_SLOWER = 1.02
@@ -50,11 +55,8 @@ MOST_TOGETHER = 0.75
 MOST_BESIDE_HAN = 0.9  # which Open MPI has since 5 as its default on several nodes
 UNEVEN, SMALL_BYTES, MOST_SMALL_UNEVEN = "alltoallv", 512, 0.8
 PROCS_ALONE = (2, 8)
-NEAR_BEST = 1.5
-"""Methods that take more times the least, at every size of a launch, are left out; after several
-launches, whose mean has a smaller error, less."""
-
-MOST_SCREENINGS = 4
+JUDGES, JUDGING_SHARE = 6, 0.04
+"""The launches that judge an operation, and the share of its time in the race that each takes."""
 
 INTERVAL = "times the default, the low end of the interval"
 MEAN = "times the default, geometric mean"
@@ -70,14 +72,14 @@ def place(procs: int, without_nodes: bool = False) -> Iterator[tuple[str, Starte
         return mpi.launch(one, procs, build=build)
 
     if without_nodes:
-        yield "local:cpu", here
+        yield LOCAL, here
         return
     try:
         nodes = temporary(f"bench-{os.getpid()}")
         made = nodes.__enter__()
     except NodesError as error:
         print(f"no virtual nodes, so on this machine alone: {error}")
-        yield "local:cpu", here
+        yield LOCAL, here
         return
     try:
         system = f"{on_nodes.VIRTUAL_NODES}:{made.partition}"
@@ -87,8 +89,8 @@ def place(procs: int, without_nodes: bool = False) -> Iterator[tuple[str, Starte
 
 
 @dataclass(frozen=True)
-class Campaigns:
-    """Launches of one MPI on one system, measured into raw files."""
+class Launches:
+    """Ranks of one MPI on one system, and where the raw files of their launches are kept."""
 
     launch: LaunchCommand
     build: Path
@@ -97,22 +99,23 @@ class Campaigns:
     results: Path
     sizes: str
 
+    @property
+    def swpbench(self) -> Path:
+        """Return the program that measures."""
+        return self.build / "bench" / "swpbench"
+
     def measure(
         self,
-        name: str,
         operation: str,
         methods: str,
         seconds: float,
         launches: int,
         table: str = "",
         pattern: str = "blocks",
-        first: int = 0,
     ) -> dict[int, SizeSamples]:
-        """Measure launches of an operation from the `first` on, which there are not yet.
-
-        Return the samples of all of its launches, by size. Exit when one fails.
-        """
-        for number in range(first, launches):
+        """Measure launches of an operation; return samples by size. Exit when one fails."""
+        paths = [self.results / f"{operation}-{number}.jsonl" for number in range(launches)]
+        for number, path in enumerate(paths):
             options = {
                 "op": operation,
                 "pattern": pattern,
@@ -120,36 +123,45 @@ class Campaigns:
                 "methods": methods,
                 "budget": seconds,
                 "launch": number,
-                "campaign": name,
+                "campaign": "bench",
                 "system": self.system,
                 "environment": self.environment,
                 "yield": self.launch.yield_setting,
-                "out": self.path(name, operation, number),
+                "out": path,
             }
             words = [f"--{option}={value}" for option, value in options.items() if value != ""]
-            program = str(self.build / "bench" / "swpbench")
-            command = [*self.launch.argv_prefix, program, "run", *words]
-            env = os.environ | self.launch.env | {"SWITCHPOINT_TABLE": table}
-            done = subprocess.run(command, env=env, capture_output=True, text=True)
-            if done.returncode != 0:
-                raise SystemExit(f"swpbench failed for {operation}:\n{done.stderr[-2000:]}")
-        return read_samples([self.path(name, operation, number) for number in range(launches)])
+            self._run(
+                [*self.launch.argv_prefix, str(self.swpbench), "run", *words],
+                self.launch.env | {"SWITCHPOINT_TABLE": table},
+                operation,
+            )
+        return read_samples(paths)[operation]
 
-    def path(self, name: str, operation: str, number: int) -> Path:
-        """Return the path of a launch's raw file."""
-        (self.results / name).mkdir(exist_ok=True)
-        return self.results / name / f"{operation}-{number}.jsonl"
+    def race(self, operations: Sequence[str], procs: int, seconds: float) -> Path:
+        """Race all methods of operations, in so many seconds for each; return the store."""
+        own, ppn = (self.system, self.environment), procs if self.system == LOCAL else PPN
+        cases = [
+            PlannedCase(*own, each, "blocks", "", procs, ppn, sizes)
+            for each in operations
+            for sizes in [parse_sizes(sizes_for(each, self.sizes))]
+        ]
+        plan = RacePlan(campaign_name(), "", seconds * len(cases), cases, in_job=True)
 
-    def choose(self) -> Path:
-        """Make the table from the measurements of the first campaign; return its file."""
-        database = self.results / "switchpoint.db"
-        ingest(database, [self.results / "choose"])
-        with Store.open(database) as store:
-            (system,) = store.systems()["system"]
-            table = tune(store, system, required_executions=0)  # raced, never used
-        path = self.results / "switchpoint.table"
-        forms.write(table, "table", path)
-        return path
+        def start(case: PlannedCase, options: Mapping[str, str]) -> Start:
+            return Start(self.launch, words_of(options, plan.campaign, own, ""))
+
+        path, starts = self.results / "plan.json", self.results / "starts.json"
+        PLANS.save(plan, path)
+        Starts.of(path, plan, own, self.swpbench, start).save(starts)
+        env = {"SWITCHPOINT_RESULTS": str(self.results), "PYTHONPATH": str(CHECKOUT)}
+        self._run([sys.executable, "-m", race_job.__name__, str(starts)], env, "the race")
+        return self.results / "switchpoint.db"
+
+    def _run(self, command: Sequence[str], env: Mapping[str, str], what: str) -> None:
+        its = {**os.environ, **env}
+        done = subprocess.run(command, cwd=self.results, env=its, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{what} failed:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
 @dataclass
@@ -186,16 +198,17 @@ def paired_log_ratios(
     return ratios
 
 
-def read_samples(paths: list[Path]) -> dict[int, SizeSamples]:
-    """Return the samples in raw files of one operation, by size."""
-    by_size: dict[int, SizeSamples] = defaultdict(SizeSamples)
+def read_samples(paths: Iterable[Path]) -> dict[str, dict[int, SizeSamples]]:
+    """Return the samples in raw files by operation and size."""
+    found: dict[str, dict[int, SizeSamples]] = defaultdict(lambda: defaultdict(SizeSamples))
     for launch, path in enumerate(paths):
-        for record in map(json.loads, path.read_text().splitlines()):
+        header, *records = map(json.loads, path.read_text().splitlines())
+        for record in records:
             if record["record"] == "case":
-                at_size = by_size[record["size_bytes"]]
+                at_size = found[header["operation"]][record["size_bytes"]]
                 at_size.selected = record.get("selected", at_size.selected)
                 at_size.samples[record["method"]][launch] = (record["round"], record["samples_s"])
-    return by_size
+    return found
 
 
 @dataclass
@@ -294,51 +307,23 @@ def has_target(one: Mpi) -> bool:
     return one.family in ("mpich", "openmpi")
 
 
-def worth_choosing(by_size: dict[int, SizeSamples], default: str) -> list[str]:
-    """Return the default, and the methods of all launches that are near the best at some size."""
-    worth = {default}
-    for at_size in by_size.values():
-        launches = max(map(len, at_size.samples.values()))
-        near = NEAR_BEST ** (1 / math.sqrt(launches))
-        medians_s = {
-            method: at_size.median_s(method)
-            for method, of_launches in at_size.samples.items()
-            if len(of_launches) == launches
-        }
-        least_s = min(medians_s.values())
-        worth |= {method for method, time_s in medians_s.items() if time_s <= near * least_s}
-    return sorted(worth)
-
-
-def compare(campaigns: Campaigns, result: JudgingResult, seconds: float, launches: int) -> None:
+def compare(its: Launches, result: JudgingResult, procs: int, seconds: float) -> None:
     """Choose, judge and print; the result gets the figures."""
     operations = result.operations
-    chosen: dict[str, dict[int, SizeSamples]] = {}
-    needed_s: dict[str, float] = {}
-    for number, operation in enumerate(operations, start=1):
-        print(f"choosing for {operation}, {number} of {len(operations)}", file=sys.stderr)
-        for done in range(MOST_SCREENINGS):
-            needed_s[operation] = launch_s = seconds * 2**done
-            by_size = campaigns.measure("screen", operation, "all", launch_s, done + 1, first=done)
-            if len(by_size) == len(sizes_for(operation, campaigns.sizes).split(",")):
-                break  # else sizes were dropped for lack of time
-        for done in range(launches):
-            methods = " ".join(
-                map(method_word, worth_choosing(by_size, DEFAULT_METHODS[operation]))
-            )
-            by_size = campaigns.measure(
-                "choose", operation, methods, launch_s, done + 1, first=done
-            )
-        chosen[operation] = by_size
-    table = campaigns.choose()
+    minutes = math.ceil(seconds * len(operations) / 60)
+    print(f"the race takes about {minutes} min", file=sys.stderr)
+    with Store.open(its.race(operations, procs, seconds)) as store:
+        (system,) = store.systems()["system"]
+        table = tune(store, system, required_executions=0)  # raced, never used
+    path = its.results / "switchpoint.table"
+    forms.write(table, "table", path)
+    raced = read_samples(sorted(its.results.glob("*/*/*.jsonl")))
     print(f"{'':21}{'bytes':>8}{'default':>13}  tuned / default{'':32}best own algorithm / default")
     for operation in operations:
         methods = f"auto {method_word(DEFAULT_METHODS[operation])}"
-        count = max(2, launches * 3 // 4)
-        launch_s = needed_s[operation] / 4
-        judged = campaigns.measure("judge", operation, methods, launch_s, count, str(table))
+        judged = its.measure(operation, methods, JUDGING_SHARE * seconds, JUDGES, str(path))
         for size, at_size in sorted(judged.items()):
-            result.add(operation, size, at_size, chosen[operation][size])
+            result.add(operation, size, at_size, raced[operation][size])
     result.conclude()
 
 
@@ -357,11 +342,11 @@ def measure(mpis: Sequence[Mpi], options: argparse.Namespace, lacking: list[str]
                 print(f"skipped: {error}")
                 lacking.append(str(error))
                 continue
-            campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
+            its = Launches(launch, build, system, one.name, results, options.sizes)
             most = most_together(one, options.operations)
             most_uneven = MOST_SMALL_UNEVEN if has_target(one) else None
             result = JudgingResult(options.operations, most, most_uneven)
-            compare(campaigns, result, options.seconds, options.launches)
+            compare(its, result, options.procs, options.seconds)
             where = f"{one.name}, {here}" if options.alone else one.name
             figures += [replace(each, name=f"{where}: {each.name}") for each in result.figures]
     return figures
@@ -372,16 +357,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--mpi", help="one MPI's name; all by default")
     parser.add_argument(
-        "--seconds", type=float, default=4, help="least time of a launch that chooses"
+        "--seconds", type=float, default=50, help="time of an operation in the race (%(default)s)"
     )
     parser.add_argument("--procs", type=int, default=8)
     parser.add_argument("--alone", action="store_true", help="on this machine, without nodes")
     parser.add_argument("--sizes", default="8,512,8K,64K")
-    parser.add_argument(  # fewer launches leave more undecided
-        "--launches", type=int, default=8, help="that choose; three quarters as many judge"
-    )
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
-    least = {"seconds": 0.05, "procs": 4, "sizes": "8", "launches": 2, "operations": ["bcast"]}
+    least = {"seconds": 1, "procs": 4, "sizes": "8", "operations": ["bcast"]}
     options = options_of(parser, "collectives", least)
     mpis = measured_mpis(options, options.mpi)
     if not mpis:
@@ -391,8 +373,8 @@ def main() -> int:
     figures = measure(mpis, options, lacking)
     if not options.least and set(options.operations) >= set(COLLECTIVES):  # also where that bar is
         for procs in PROCS_ALONE:
-            its = {"procs": procs, "alone": True, "operations": [UNEVEN]}
-            figures += measure(mpis, argparse.Namespace(**vars(options) | its), lacking)
+            alone = {"procs": procs, "alone": True, "operations": [UNEVEN]}
+            figures += measure(mpis, argparse.Namespace(**vars(options) | alone), lacking)
     return conclude("collectives", figures, options, ", ".join(lacking))
 
 

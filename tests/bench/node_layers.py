@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Iterator
 
-from tests.bench.collectives import Campaigns, place
+from tests.bench.collectives import Launches, place
 from tests.bench.report import Figure, conclude, measured_mpis, options_of, raw_files
 from tests.kernels.conftest import build_kernels
 from tuner.domain.operations import method_word
@@ -31,13 +31,13 @@ LAYERED = {
 PATTERN = "random:degree=4"
 
 
-def compare(campaigns: Campaigns, operation: str, seconds: float, launches: int) -> Iterator[float]:
+def compare(its: Launches, operation: str, seconds: float, launches: int) -> Iterator[float]:
     """Measure an operation; print the ratio at each size, and yield its logarithm."""
     method = LAYERED[operation]
     by_memory = f"{method}:{MEMORY}"
     pattern = PATTERN if operation == "exchange" else "blocks"
     methods = f"{method_word(method)} {by_memory}"
-    by_size = campaigns.measure("layers", operation, methods, seconds, launches, pattern=pattern)
+    by_size = its.measure(operation, methods, seconds, launches, pattern=pattern)
     for size, at_size in sorted(by_size.items()):
         log, low, high = at_size.log_ratio(by_memory, method)
         interval = f"{math.exp(log):.3f} [{math.exp(low):.3f}, {math.exp(high):.3f}]"
@@ -66,9 +66,9 @@ def main() -> int:
                 skipped = str(error)
                 print(f"skipped: {skipped}")
                 continue
-            campaigns = Campaigns(launch, build, system, one.name, results, options.sizes)
+            its = Launches(launch, build, system, one.name, results, options.sizes)
             for operation in options.operations:
-                logs = list(compare(campaigns, operation, options.seconds, options.launches))
+                logs = list(compare(its, operation, options.seconds, options.launches))
                 name = f"{one.name}: {operation} by {LAYERED[operation]}, {MEMORY} / mpi"
                 mean = math.exp(sum(logs) / len(logs))
                 figures.append(Figure(name, mean, "times, geometric mean over sizes", most=MOST))

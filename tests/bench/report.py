@@ -90,7 +90,7 @@ def options_of(
 def raw_files(options: argparse.Namespace, part: str) -> Path:
     """Return a new directory for the raw files of a part, beside its figures."""
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix=f"{part}-", dir=options.json.parent))
+    return Path(tempfile.mkdtemp(prefix=f"{part}-", dir=options.json.parent.absolute()))
 
 
 def measured_mpis(options: argparse.Namespace, name: str | None = None) -> list[Mpi]:

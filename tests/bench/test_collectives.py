@@ -18,7 +18,6 @@ from tests.bench.collectives import (
     paired_log_ratios,
     place,
     read_samples,
-    worth_choosing,
 )
 from tuner.domain.operations import COLLECTIVES, NO_DATA
 from tuner.machine.mpi import Mpi
@@ -40,9 +39,13 @@ def size_samples(directory: Path, factor: float, selected: str) -> SizeSamples:
             | ({"selected": selected} if method == "auto" else {})
             for method, times_s in cases.items()
         ]
-        lines: list[raw.Record] = [{"record": "header"}, *records, {"record": "end"}]
+        lines: list[raw.Record] = [
+            {"record": "header", "operation": "bcast"},
+            *records,
+            {"record": "end"},
+        ]
         paths.append(raw.write(directory / f"{launch}.jsonl", lines))
-    (size, read), *more = read_samples(paths).items()
+    (size, read), *more = read_samples(paths)["bcast"].items()
     assert (size, read.selected, more) == (64, selected, [])
     return read
 
@@ -88,7 +91,7 @@ def test_the_bar_is_held_where_the_choice_is_not_slower(
     assert words in capsys.readouterr().out
 
 
-def test_the_best_algorithm_of_the_library_is_that_of_the_campaign_that_chose(
+def test_the_best_algorithm_of_the_library_is_that_of_the_race(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     times_s = {"vendor": 8e-6, "ring": 1e-6, "vendor:algorithm=a": 6e-6, "vendor:algorithm=b": 4e-6}
@@ -174,30 +177,6 @@ def test_an_operation_that_nothing_was_compared_of_fails(
     said = capsys.readouterr().out
     assert "reduce               not compared at any size" in said
     assert "nan" not in said
-
-
-def test_methods_far_from_the_best_at_every_size_are_not_screened_again() -> None:
-    times_s = {
-        8: {"vendor": 9e-6, "ring": 4e-6, "star": 1e-6, "chain": 2e-6},
-        64: {"vendor": 9e-6, "ring": 4e-6, "star": 7e-6, "chain": 7e-6},
-    }
-    by_size = {
-        size: SizeSamples(
-            samples={method: {0: ([1], [time_s])} for method, time_s in times.items()}
-        )
-        for size, times in times_s.items()
-    }
-    assert worth_choosing(by_size, "vendor") == ["ring", "star", "vendor"]
-
-
-def test_the_more_launches_the_fewer_methods_are_near_the_best() -> None:
-    at_size = SizeSamples()
-    for launch in range(4):
-        at_size.samples["chain"][launch] = [1], [1e-6]
-        for method, factor in (("vendor", 9), ("ring", 1.2), ("star", 1.3)):
-            at_size.samples[method][launch] = [1], [factor * 1e-6]
-    at_size.samples["pairwise"][0] = [1], [1e-7]  # left out since
-    assert worth_choosing({8: at_size}, "vendor") == ["chain", "ring", "vendor"]
 
 
 def test_an_mpi_that_is_not_there_is_an_error(
