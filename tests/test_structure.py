@@ -1,7 +1,7 @@
 """What a pattern makes each method send: properties, and the values of the papers."""
 
 from collections import defaultdict
-from itertools import product
+from itertools import combinations_with_replacement, product
 from math import prod
 
 import numpy as np
@@ -116,16 +116,11 @@ def test_the_best_grid_is_found() -> None:
             assert grid is None
             continue
         assert grid is not None
-        all_sizes = (
-            [
-                sizes
-                for sizes in product(range(2, procs + 1), repeat=dims)
-                if sorted(sizes, reverse=True) == list(sizes) and prod(sizes) >= procs
-            ]
-            if dims < 3 or procs < 20
-            else [grid.sizes]
-        )
-        exact = [sizes for sizes in all_sizes if prod(sizes) == procs] or all_sizes
+        most = -(-procs // 2 ** (dims - 1))  # where all others are 2
+        rising = combinations_with_replacement(range(2, most + 1), dims)
+        fitting = [sizes for sizes in rising if prod(sizes) >= procs]
+        exact = [sizes for sizes in fitting if prod(sizes) == procs] or fitting
+        assert grid.sizes[::-1] in exact
         assert sum(grid.sizes) == min(map(sum, exact))
 
 
