@@ -130,7 +130,9 @@ def test_the_evidence_of_a_rule_leads_to_its_cell(database: Path) -> None:
     with Store.open(database) as store:
         (system,) = store.systems()["system"]
         tune(store, system)
-        for rule in store.rules(system).to_dict("records"):
+        rules = store.rules(system).to_dict("records")
+        assert rules
+        for rule in rules:
             assert len(store.samples(take(CellKey, (rule[name] for name in columns(CellKey)))))
 
 
