@@ -1,10 +1,12 @@
 """What is said of a launch that did not end well."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.processes import is_running, wait_for
+from tuner.campaign.ending import descendants
 from tuner.campaign.launches import LaunchError, run
 from tuner.machine.mpi import LaunchCommand
 
@@ -27,14 +29,24 @@ def test_a_launch_that_dies_is_reported_with_its_words(
         run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 60)
 
 
-def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(tmp_path: Path) -> None:
-    program = tmp_path / "swpbench"
-    stops = "PMI_RANK=1 sh -c 'kill -STOP $$'"
-    program.write_text(f"#!/bin/sh\necho waits >&2\n{stops} & echo $! > {tmp_path}/rank\nwait\n")
+def test_a_launch_that_does_not_end_is_terminated_and_its_words_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, noted = tmp_path / "swpbench", tmp_path / "rank"
+    stops = f"echo $$ > {noted}; kill -STOP $$"
+    program.write_text(f"#!/bin/sh\necho waits >&2\nPMI_RANK=1 sh -c '{stops}' &\nwait\n")
     program.chmod(0o755)
+    communicate = subprocess.Popen.communicate
+
+    def communicate_late(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
+        monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
+        wait_for(lambda: "T" in descendants(process.pid).values())
+        return process.communicate(timeout=0)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicate_late)
     with pytest.raises(LaunchError) as raised:
         run(LaunchCommand([]), program, [], tmp_path / "a.jsonl", 1)
-    rank = int((tmp_path / "rank").read_text())
+    rank = int(noted.read_text())
     message = f"a launch did not end within 1 s; rank 1 (process {rank}) is stopped"
     assert (str(raised.value), raised.value.output) == (message, "waits\n")
     wait_for(lambda: not is_running(rank))
