@@ -256,6 +256,7 @@ def test_progress_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], built: bool
 ) -> None:
     monkeypatch.setattr(showing, "LINE_S", 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     counts = iter([0, 2])
     shown = "race 1", 3, 20.4, built, lambda: next(counts), lambda: "", lambda: "", Console()
     with progress(*shown) as tick:

@@ -163,7 +163,8 @@ def test_elasticity(tmp_path: Path) -> None:
 
 def test_fetching_without_a_network(tmp_path: Path, require: Require) -> None:
     require("ssgetpy", find_spec("ssgetpy") is not None, "this client is not installed")
-    nowhere = {"HOME": str(tmp_path), "HTTPS_PROXY": "http://127.0.0.1:9"}
+    nowhere = {"HOME": str(tmp_path), "https_proxy": "http://127.0.0.1:9"}
+    nowhere |= {"no_proxy": "", "NO_PROXY": ""}
     done = subprocess.run(
         [sys.executable, "-m", "tuner.cli", "matrix", "fetch", "HB/bcsstk01"],
         env=os.environ | nowhere,
