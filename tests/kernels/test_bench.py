@@ -390,7 +390,7 @@ def test_ranks_may_arrive_apart(kernels: Kernels, tmp_path: Path) -> None:
 
 
 def test_caches_may_be_cold(kernels: Kernels, tmp_path: Path) -> None:
-    medians_s = {}
+    used = []
     for cache in ("warm", "cold"):
         out = tmp_path / cache
         options = ["--op", "exchange", "--pattern", "random:degree=1,seed=1", "--sizes", "32K"]
@@ -398,8 +398,8 @@ def test_caches_may_be_cold(kernels: Kernels, tmp_path: Path) -> None:
         done = kernels.run(SWPBENCH, ["run", *options, "--cache", cache], 2)
         assert done.returncode == 0, done.stderr
         header, case = [json.loads(line) for line in out.read_text().splitlines()][:2]
-        medians_s[header["sync"], header["buffers"]] = sorted(case["samples_s"])[7]
+        used.append((header["sync"], header["buffers"]))
         assert cache == "warm" or case["inner"] == 1
-    assert [*medians_s] == [("window", "warm"), ("window-cold", "cold")]
+    assert used == [("window", "warm"), ("window-cold", "cold")]
     done = kernels.run(SWPBENCH, ["run", *options, "--cache", "hot"], 2)
     assert '--cache "hot": write warm or cold' in done.stderr
