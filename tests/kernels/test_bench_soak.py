@@ -172,7 +172,7 @@ def begin_soak(
 
 def test_a_job_that_is_suspended_does_not_hang(any_kernels: Kernels, tmp_path: Path) -> None:
     words = (*RING, "--methods", "direct", "--executions", "100000000", "--budget", "1")
-    words += ("--limit", "0.5")
+    words += ("--limit", "1")
     soaking, ranks = begin_soak(any_kernels, tmp_path / "o", *words)
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for rank in ranks:

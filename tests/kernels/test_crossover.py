@@ -43,7 +43,7 @@ def test_a_study_is_measured_and_stored(
     document = json.loads(succeed(*command, *chosen, "--json"))
     assert [each["method"] for each in document["methods"]] == ["direct", "alltoallv"]
     assert document["partition_s"] > 0
-    assert all(0 < each["balanced_s"] < 1 for each in document["methods"])
+    assert all(each["balanced_s"] > 0 for each in document["methods"])
     stored = Path(document.pop("file"))
     assert stored.parent == tmp_path / "results" / "studies"
     assert json.loads(stored.read_text()) == document
