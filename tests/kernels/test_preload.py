@@ -291,7 +291,7 @@ def test_the_code_of_an_error_is_mpis_where_ranks_poll(kernels_of, tmp_path) -> 
     table.write_text("switchpoint-table 1\nrule op=allreduce method=hypercube\n")
     arguments = ["--brief", "--truncation", "--communicators", "0"]
     env = {"OMPI_MCA_mpi_yield_when_idle": "0"}
-    done = run_preloaded(kernels, "swp_pmpi", 4, *arguments, table=table, env=env)
+    done = run_preloaded(kernels, "swp_pmpi", 2, *arguments, table=table, env=env)
     assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
 
 
