@@ -24,6 +24,8 @@ FORTRAN = CHECKOUT / "kernels" / "tests" / "fortran"
 
 REPORTED = re.compile(r"switchpoint: (\w+) by (\S+): (\d+) calls")
 
+CASES_PASSED = re.compile(r": ([1-9]\d*) cases passed on \d+ ranks")
+
 
 def run_preloaded(
     kernels: Kernels,
@@ -51,6 +53,12 @@ def run_preloaded(
     )
     environment = os.environ | start.env | settings | dict(env or {})
     return finish(command, environment, timeout_s)
+
+
+def assert_cases_passed(done: subprocess.CompletedProcess[str]) -> None:
+    """Fail with the words of a test program unless it passed cases, and failed in none."""
+    passed = CASES_PASSED.search(done.stdout)
+    assert done.returncode == 0 and passed, done.stdout + done.stderr
 
 
 def build_fortran(
@@ -93,13 +101,18 @@ def vendor_table(directory: Path) -> Path:
 
 def exchange_table(directory: Path) -> Path:
     """Write a table with rules for exchanges: forwarding, node-aware, and the dense collective."""
-    path = directory / "exchanges.table"
-    path.write_text(
-        "switchpoint-table 1\n"
-        "rule op=exchange bytes=0:40 method=stfw:dims=2\n"
-        "rule op=exchange bytes=0:55 method=nap\n"
-        "rule op=exchange method=alltoallv\n"
+    return write_rules(
+        directory,
+        "op=exchange bytes=0:40 method=stfw:dims=2",
+        "op=exchange bytes=0:55 method=nap",
+        "op=exchange method=alltoallv",
     )
+
+
+def write_rules(directory: Path, *rules: str) -> Path:
+    """Write a table with the rules; return its path."""
+    path = directory / "one.table"
+    path.write_text("\n".join(["switchpoint-table 1", *(f"rule {rule}" for rule in rules), ""]))
     return path
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cli import call, fail, succeed
 from tests.conftest import by_day
 from tests.kernels.conftest import MPIS, Kernels
+from tests.kernels.preloaded import write_rules
 from tuner.campaign.launches import LaunchError
 from tuner.studies import applications, layouts
 from tuner.studies.applications import ApplicationError, _agree, _ApplicationRun, gain
@@ -118,8 +119,7 @@ def test_a_reduction_by_another_method_agrees_within_rounding(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    table = tmp_path / "star.table"
-    table.write_text("switchpoint-table 1\nrule op=allreduce method=ring\n")
+    table = write_rules(tmp_path, "op=allreduce method=ring")
     command = ("study", "applications", "--table", table, "--procs", "3", "--sizes", "96")
     options = ("--iterations", "3", "--launches", "4", "--environment", any_kernels.mpi.name)
     document = json.loads(succeed(*command, *options, "--layout-sizes", "1K", "--json"))
@@ -132,8 +132,7 @@ def test_the_fastest_and_slowest_layouts_are_reported(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    table = tmp_path / "few.table"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    table = write_rules(tmp_path, "op=bcast method=binomial")
     command = ("study", "applications", "--table", table, "--procs", "6", "--sizes", "48")
     options = ("--iterations", "2", "--launches", "4", "--environment", any_kernels.mpi.name)
     text = succeed(*command, *options, "--layout-sizes", "1K", "--budget", "0.1")
@@ -146,8 +145,7 @@ def test_what_cannot_be_studied_is_reported(
     any_kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWITCHPOINT_KERNELS", str(any_kernels.build))
-    table = tmp_path / "broken.table"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=nonsense\n")
+    table = write_rules(tmp_path, "op=bcast method=nonsense")
     command = ("study", "applications", "--table", table, "--environment", any_kernels.mpi.name)
     assert "not a multiple" in fail(*command, "--procs", "3", "--sizes", "16")
     assert "nonsense" in fail(*command, "--procs", "2", "--sizes", "16", "--launches", "4")

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import by_day
 from tests.kernels.benchrun import SEVEN
 from tests.kernels.conftest import MPIS, Kernels, finish, in_turn
-from tests.kernels.preloaded import run_preloaded
+from tests.kernels.preloaded import run_preloaded, write_rules
 from tests.processes import TIMEOUT_S
 from tuner.machine.mpi import launch
 
@@ -150,8 +150,7 @@ def test_a_rank_that_fails_ends_a_program_with_a_table_as_without(
     source.write_text(FAILS)
     build = [kernels.mpi.mpicc, "-shared", "-fPIC", source, "-o", library, "-ldl"]
     subprocess.run(build, check=True)
-    table = tmp_path / "one.table"
-    table.write_text(f"switchpoint-table 1\nrule op=alltoall method={method}\n")
+    table = write_rules(tmp_path, f"op=alltoall method={method}")
     env = {"FAILS": fault, "FAILS_AT": str(call)}
     words = ["100000000", "64", "0"]
     start = launch(kernels.mpi, 3, build=kernels.build, preload=[library])

@@ -18,7 +18,7 @@ from tuner.paths import CHECKOUT
 from tuner.studies import bine
 
 from .conftest import MPIS, Kernels, crowded, finish, in_turn, on_ranks
-from .preloaded import mpi_library
+from .preloaded import CASES_PASSED, mpi_library, write_rules
 
 TESTS = CHECKOUT / "kernels" / "tests"
 VALGRIND = (
@@ -121,7 +121,7 @@ def outcome(
     except subprocess.TimeoutExpired as expired:
         pytest.fail(f"{expired}\n{expired.output}", pytrace=False)
     output = done.stdout
-    match = re.search(r": (\d+) cases passed on \d+ ranks", output)
+    match = CASES_PASSED.search(output)
     if done.returncode != 0 or match is None:
         words = "\n".join(output.splitlines()[:40])
         pytest.fail(f"{program}, {procs} ranks, {kernels.mpi}:\n{words}", pytrace=False)
@@ -376,9 +376,7 @@ def test_plans_on_one_communicator_share_what_they_divide_it_into(kernels: Kerne
 
 
 def test_sessions_plan_what_needs_no_world(kernels: Kernels, require, tmp_path) -> None:
-    table = tmp_path / "one.table"
-    rules = "rule op=exchange method=neighbor", "rule op=allreduce method=hypercube"
-    table.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
+    table = write_rules(tmp_path, "op=exchange method=neighbor", "op=allreduce method=hypercube")
     environment = {"SWITCHPOINT_TABLE": str(table)}
     done = kernels.run("tests/swp_sessions", ["--library"], 2, environment)
     require("sessions", "no sessions" not in done.stdout, f"{kernels.mpi.version} has none")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +11,15 @@ import pytest
 from tests.conftest import Require, by_day
 
 from .conftest import Kernels
-from .preloaded import dispatched, exchange_table, mpi_library, run_preloaded, symbols
+from .preloaded import (
+    assert_cases_passed,
+    dispatched,
+    exchange_table,
+    mpi_library,
+    run_preloaded,
+    symbols,
+    write_rules,
+)
 from .test_library import TESTS, VALGRIND, run
 
 
@@ -27,11 +33,6 @@ def require_persistent(kernels: Kernels, require: Require) -> None:
     offered = symbols("--dynamic", "--defined-only", mpi_library(kernels))
     has_them = "MPI_Neighbor_alltoallv_init" in offered
     require("persistent", has_them, f"{kernels.mpi} has no persistent collectives")
-
-
-def assert_cases_passed(done: subprocess.CompletedProcess[str]) -> None:
-    passed = re.search(r": [1-9]\d* cases passed", done.stdout)
-    assert done.returncode == 0 and passed, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("procs", [2, 5])
@@ -70,8 +71,7 @@ def test_an_old_request_does_not_complete_with_a_young_one(
     kernels: Kernels, require, tmp_path: Path
 ) -> None:
     """There are 32767 tags for them, of which the last one made would have the first one's."""
-    table = tmp_path / "one.table"
-    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
+    table = write_rules(tmp_path, "op=exchange method=alltoallv")
     done = run_preloaded(kernels, "swp_left", 2, "--old", "32766", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
@@ -83,8 +83,7 @@ def test_an_old_request_does_not_complete_with_a_young_one(
 def test_a_start_that_waits_stops_no_other_thread(
     kernels: Kernels, require, tmp_path: Path, method: str
 ) -> None:
-    table = tmp_path / "one.table"
-    table.write_text(f"switchpoint-table 1\nrule op=exchange method={method}\n")
+    table = write_rules(tmp_path, f"op=exchange method={method}")
     done = run_preloaded(kernels, "swp_left", 2, "--ahead", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
@@ -95,10 +94,7 @@ def test_a_start_that_waits_stops_no_other_thread(
 @pytest.fixture
 def breaking(tmp_path: Path) -> Path:
     """Return a table with a rule for each operation of swp_broken."""
-    table = tmp_path / "two.table"
-    rules = "rule op=exchange method=alltoallv", "rule op=allgatherv method=ring"
-    table.write_text("\n".join(["switchpoint-table 1", *rules, ""]))
-    return table
+    return write_rules(tmp_path, "op=exchange method=alltoallv", "op=allgatherv method=ring")
 
 
 @pytest.mark.parametrize("guard", ["0", "1"])
@@ -148,8 +144,7 @@ def test_a_broken_promise_ends_the_job(
 
 
 def test_without_rules_for_exchanges_a_promise_is_ignored(kernels: Kernels, tmp_path: Path) -> None:
-    table = tmp_path / "others.table"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    table = write_rules(tmp_path, "op=bcast method=binomial")
     done = run_preloaded(kernels, "swp_neighbors", 4, "--break-promise", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "exchange" not in dispatched(done.stderr)

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import by_day
 
 from .conftest import Kernels
-from .preloaded import dispatched, exchange_table, run_preloaded
+from .preloaded import assert_cases_passed, dispatched, exchange_table, run_preloaded, write_rules
 from .test_library import VALGRIND, run
 
 NAMES = ("Gatherv", "Scatterv", "Alltoallw")
@@ -20,7 +20,7 @@ NAMES = ("Gatherv", "Scatterv", "Alltoallw")
 @pytest.mark.parametrize("procs", by_day([1, 4], [2, 3, 5, 9, 16]))
 def test_blocks_arrive_in_every_form(kernels: Kernels, procs: int, tmp_path: Path) -> None:
     done = run_preloaded(kernels, "swp_planned", procs, table=exchange_table(tmp_path))
-    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert_cases_passed(done)
     used = dispatched(done.stderr)["exchange"]
     assert "nap" in used and "vendor" not in used
     assert ("stfw:dims=2" in used) == (procs >= 4)
@@ -33,10 +33,9 @@ def test_the_same_calls_are_right_without_the_preload(kernels: Kernels, procs: i
 
 
 def test_blocks_arrive_without_rules_for_exchanges(kernels: Kernels, tmp_path: Path) -> None:
-    table = tmp_path / "others.table"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    table = write_rules(tmp_path, "op=bcast method=binomial")
     done = run_preloaded(kernels, "swp_planned", 2, table=table)
-    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert_cases_passed(done)
     assert "exchange" not in dispatched(done.stderr)
 
 
@@ -49,19 +48,18 @@ def test_no_model_chooses_where_no_rule_matches(any_kernels: Kernels, tmp_path: 
         " alpha_s=1e-6 step_s=1 receive_s=0 per_byte_s=0 beta_s=0\n"
     )
     done = run_preloaded(any_kernels, "swp_planned", 3, table=table)
-    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert_cases_passed(done)
     assert dispatched(done.stderr)["exchange"] == {"vendor"}
 
 
 def test_blocks_arrive_under_the_guard(kernels: Kernels, tmp_path: Path) -> None:
     env = {"SWITCHPOINT_GUARD": "1"}
     done = run_preloaded(kernels, "swp_planned", 4, table=exchange_table(tmp_path), env=env)
-    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert_cases_passed(done)
 
 
 def test_the_guard_begins_again_with_a_promise(kernels: Kernels, tmp_path: Path) -> None:
-    table = tmp_path / "one.table"
-    table.write_text("switchpoint-table 1\nrule op=exchange method=alltoallv\n")
+    table = write_rules(tmp_path, "op=exchange method=alltoallv")
     env = {"SWITCHPOINT_GUARD": "1"}
     done = run_preloaded(kernels, "swp_planned", 3, "--renew", table=table, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,8 +96,7 @@ def test_a_broken_promise_ends_the_job(any_kernels: Kernels, tmp_path: Path, fun
     who = f"MPI_{NAMES[function]}: rank 1 of a communicator with swp_fixed_counts=true calls it"
     assert done.returncode != 0, done.stdout
     assert re.search(rf"{who} with \d+ bytes (to|from) rank 0, and \d+ in the first", done.stderr)
-    unruled = tmp_path / "others.table"
-    unruled.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
+    unruled = write_rules(tmp_path, "op=bcast method=binomial")
     arguments = ("--break-promise", str(function))
     done = run_preloaded(any_kernels, "swp_planned", 4, *arguments, table=unruled)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,7 +12,7 @@ from tests.conftest import by_day
 from tuner.domain.operations import COLLECTIVES
 
 from .conftest import Kernels
-from .preloaded import dispatched, rules_for_all, run_preloaded
+from .preloaded import assert_cases_passed, dispatched, rules_for_all, run_preloaded
 from .test_library import VALGRIND
 
 Require = Callable[[str, bool, str], None]
@@ -37,7 +37,7 @@ def test_starts_repeat_the_plain_call(
         env = {"SWITCHPOINT_GUARD": guard}
         done = run_preloaded(kernels, "swp_together", procs, table=table, env=env)
         _need(kernels, require, done.stdout)
-        assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+        assert_cases_passed(done)
     assert set(dispatched(done.stderr)) == set(COLLECTIVES), done.stderr
     why = "its operation is the program's own, which may be freed before the request"
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 1 calls" in done.stderr
@@ -51,7 +51,7 @@ def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
     table.write_text(table.read_text().replace(*small))
     done = run_preloaded(kernels, "swp_together", 2, table=table)
     _need(kernels, require, done.stdout)
-    assert done.returncode == 0 and "cases passed" in done.stdout, done.stdout + done.stderr
+    assert_cases_passed(done)
     why = "by the rules for its bytes, or for an argument that MPI does not allow"
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 3 calls" in done.stderr
 
