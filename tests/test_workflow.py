@@ -141,7 +141,7 @@ def test_launches_share_the_time(results):
 
 def test_a_run_measures_tunes_exports_and_prints_where(results):
     selection = ["--tag=smoke", "--name=exchange"]
-    options = ["--minutes", "0.75", "--json", "--anonymous-as", "published"]
+    options = ["--minutes", "0.6", "--json", "--anonymous-as", "published"]
     said = switchpoint("run", *options, "--", *selection, f"--prefix={results / 'reframe'}")
     printed = json.loads(said)
     (system,) = results.glob("published-*")
