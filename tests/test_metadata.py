@@ -1,6 +1,9 @@
 """Descriptions of the project agree with pyproject.toml; files of others are as published."""
 
 import json
+import os
+import re
+import subprocess
 import tomllib
 from hashlib import sha256
 from pathlib import Path
@@ -76,3 +79,11 @@ def test_continuous_integration_elsewhere_calls_the_same_script(file: str) -> No
     job = jobs["jobs"]["ci"] if "jobs" in jobs else jobs["ci"]
     steps = [step.get("run") for step in job["steps"]] if "steps" in job else job["script"]
     assert steps[-1] == ".ci/run"
+
+
+def test_the_bare_machine_has_a_clone_of_another_users_checkout(tmp_path: Path) -> None:
+    (clone,) = re.findall("^git .* clone .*", (CHECKOUT / ".ci" / "bare").read_text(), re.MULTILINE)
+    others = {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    env = os.environ | others | {"place": str(tmp_path)}
+    subprocess.run(["sh", "-c", clone], cwd=CHECKOUT, env=env, check=True)
+    assert (tmp_path / "switchpoint" / "Makefile").is_file()
