@@ -9,6 +9,7 @@ Run from the checkout: python -m tests.endurance [--share 0.01] [PART...]
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -132,6 +133,8 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the executions (default: 1)")
     options = parser.parse_args()
+    if not 0 < options.share < math.inf:
+        parser.error(f"--share={options.share:g}: not a positive number")
     return run_missing(f"endurance-{options.share:g}", [*find_parts(options.share)], options)
 
 

@@ -1,8 +1,9 @@
 """The long runs, part by part, each within a time of its own; all of them within three hours.
 
-The results of a part are kept in build/nightly/COMMIT, with its output beside it. A second start at
-the same commit continues where the first one ended: parts that are done are not run again, unless
-they are named. The program prints one table at the end, and exits with 1 if something failed.
+The results of a part are kept in build/nightly/STATE, with its output beside it. A second start at
+the same commit, with the same MPIs, continues where the first one ended: parts that are done are
+not run again, unless they are named. The program prints one table at the end, and exits with 1 if
+something failed.
 Run from the checkout: python -m tests.nightly [PART...]
 """
 
@@ -24,7 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.bench.report import UNKNOWN, commit, print_table
+from tests.bench.report import UNKNOWN, commit, lasting, print_table
 from tests.limited import run_limited
 from tuner import atomic
 from tuner.machine.directories import build_root
@@ -173,7 +174,7 @@ def read_junit(path: Path, result: NightResult) -> None:
 
 
 def kept(path: Path) -> NightResult | None:
-    """Return the findings of a part at this commit before, None when it was not run to its end."""
+    """Return the findings of a part in this state before, None when it was not run to its end."""
     try:
         return NightResult(**json.loads(path.read_text()))
     except OSError:
@@ -181,7 +182,7 @@ def kept(path: Path) -> NightResult | None:
 
 
 def state() -> str:
-    """Return the commit, and a digest of the difference if files differ from it.
+    """Return the commit, and a digest of how files differ from it and of the machine with its MPIs.
 
     Without git the state is that of now alone, so that nothing of it is kept.
     """
@@ -191,14 +192,14 @@ def state() -> str:
     def listed(*words: str) -> bytes:
         return subprocess.run(["git", "-C", str(CHECKOUT), *words], capture_output=True).stdout
 
-    changed = listed("diff", "HEAD")
+    changed = json.dumps(lasting()).encode() + listed("diff", "HEAD")
     for name in listed("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]:
         path = CHECKOUT / os.fsdecode(name)
         changed += name
         if path.is_file() and not path.is_symlink():
             changed += path.read_bytes()
     digest = hashlib.sha256(changed).hexdigest()[:8]
-    return f"{known:.12}" + (f"-{digest}" if changed else "")
+    return f"{known:.12}-{digest}"
 
 
 def show(results: Sequence[NightResult]) -> None:
@@ -251,7 +252,8 @@ def run_missing(name: str, parts: Sequence[NightPart], options: argparse.Namespa
             result = run(part, limit_min, directory)
             if not directory.name.startswith(UNKNOWN) and state() != directory.name:
                 (directory / f"{part.name}.json").unlink(missing_ok=True)
-                sys.exit(f"{name}: the checkout has changed during {part.name}; start again")
+                what = f"the checkout or an MPI has changed during {part.name}"
+                sys.exit(f"{name}: {what}; start again")
         results.append(result)
     show(results)
     return int(any(result.failures for result in results))

@@ -89,6 +89,12 @@ def test_a_night_that_is_terminated_ends_what_it_started(tmp_path: Path) -> None
     assert not sleeps(sleeping_s)
 
 
+def test_what_passed_with_other_mpis_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = nightly.state()
+    monkeypatch.setattr("tests.bench.report.find_mpis", lambda: ["another"])
+    assert nightly.state() != before
+
+
 def test_a_part_during_which_the_checkout_changed_is_of_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +102,8 @@ def test_a_part_during_which_the_checkout_changed_is_of_no_commit(
     monkeypatch.setattr(nightly, "build_root", lambda: tmp_path)
     monkeypatch.setattr(nightly, "state", lambda: next(states))
     parts = [nightly.NightPart(name, 1, command=("true",)) for name in ("one", "two")]
-    with pytest.raises(SystemExit, match="the checkout has changed during one; start again"):
+    said = "the checkout or an MPI has changed during one; start again"
+    with pytest.raises(SystemExit, match=said):
         nightly.run_missing("nightly", parts, nightly.make_parser("a").parse_args([]))
     assert not [*tmp_path.rglob("*.json")]
 
@@ -131,6 +138,14 @@ def test_a_night_goes_on_where_it_ended_and_leaves_nothing_running(tmp_path: Pat
     assert night(tmp_path, sleeping_s, "good", "g*").returncode == 0
     assert (tmp_path / "ran").read_text().split() == ["ran"] * 3
     assert "no part b; there are good, bad" in night(tmp_path, sleeping_s, "b").stderr
+
+
+@pytest.mark.parametrize("share", ["0", "nan"])
+def test_a_share_of_nothing_is_refused(share: str) -> None:
+    command = [sys.executable, "-m", "tests.endurance", f"--share={share}"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"--share={share}: not a positive number" in done.stderr
 
 
 @pytest.mark.check
