@@ -87,12 +87,22 @@ def build_kernels(mpi: Mpi, purpose: str = "tests", *options: str, target: str =
     """Configure with CMake options and build; return the build directory of that purpose."""
     build = build_root() / f"{purpose}-{mpi.name}-{mpi.version}"
     configure = ["cmake", "-S", str(CHECKOUT / "kernels"), "-B", str(build), *options]
-    configure += [f"-DMPI_C_COMPILER={shutil.which(mpi.mpicc)}"]
+    mpicc = shutil.which(mpi.mpicc)
+    configure += [f"-DMPI_C_COMPILER={mpicc}"]
     build.mkdir(parents=True, exist_ok=True)
     with (build / "lock").open("w") as lock:  # against other test processes
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _forget_unless_for(f"{CHECKOUT}\n{mpicc}\n", build)
         _run_all(configure, ["cmake", "--build", str(build), "--parallel", "2", "--target", target])
     return build
+
+
+def _forget_unless_for(made_for: str, build: Path) -> None:
+    """Delete what CMake has found for another checkout or MPI: it would use that, or refuse to."""
+    note = build / "made-for"
+    if not note.exists() or note.read_text() != made_for:
+        (build / "CMakeCache.txt").unlink(missing_ok=True)
+        note.write_text(made_for)
 
 
 def _run_all(*commands: list[str]) -> None:

@@ -74,6 +74,34 @@ def test_a_project_includes_the_library_alone(any_kernels: Kernels, tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
+FINDS_MPI = """cmake_minimum_required(VERSION 3.20)
+project(kernels LANGUAGES NONE)
+cmake_path(GET MPI_C_COMPILER PARENT_PATH prefix)
+find_file(MPI_HEADER mpi.h PATHS ${prefix} NO_DEFAULT_PATH)
+file(WRITE ${CMAKE_BINARY_DIR}/found ${MPI_HEADER})
+"""
+
+
+def test_a_build_for_another_mpi_or_checkout_is_configured_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Require
+) -> None:
+    require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+    here, moved = tmp_path / "here", tmp_path / "moved"
+    (here / "kernels").mkdir(parents=True)
+    (here / "kernels" / "CMakeLists.txt").write_text(FINDS_MPI)
+    for place, prefix in ((here, "one"), (here, "two"), (moved, "two")):
+        if place == moved:
+            here.rename(moved)
+        header, mpicc = (tmp_path / prefix / name for name in ("mpi.h", "mpicc"))
+        header.parent.mkdir(exist_ok=True)
+        header.touch()
+        mpicc.touch(0o700)
+        monkeypatch.setattr("tests.kernels.conftest.CHECKOUT", place)
+        monkeypatch.setattr("tests.kernels.conftest.build_root", (place / "build").absolute)
+        build = build_kernels.__wrapped__(Mpi("mpich", "mpich", "4", str(mpicc), ""))
+        assert (build / "found").read_text() == str(header)
+
+
 @pytest.fixture
 def sanitized(kernels: Kernels) -> Kernels:
     """Return a build with sanitizers, which the preload by which MPICH 4 yields would disturb."""
