@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,9 @@ import pytest
 from tests import synthetic
 from tests.compiler import build_preload
 from tuner.machine import directories
+from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, new_campaign, only_here, own_directory
+from tuner.studies import simulator
 
 NO_LOCKS = """
 #define _GNU_SOURCE
@@ -134,3 +137,23 @@ def test_builds_go_to_the_cache_where_the_checkouts_cannot_be_written(
     (tmp_path / closed).mkdir(exist_ok=True)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / closed)
     assert directories.build_root() == tmp_path / "cache" / "switchpoint"
+
+
+def test_a_moved_checkout_builds_for_simgrid_again(tmp_path, monkeypatch, require):
+    """CMake refuses the build of another place."""
+    require("cmake", shutil.which("cmake") is not None, "no cmake on the path")
+    here, moved = tmp_path / "here", tmp_path / "moved"
+    toolchain = here / "kernels" / "cmake" / TOOLCHAIN
+    toolchain.parent.mkdir(parents=True)
+    toolchain.touch()
+    (here / "kernels" / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(kernels LANGUAGES NONE)\n"
+        "add_custom_target(swpbench)\n"
+    )
+    monkeypatch.setattr(directories, "is_checkout", lambda: True)
+    for place in (here, moved):
+        if place == moved:
+            here.rename(moved)
+        monkeypatch.setattr(directories, "CHECKOUT", place)
+        monkeypatch.setattr(simulator, "CHECKOUT", place)
+        assert simulator._build("4.1", print).is_relative_to(place)

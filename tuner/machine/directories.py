@@ -60,7 +60,7 @@ def installation_directory(system: str, environment: str) -> Path:
 
 
 def objects_directory(system: str, environment: str) -> Path:
-    """Return where a campaign compiles this checkout's kernels before it installs them."""
+    """Return where this checkout's kernels are compiled, by a campaign before it installs them."""
     name = installation_directory(system, environment).name
     return build_root() / f"cmake-{name}-{_checkout()}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
-from tuner.machine.directories import build_root, search_path
+from tuner.machine.directories import objects_directory, search_path
 from tuner.machine.mpi import Mpi, available_cores
 from tuner.machine.simulation.launch import NO_SIMGRID, TOOLCHAIN, find_simgrid, launch
 from tuner.machine.simulation.machines import Machine
@@ -111,7 +111,7 @@ def simulator(machine: Machine, ppn: int, study: str, log: LogFunction) -> Simul
 
 
 def _build(version: str, log: LogFunction) -> Path:
-    sources, build = CHECKOUT / "kernels", build_root() / f"studies-simgrid-{version}"
+    sources, build = CHECKOUT / "kernels", objects_directory("studies", f"simgrid-{version}")
     if not sources.is_dir():
         raise StudyError(
             f"no kernel sources in {sources}: use a checkout, or name a build for SimGrid by "
