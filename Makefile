@@ -38,6 +38,8 @@ clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 FORCE:
-# .venv of a checkout that was copied or moved belongs to the other place.
-.venv/ready-%: bootstrap.sh pyproject.toml $(shell [ "$$(cat .venv/place 2>/dev/null)" -ef . ] || echo FORCE)
+# .venv may be of another place, its Python may have been upgraded, and PYTHON may name another.
+place := from tuner.paths import CHECKOUT; print(CHECKOUT)
+.venv/ready-%: bootstrap.sh pyproject.toml $(if $(PYTHON),FORCE) \
+  $(shell [ "$$(.venv/bin/python -Ic '$(place)' 2>/dev/null)" -ef . ] || echo FORCE)
 	./bootstrap.sh $*

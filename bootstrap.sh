@@ -4,8 +4,10 @@
 set -eu
 cd "$(dirname "$0")"
 goal=${1:-run}
-python=${PYTHON:-python3}
-unset PYTHONPATH  # pip would take what modules put there for installed
+export PATH="$PWD/.venv/bin:$PATH"
+python=${PYTHON:-python3}  # where .venv is made, its own
+unset PYTHONPATH     # pip would take what modules put there for installed
+export PIP_USER=0    # .venv refuses to, where pip.conf asks for it
 fail() { echo "bootstrap: $*" >&2; exit 1; }
 
 case $goal in
@@ -24,16 +26,16 @@ done
 
 # There may be none, its directory or Python may have moved, or it may be a copy, which says where it was.
 installed=$(.venv/bin/pip --version 2>/dev/null | sed -n 's/.* from \(.*\)\/lib[^/]*\/python.*/\1/p')
-if ! [ "$installed" -ef .venv ]; then
+program='import os, sys; print(os.path.realpath(sys.executable))'
+if ! [ "$installed" -ef .venv ] || [ "$("$python" -c "$program")" != "$(.venv/bin/python -c "$program")" ]; then
   echo "bootstrap: making .venv"
   "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
 fi
-export PATH="$PWD/.venv/bin:$PATH"
 echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
-# Without isolation, what builds it is not fetched again, as a machine may have lost its network.
+# Without isolation, what builds it is not fetched again, as a machine may have lost its network; by its path, as an
+# index may have another package of its name.
 pip install --quiet --disable-pip-version-check 'hatchling>=1.27' editables
-pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
-pip install --quiet --disable-pip-version-check "switchpoint$extras"
+pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".$extras"
 
 find_mpis='from tuner.machine.mpi import find_mpis; print(*find_mpis(), sep="\n")'
 if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then
@@ -49,4 +51,3 @@ mpis=$(.venv/bin/python -c "$find_mpis")
 [ "$mpis" ] || fail "no MPI works, not even PyPI's mpich: try .venv/bin/mpiexec --version and .venv/bin/mpicc -v"
 echo "$mpis" | sed 's/^/bootstrap: MPI: /'
 for each in $ready; do touch ".venv/ready-$each"; done
-pwd -P >.venv/place

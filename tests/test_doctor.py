@@ -119,30 +119,61 @@ def test_the_setup_takes_no_packages_of_modules_for_installed(tmp_path):
     assert (said.returncode, said.stdout) == (1, b"PYTHONPATH is unset\n")
 
 
-def test_the_environment_of_another_checkout_is_made_anew(tmp_path):
-    python, pip = tmp_path / "python", tmp_path / ".venv" / "bin" / "pip"
-    python.write_text('#!/bin/sh\n[ "$1" = -c ] || { echo "$*"; exit 1; }\n')
+def write_script(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("place", "its_python", "is_made"),
+    [(".", "same", False), (CHECKOUT, "same", True), (".", "other", True)],
+)
+def test_an_environment_of_another_place_or_python_is_made_anew(
+    place, its_python, is_made, tmp_path
+):
+    python, programs = tmp_path / "python", tmp_path / ".venv" / "bin"
+    write_script(python, '[ "$1" = -c ] && echo same || { echo "$*"; exit 1; }')
+    write_script(programs / "python", f"echo {its_python}")
+    version = f"pip 26 from {tmp_path / place}/.venv/lib/python3.11/site-packages/pip (python 3.11)"
+    write_script(programs / "pip", f'[ "$1" = --version ] && echo "{version}"')
     shutil.copy2(CHECKOUT / "bootstrap.sh", tmp_path)
-    pip.parent.mkdir(parents=True)
     env = os.environ | {"PYTHON": str(python)}
-    for place, is_made in ((tmp_path, False), (CHECKOUT, True)):
-        version = f"pip 26 from {place}/.venv/lib/python3.11/site-packages/pip (python 3.11)"
-        pip.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{version}"\n')
-        for program in (python, pip):
-            program.chmod(0o700)
-        said = subprocess.run(["sh", "bootstrap.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
-        assert said.returncode == 1  # as neither can install
-        assert (b"-m venv --clear .venv" in said.stdout) == is_made
+    said = subprocess.run(["sh", "bootstrap.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
+    assert said.returncode == 1  # as neither can install
+    assert (b"-m venv --clear .venv" in said.stdout) == is_made
 
 
-def test_a_copied_checkout_is_bootstrapped(tmp_path):
+def test_the_setup_installs_what_is_here_into_its_environment(tmp_path):
+    python, programs = tmp_path / "python", tmp_path / ".venv" / "bin"
+    for path in (python, programs / "python"):
+        write_script(path, "echo same")
+    version = f"pip 26 from {tmp_path}/.venv/lib/python3.11/site-packages/pip (python 3.11)"
+    asked = '[ "$PIP_USER" = 0 ] && echo "$@" >>asked'
+    write_script(programs / "pip", f'[ "$1" != --version ] || echo "{version}"; {asked}')
+    write_script(programs / "cmake", "")
+    (tmp_path / "kernels").mkdir()
+    for name in ("bootstrap.sh", "kernels/CMakeLists.txt"):
+        shutil.copy2(CHECKOUT / name, tmp_path / name)
+    env = os.environ | {"PYTHON": str(python), "PIP_USER": "1"}
+    subprocess.run(["sh", "bootstrap.sh", "test"], cwd=tmp_path, env=env, check=True)
+    _, tools, all_else = (tmp_path / "asked").read_text().splitlines()
+    assert "switchpoint" not in tools
+    assert all_else.endswith("--no-build-isolation --editable .[test]")
+
+
+@pytest.mark.parametrize(
+    ("place", "python", "is_made"), [(".", "", False), (CHECKOUT, "", True), (".", "python3", True)]
+)
+def test_make_sets_up_again_for_another_place_or_python(
+    place, python, is_made, tmp_path, monkeypatch
+):
     for name in ("Makefile", "bootstrap.sh", "pyproject.toml"):
         shutil.copy2(CHECKOUT / name, tmp_path / name)
-    (tmp_path / ".venv").mkdir()
+    write_script(tmp_path / ".venv" / "bin" / "python", f"echo {tmp_path / place}")
     (tmp_path / ".venv" / "ready-run").touch()
-    for place, is_made in ((tmp_path.resolve(), False), (CHECKOUT, True)):
-        (tmp_path / ".venv" / "place").write_text(f"{place}\n")
-        said = subprocess.run(
-            ["make", "-n", "run"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        assert ("./bootstrap.sh run" in said.stdout) == is_made
+    monkeypatch.setenv("PYTHON", python)
+    said = subprocess.run(
+        ["make", "-n", "run"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ("./bootstrap.sh run" in said.stdout) == is_made
