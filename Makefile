@@ -32,7 +32,7 @@ site: .venv/ready-check     # the documentation as pages that need no server, an
 	python -m docs.site
 
 wheel: .venv/ready-run      # build/wheel/switchpoint-*.whl, which needs no checkout
-	python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
 
 clean:                      # what was built; results/ and .venv stay
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -73,6 +73,13 @@ def test_all_of_the_wheel_is_one_package(tmp_path: Path) -> None:
     assert described.stdout.startswith(commit.removesuffix("-dirty"))
 
 
+@pytest.mark.check
+def test_make_wheel_fetches_nothing() -> None:
+    """What builds it is in .venv since that was made."""
+    command = ["make", "--old-file=.venv/ready-run", "wheel"]
+    subprocess.run(command, cwd=CHECKOUT, check=True, env=os.environ | {"PIP_NO_INDEX": "1"})
+
+
 def without_tools(place: Path) -> str:
     """Return a PATH with what this machine has, but nothing to build with."""
     copies = []
