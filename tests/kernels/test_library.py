@@ -149,6 +149,16 @@ def test_every_method_works_under_every_library(
     assert run(library_kernels, program, procs, "--brief") > 60
 
 
+def test_ctest_starts_more_ranks_than_cores(library_kernels: Kernels) -> None:
+    """By the launcher of their MPI, whatever lies on the path."""
+    known = (library_kernels.build / "CMakeCache.txt").read_text()
+    assert f"MPIEXEC_EXECUTABLE:FILEPATH={library_kernels.mpi.mpiexec}\n" in known
+    as_root = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
+    command = ["ctest", "--test-dir", library_kernels.build, "-R", "^swp_slots_4$"]
+    done = subprocess.run(command, env=os.environ | as_root, capture_output=True, text=True)
+    assert "100% tests passed, 0 tests failed out of 1" in done.stdout, done.stdout
+
+
 @on_ranks([1], ORACLE_PROCS[1:])
 def test_every_method_delivers_in_long_runs(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_oracle", procs, "--long") > 100
