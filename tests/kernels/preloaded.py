@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.conftest import Require
 from tests.processes import TIMEOUT_S
 from tuner.domain.operations import COLLECTIVES
 from tuner.machine import mpi
@@ -62,12 +63,7 @@ def assert_cases_passed(done: subprocess.CompletedProcess[str]) -> None:
 
 
 def build_fortran(
-    kernels: Kernels,
-    require: Callable[[str, bool, str], None],
-    name: str,
-    directory: Path,
-    *,
-    loaded: bool = False,
+    kernels: Kernels, require: Require, name: str, directory: Path, *, loaded: bool = False
 ) -> list[str]:
     """Build a Fortran program; return how it is run, or how Python loads it (RTLD_LOCAL)."""
     wrapper = Path(shutil.which(kernels.mpi.mpicc) or kernels.mpi.mpicc)
@@ -140,6 +136,20 @@ def symbols(*arguments: str | Path) -> set[str]:
     """Return the symbols that nm lists."""
     listing = subprocess.run(["nm", *arguments], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in listing.stdout.splitlines() if len(line.split()) > 1}
+
+
+FUNCTIONS = {
+    "sessions": "MPI_Session_init",
+    "persistent": "MPI_Neighbor_alltoallv_init",
+    "large_counts": "MPI_Bcast_c",
+}
+"""What the MPI library has of each part that tests may need of it."""
+
+
+def require_of_mpi(part: str, kernels: Kernels, require: Require) -> None:
+    """Skip where the MPI library lacks a part, whatever the build has found out about it."""
+    offered = symbols("--dynamic", "--defined-only", mpi_library(kernels))
+    require(part, FUNCTIONS[part] in offered, f"{kernels.mpi} has no {FUNCTIONS[part]}")
 
 
 def dispatched(report: str) -> dict[str, set[str]]:

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Require, by_day
+from tests.conftest import by_day
 
 from .conftest import Kernels
 from .preloaded import (
     assert_cases_passed,
     dispatched,
     exchange_table,
-    mpi_library,
+    require_of_mpi,
     run_preloaded,
-    symbols,
     write_rules,
 )
 from .test_library import TESTS, VALGRIND, run
@@ -27,12 +26,6 @@ from .test_library import TESTS, VALGRIND, run
 def exchanges(tmp_path: Path) -> Path:
     """Return a table with rules for exchanges."""
     return exchange_table(tmp_path)
-
-
-def require_persistent(kernels: Kernels, require: Require) -> None:
-    offered = symbols("--dynamic", "--defined-only", mpi_library(kernels))
-    has_them = "MPI_Neighbor_alltoallv_init" in offered
-    require("persistent", has_them, f"{kernels.mpi} has no persistent collectives")
 
 
 @pytest.mark.parametrize("procs", [2, 5])
@@ -60,7 +53,7 @@ def test_blocks_arrive_on_any_number_of_ranks(
 def test_persistent_requests_complete_among_others(
     kernels: Kernels, require, procs: int, number: str, exchanges: Path
 ) -> None:
-    require_persistent(kernels, require)
+    require_of_mpi("persistent", kernels, require)
     done = run_preloaded(kernels, "swp_neighbors", procs, "--persistent", number, table=exchanges)
     assert_cases_passed(done)
     used = dispatched(done.stderr)["exchange"]
@@ -75,7 +68,7 @@ def test_an_old_request_does_not_complete_with_a_young_one(
     done = run_preloaded(kernels, "swp_left", 2, "--old", "32766", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
-    require_persistent(kernels, require)
+    require_of_mpi("persistent", kernels, require)
     assert used == {"alltoallv"}
 
 
@@ -87,7 +80,7 @@ def test_a_start_that_waits_stops_no_other_thread(
     done = run_preloaded(kernels, "swp_left", 2, "--ahead", table=table)
     assert done.returncode == 0, done.stdout + done.stderr
     used = dispatched(done.stderr).get("exchange", set())
-    require_persistent(kernels, require)
+    require_of_mpi("persistent", kernels, require)
     assert used == {method}
 
 
@@ -110,7 +103,7 @@ def test_an_error_is_that_of_its_own_request_and_of_later_calls(
 def test_an_error_of_a_request_ends_the_job_where_it_is_fatal(
     kernels: Kernels, require, breaking: Path
 ) -> None:
-    require_persistent(kernels, require)
+    require_of_mpi("persistent", kernels, require)
     done = run_preloaded(kernels, "swp_broken", 2, "--fatal", table=breaking)
     assert done.returncode != 0 and "went on" not in done.stdout, done.stdout + done.stderr
 
@@ -163,7 +156,7 @@ def test_valgrind_finds_nothing_in_neighborhoods(
 ) -> None:
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     if arguments:
-        require_persistent(kernels, require)
+        require_of_mpi("persistent", kernels, require)
     done = run_preloaded(
         kernels,
         "swp_neighbors",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import by_day
+from tests.conftest import Require, by_day
 from tuner.domain.operations import COLLECTIVES
 
 from .conftest import Kernels
-from .preloaded import assert_cases_passed, dispatched, rules_for_all, run_preloaded
+from .preloaded import assert_cases_passed, dispatched, require_of_mpi, rules_for_all, run_preloaded
 from .test_library import VALGRIND
-
-Require = Callable[[str, bool, str], None]
 
 
 @pytest.fixture
@@ -24,20 +21,15 @@ def table(tmp_path: Path) -> Path:
     return rules_for_all(tmp_path / "all.table", ["method=METHOD"])
 
 
-def _need(kernels: Kernels, require: Require, stdout: str) -> None:
-    has = "no persistent" not in stdout
-    require("persistent", has, f"{kernels.mpi.version} has no persistent collectives")
-
-
 @pytest.mark.parametrize("procs", by_day([3], [1, 2, 4, 8]))
 def test_starts_repeat_the_plain_call(
     kernels: Kernels, require: Require, procs: int, table: Path
 ) -> None:
+    require_of_mpi("persistent", kernels, require)
     for guard in "0", "1":
         env = {"SWITCHPOINT_GUARD": guard}
         done = run_preloaded(kernels, "swp_together", procs, table=table, env=env)
-        _need(kernels, require, done.stdout)
-        assert_cases_passed(done)
+    assert_cases_passed(done)
     assert set(dispatched(done.stderr)) == set(COLLECTIVES), done.stderr
     why = "its operation is the program's own, which may be freed before the request"
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 1 calls" in done.stderr
@@ -46,11 +38,11 @@ def test_starts_repeat_the_plain_call(
 def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
     kernels: Kernels, require: Require, tmp_path: Path
 ) -> None:
+    require_of_mpi("persistent", kernels, require)
     table = rules_for_all(tmp_path / "most.table", ["method=METHOD"])
     small = "op=allreduce method", "op=allreduce bytes=1000:2000 method"
     table.write_text(table.read_text().replace(*small))
     done = run_preloaded(kernels, "swp_together", 2, table=table)
-    _need(kernels, require, done.stdout)
     assert_cases_passed(done)
     why = "by the rules for its bytes, or for an argument that MPI does not allow"
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 3 calls" in done.stderr
@@ -59,8 +51,8 @@ def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
 def test_requests_without_a_tag_are_left_to_mpi(
     any_kernels: Kernels, require: Require, table: Path
 ) -> None:
+    require_of_mpi("persistent", any_kernels, require)
     done = run_preloaded(any_kernels, "swp_together", 1, "--many", table=table)
-    _need(any_kernels, require, done.stdout)
     assert done.returncode == 0 and "1 cases passed" in done.stdout, done.stdout + done.stderr
     why = "as many other requests live as there are tags for"
     assert f"MPI_Barrier_init left to the MPI library ({why}): 3 calls" in done.stderr
@@ -69,16 +61,16 @@ def test_requests_without_a_tag_are_left_to_mpi(
 def test_a_start_behind_the_communicator_ends_the_job(
     kernels: Kernels, require: Require, table: Path
 ) -> None:
+    require_of_mpi("persistent", kernels, require)
     done = run_preloaded(kernels, "swp_together", 2, "--orphan", table=table)
-    _need(kernels, require, done.stdout)
     why = "a persistent collective is started after its communicator was freed"
     assert done.returncode != 0 and why in done.stderr, done.stdout + done.stderr
 
 
 @pytest.mark.check
 def test_valgrind_finds_nothing(kernels: Kernels, require: Require, table: Path) -> None:
+    require_of_mpi("persistent", kernels, require)
     require("valgrind", shutil.which("valgrind") is not None, "no valgrind on the path")
     env = {"SWP_TEST_TIMEOUT": "240"}
     done = run_preloaded(kernels, "swp_together", 1, table=table, before=VALGRIND, env=env)
-    _need(kernels, require, done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
