@@ -197,6 +197,7 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         else:
             compiler = f"-DMPI_C_COMPILER={shlex.quote(self.current_environ.cc)}"
         self.build_system.config_opts = [
+            '-G "Unix Makefiles"',  # CMAKE_GENERATOR may name another; ReFrame 4.9 runs make
             compiler,
             "-DSWITCHPOINT_TESTS=OFF",
             f"-DCMAKE_INSTALL_PREFIX={shlex.quote(str(self.installation))}",

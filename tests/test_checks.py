@@ -362,6 +362,7 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     settings = [f"--setvar={each}" for each in ("launches=2", "budget_s=0.2", "sizes=8,1K")]
     options = ["-r", "--tag=smoke", f"--prgenv=^{environment}$", *settings]
     monkeypatch.setenv("CCACHE_BASEDIR", str(place))
+    monkeypatch.setenv("CMAKE_GENERATOR", "of the user")
     monkeypatch.setenv("RFM_ENABLE_RESULTS_STORAGE", "1")
     monkeypatch.setenv("RFM_SQLITE_DB_FILE", str(tmp_path / "reframe.db"))
     said = run_reframe(*options, "--setvar=campaign=smoke", "--performance-report", checkout=place)
