@@ -338,7 +338,7 @@ def test_a_resumed_campaign_measures_what_reframe_finds_then(
 def test_an_order_with_a_name_that_is_no_text_is_refused(results: Path) -> None:
     stage = os.fsdecode(b"caf\xe9")
     order = FixedOrder(NAME, Call(Path("local.py"), [], {}), 1.0, 4, stage)
-    with pytest.raises(OrderError, match="an option or a path is not UTF-8"):
+    with pytest.raises(OrderError, match="an option, a path or a variable is not UTF-8"):
         FIXED.save(order, FIXED.path_of(NAME))
     assert not FIXED.path_of(NAME).exists()
 

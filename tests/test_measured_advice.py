@@ -133,10 +133,14 @@ def test_what_is_not_utf_8_is_refused_before_anything_runs(
     named = call(*command, odd / "made")
     monkeypatch.chdir(odd)
     there = call(*command, "made")
-    for said in (named, there):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LD_PRELOAD", f"{odd}/library.so")
+    preloaded = call(*command, odd.parent / "made")
+    for said in (named, there, preloaded):
         assert said.exit_code == 2 and r"\xff" in said.stderr, said.output
         assert "is not UTF-8" in said.stderr
     assert not [*odd.iterdir()]
+    assert [*tmp_path.iterdir()] == [odd]
 
 
 def test_a_communicator_is_crowded_by_its_own_processes_alone(

@@ -1,5 +1,6 @@
 """Races by real launches."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -10,7 +11,7 @@ from tests.kernels.conftest import build_kernels
 from tests.processes import TIMEOUT_S
 from tuner.campaign import launches, race_job
 from tuner.campaign.launches import words_of
-from tuner.campaign.order import PLANS
+from tuner.campaign.order import PLANS, OrderError
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import Start, Starts, race
 from tuner.campaign.screening import PROBE
@@ -150,3 +151,10 @@ def test_the_probe_starts_as_the_widest_case_whose_ranks_have_cores_of_their_own
     common = "--campaign name --system local:cpu --environment mpich --launcher mpiexec"
     assert starts.of_case[0].options == f"--op bcast --pattern blocks {common}".split()
     assert starts.probe.options == [*chain(*PROBE.items()), *common.split()]
+
+
+def test_a_start_with_a_variable_that_is_no_text_is_refused(tmp_path):
+    launcher = LaunchCommand([], {"SWITCHPOINT_OFF": os.fsdecode(b"\xff")})
+    start = Start(launcher, [])
+    with pytest.raises(OrderError, match="variable is not UTF-8"):
+        Starts(tmp_path, "local:cpu", "mpich", tmp_path, {}, start).save(tmp_path / "starts.json")

@@ -258,7 +258,10 @@ def test_what_differs_in_command_or_rules_is_another_comparison(
     rebuilt = identity(rule, own)
     assert rebuilt != edited
     monkeypatch.setenv("OMP_NUM_THREADS", "4321")
-    assert identity(rule, own) != rebuilt
+    threaded = identity(rule, own)
+    assert threaded != rebuilt
+    monkeypatch.setenv("OMPI_MCA_odd", os.fsdecode(b"\xff"))
+    assert identity(rule, own) != threaded
 
 
 def test_a_table_with_which_the_program_fails_ends_with_an_error(

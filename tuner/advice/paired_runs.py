@@ -1,6 +1,7 @@
 """The application with a table and without, and why calls were not dispatched."""
 
 import hashlib
+import json
 import os
 import platform
 import re
@@ -11,8 +12,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
-
-import msgspec
 
 from tuner.advice.proof import Proof, prove
 from tuner.advice.running import Application, Invocation, LimitError, RunError, last_text, run
@@ -72,7 +71,7 @@ class PairedRuns:
             [line for line in rules if line.startswith(tuple(own))],
             [[its.st_size, its.st_mtime_ns] for its in map(_status, files) if its],
         ]
-        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()  # variables may be no UTF-8
 
     def _is_input(self, path: Path) -> bool:
         its = _status(path)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -164,11 +164,17 @@ class Orders(Generic[T]):
 
     def save(self, order: T, path: Path) -> None:
         """Write an order; a killed run leaves either the old one or the new one."""
-        try:
-            content = msgspec.json.encode(order, enc_hook=str)
-        except UnicodeEncodeError as error:
-            raise OrderError(f"{shown(path)}: an option or a path is not UTF-8: {error}") from error
+        content = encoded(order, path)
         atomic.write(path, msgspec.json.format(content, indent=1) + b"\n")
+
+
+def encoded(order: Any, path: Path) -> bytes:
+    """Return the JSON of what is written to a path. Raise OrderError where JSON cannot hold it."""
+    try:
+        return msgspec.json.encode(order, enc_hook=str)
+    except UnicodeEncodeError as error:
+        what = "an option, a path or a variable"
+        raise OrderError(f"{shown(path)}: {what} is not UTF-8: {error}") from error
 
 
 FIXED = Orders(FixedOrder, "an order of a campaign", *FIXED_FILES)

@@ -12,14 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from tuner import atomic
 from tuner.campaign import launches, screening
 from tuner.campaign.durations import BEYOND_S
 from tuner.campaign.launches import LaunchError
-from tuner.campaign.order import PLANS, keep_finished
+from tuner.campaign.order import PLANS, encoded, keep_finished
 from tuner.campaign.plan_state import done, known, plan_next, remaining, spent_s
 from tuner.campaign.plans import PlannedCase, RacePlan, Task, Turn
 from tuner.campaign.standings import known_methods
@@ -75,8 +74,8 @@ class Starts:
         return cls(path, *place, swpbench, of_case, start(widest, screening.PROBE))
 
     def save(self, path: Path) -> None:
-        """Write a file that `load` reads."""
-        atomic.write(path, msgspec.json.encode(self, enc_hook=str))
+        """Write a file that `load` reads. Raise OrderError where a text is not UTF-8."""
+        atomic.write(path, encoded(self, path))
 
     @classmethod
     def load(cls, path: Path) -> "Starts":

@@ -88,6 +88,7 @@ def advise(
 
     from tuner.advice.site import Site, system_at
     from tuner.commands.printing.console import console
+    from tuner.machine.mpi import preloaded
     from tuner.machine.sites.jobs import nodes_of_job
     from tuner.machine.systems import LOCAL, is_here
     from tuner.paths import results_directory
@@ -106,7 +107,7 @@ def advise(
         from tuner.commands.advise_steps import AdviceSteps
 
         words = _words(launcher)
-        _require_utf8([*words, *command, str(Path.cwd()), str(results_directory())])
+        _require_utf8([*words, *command, *preloaded(), str(Path.cwd()), str(results_directory())])
         if not words and (nodes := nodes_of_job()) > 1:
             raise click.UsageError(
                 f"this job has {nodes} nodes: name what starts processes there, as --launcher srun"
@@ -117,6 +118,7 @@ def advise(
         place = system_at(words, name)
         places = [*of_site, (place, ""), (LOCAL, "")]
         app, kernels = _application(command, procs or 1, words, environment, places)
+        _require_utf8([str(kernels.root)])
         cores = _recorded_cores(place, kernels.mpi.name) if elsewhere else None
         site = Site.of(app, kernels, name, cores)
         steps = AdviceSteps(site, system, required_executions, end_s, out)
@@ -258,7 +260,7 @@ def _require_utf8(texts: Sequence[str]) -> None:
 
     if other := next((text for text in texts if shown(text) != text), None):
         raise click.UsageError(
-            f"{shown(other)} is not UTF-8, as arguments and directories of advise must be"
+            f"{shown(other)} is not UTF-8: arguments, directories and preloaded libraries must be"
         )
 
 
