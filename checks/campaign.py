@@ -28,7 +28,7 @@ from checks import scales
 from checks.kernels import build_kernels
 from checks.performance import medians_us
 from tuner.campaign.durations import BEYOND_S
-from tuner.campaign.launches import words_of, wrong_layout
+from tuner.campaign.launches import words_of
 from tuner.campaign.plans import MOST_BATCHES
 from tuner.campaign.worthiest import worthiest
 from tuner.domain.operations import RULED_OPERATIONS, sizes_for
@@ -175,6 +175,8 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         self.env_vars |= {name: shlex.quote(value) for name, value in start.env.items()}
         raw_files = [f"{self.raw_name}-{number}.jsonl" for number in self.numbers]
         self.keep_files = raw_files
+        layout = self.num_tasks, self.num_tasks_per_node
+        keeping.expect(Path(self.stagedir), dict.fromkeys(raw_files, layout))
         # What a killed session left here is of no use.
         self.prerun_cmds = [f"rm -f {' '.join(raw_files)}"]
         self.executable = shlex.quote(str(self.program))
@@ -225,12 +227,13 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
 
     @property
     def raw_name(self) -> str:
-        """Return the stem of the names of raw files, such as exchange-hub-hubs-2-seed-1-1-node."""
-        scale = self.scale
-        if scale == scales.WORTHIEST:  # another layout may be by the time a campaign is resumed
-            scale = f"{self.num_tasks}-ranks-{self.num_tasks_per_node}-a-node"
-        words = f"{self.operation}-{self.pattern}-{scale}"
-        return re.sub(r"[^A-Za-z0-9]+", "-", words)
+        """Return the stem of raw files' names, by which an interrupted campaign knows them."""
+        return self.file_stem(self.operation, self.pattern)
+
+    def file_stem(self, *words: str) -> str:
+        """Return a stem of words, the scale and its layout: that may change until a resumption."""
+        layout = f"{self.num_tasks}-ranks-{self.num_tasks_per_node}-a-node"
+        return re.sub(r"[^A-Za-z0-9]+", "-", "-".join([*words, self.scale, layout]))
 
     def launch_options(self, number: int, pattern: str, yield_setting: str) -> list[str]:
         """Return the options of one launch, quoted for the job script."""
@@ -328,14 +331,6 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
             [(self.num_tasks, nodes)] * len(self.numbers),
             msg="launches had (ranks, nodes) {0}, expected {1}",
         )
-
-    @run_after("run")
-    def delete_other_layouts(self) -> None:
-        """Delete raw files of launches on another layout: those of failed jobs are kept, too."""
-        if not self.is_dry_run():
-            for path in (Path(self.stagedir) / name for name in self.keep_files):
-                if wrong_layout(path, self.num_tasks, self.num_tasks_per_node):
-                    path.unlink(missing_ok=True)
 
     @sanity_function
     def launches_are_right(self) -> Any:

@@ -35,7 +35,7 @@ class SoakCheck(LaunchesCheck):
     @property
     def raw_name(self) -> str:
         """Return a stem that differs from that of launches which measure the same operation."""
-        return f"soak-{self.kind}-{self.scale}".replace("_", "-").replace(" ", "-")
+        return self.file_stem("soak", self.kind)
 
     def measured_options(self, number: int, pattern: str) -> dict[str, str]:
         """Return options for all methods at a small size and a larger one."""
@@ -53,9 +53,8 @@ class SoakCheck(LaunchesCheck):
     @run_before("sanity")
     def keep(self) -> None:
         """Keep the results, also of failed methods, so that those are not chosen."""
-        paths = [Path(self.stagedir) / name for name in self.keep_files]
         if not self.is_dry_run():
-            keeping.keep(path for path in paths if keeping.is_complete(path, self.campaign))
+            keeping.keep(keeping.complete_of_campaign(Path(self.stagedir), self.campaign))
 
     @sanity_function
     def launches_are_right(self) -> Any:

@@ -19,7 +19,6 @@ from reframe.core.environments import snapshot
 from rich.console import Console
 
 from checks import kernels, performance
-from checks.campaign import LaunchesCheck
 from checks.scales import SCALES, WORTHIEST
 from tests import synthetic
 from tests.decisions import on
@@ -275,16 +274,6 @@ def test_output_of_an_earlier_batch_is_not_appended_to(tmp_path):
     assert not any(path.exists() for path in written)
 
 
-@pytest.mark.parametrize(("ppn", "left"), [(2, 2), (1, 0)])
-def test_of_launches_on_another_layout_nothing_is_left_to_be_kept(ppn, left, tmp_path):
-    """Whoever keeps the finished launches of a campaign keeps those of failed jobs too."""
-    paths = synthetic.write(tmp_path, synthetic.Campaign(procs=(2,), launches=2))
-    check = SimpleNamespace(is_dry_run=lambda: False, stagedir=tmp_path, keep_files=paths)
-    check.num_tasks, check.num_tasks_per_node = 2, ppn
-    LaunchesCheck.delete_other_layouts(check)
-    assert len([path for path in paths if path.exists()]) == left
-
-
 def test_reframe_reports_the_smallest_the_middle_and_the_largest_size(tmp_path):
     spec = synthetic.Campaign(launches=2, sizes=(8, 64, 512, 4096, 32768))
     raw_files = synthetic.write(tmp_path, spec)
@@ -409,7 +398,8 @@ def test_reframe_alone_measures_wherever_the_checkout_lies(tmp_path, monkeypatch
     wrong = f"launches had (ranks, nodes) [({2 * available_cores()}, 1), "
     assert wrong in said, said
     assert keeping.of_campaign("crowd") == []
-    assert list(tmp_path.rglob("discovery-*-2-nodes-*.jsonl")) == []
+    assert list(tmp_path.rglob("discovery-*-2-nodes-*.jsonl"))
+    assert keeping.complete_of_campaign(tmp_path, "crowd") == []
     soaking = ["-r", "--name=soak.*kind=discovery", f"--prgenv=^{environment}$"]
     soaking += ["--setvar=executions=200", "--setvar=sizes=8", "--setvar=campaign=soak"]
     assert "PASSED" in run_reframe(*soaking, checkout=place)

@@ -41,3 +41,15 @@ def test_of_a_job_that_is_retried_the_last_launches_are_kept(results: Path, tmp_
         keep_finished(NAME, str(tmp_path / "stage"))
     kept = [path.read_bytes() for path in keeping.of_campaign(NAME)]
     assert kept == [last[0].read_bytes(), first[1].read_bytes()]
+
+
+@pytest.mark.parametrize(("ppn", "kept"), [(2, 2), (1, 0)])
+def test_launches_on_another_layout_are_not_kept(
+    ppn: int, kept: int, results: Path, tmp_path: Path
+) -> None:
+    """Whoever keeps the finished launches of a campaign keeps those of interrupted jobs too."""
+    stage = tmp_path / "stage"
+    paths = synthetic.write(stage, synthetic.Campaign(name=NAME, procs=(2,), launches=2))
+    keeping.expect(paths[0].parent, {path.name: (2, ppn) for path in paths})
+    keep_finished(NAME, str(stage))
+    assert len(keeping.of_campaign(NAME)) == kept

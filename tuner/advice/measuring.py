@@ -214,6 +214,12 @@ def _soak(site: Site, jobs: list[SoakJob]) -> None:
     campaign, failures = new_campaign(), []
     stage = scratch_directory() / f"advise-{campaign}-{results_id()}"
     stage.mkdir(parents=True)
+    layouts = {
+        _soak_file(number, each): (job.nodes * job.ppn, job.ppn)
+        for number, job in enumerate(jobs)
+        for each in range(len(job.launches))
+    }
+    keeping.expect(stage, layouts)
     SOAKINGS.save(SoakOrder(jobs, str(stage)), SOAKINGS.path_of(campaign))
     try:
         for number, job in enumerate(jobs):
@@ -223,7 +229,7 @@ def _soak(site: Site, jobs: list[SoakJob]) -> None:
             for numbers in job.starts(range(len(job.launches))):
                 words: list[str] = []
                 for each in numbers:
-                    out = (stage / f"soak-{number}-{each}.jsonl").absolute()
+                    out = (stage / _soak_file(number, each)).absolute()
                     own = {"--out": str(out), "--launch": str(each)}
                     own |= job.launches[each].options(each) | {"--yield": launch.yield_setting}
                     words += ["--then"] * bool(words) + _words(launch, site, campaign, own)
@@ -235,6 +241,10 @@ def _soak(site: Site, jobs: list[SoakJob]) -> None:
         shutil.rmtree(stage, ignore_errors=True)
     if failures:
         raise DispatchError("; ".join(failures))
+
+
+def _soak_file(job: int, launch: int) -> str:
+    return f"soak-{job}-{launch}.jsonl"
 
 
 def _failure(start: Invocation, stage: Path, limit_s: float) -> list[str]:

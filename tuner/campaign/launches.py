@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tuner.campaign.ending import descendants
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import LaunchCommand, last_line
-from tuner.rawfile import keeping, reading
+from tuner.rawfile import reading
 
 _TIMEOUT_S = 600
 _GRACE_S = 10
@@ -92,17 +92,6 @@ def run_each(
 def is_usable(out: Path) -> bool:
     """Return whether a launch that ended, or failed, left a raw file without problems."""
     return out.is_file() and not reading.read(out).problems
-
-
-def wrong_layout(out: Path, procs: int, ppn: int) -> str:
-    """Return how the launch of a raw file was laid out if not on this layout, else "".
-
-    A launcher without integration may start all ranks on one node.
-    """
-    header, wanted = reading.read_header(keeping.header_line(out)), (procs, -(-procs // ppn))
-    if header is None or (header.procs, header.nodes) == wanted:
-        return ""
-    return f"the launch had (ranks, nodes) {(header.procs, header.nodes)}, expected {wanted}"
 
 
 def specs(

@@ -188,8 +188,8 @@ def _launch(
             made += _start(plan, left, starts)
             left = []
         except LaunchError as error:
-            failed = [task for task in left if _wrong_layout(plan, task)]  # all are, by a launcher
-            failed = failed or [next((its for its in left if not _is_made(plan, its)), left[-1])]
+            failed = [task for task in left if _wrong_layout(task)]  # all are, by a launcher
+            failed = failed or [next((its for its in left if not _is_made(its)), left[-1])]
             plan.leave_out(failed)
             sys.stderr.write(error.output)
             for task in failed:
@@ -197,22 +197,23 @@ def _launch(
                 what = plan.cases[task.case]
                 failures[task.case] = LaunchError(f"{what} (launch {task.number}): {error}")
             others = [task for task in left if task not in failed]
-            made += [Path(task.raw_name) for task in others if _is_made(plan, task)]
-            left = [task for task in others if not _is_made(plan, task)]
+            made += [Path(task.raw_name) for task in others if _is_made(task)]
+            left = [task for task in others if not _is_made(task)]
     return made
 
 
-def _is_made(plan: RacePlan, task: Task) -> bool:
-    return launches.is_usable(Path(task.raw_name)) and not _wrong_layout(plan, task)
+def _is_made(task: Task) -> bool:
+    return launches.is_usable(Path(task.raw_name)) and not _wrong_layout(task)
 
 
-def _wrong_layout(plan: RacePlan, task: Task) -> str:
-    case = plan.cases[task.case]
-    return launches.wrong_layout(Path(task.raw_name), case.procs, case.ppn)
+def _wrong_layout(task: Task) -> str:
+    return keeping.wrong_layout(Path(task.raw_name))
 
 
 def _start(plan: RacePlan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
     """Make launches in one start, and return their raw files; the plan learns how long it takes."""
+    cases = {task.raw_name: plan.cases[task.case] for task in tasks}
+    keeping.expect(Path.cwd(), {name: (case.procs, case.ppn) for name, case in cases.items()})
     wanted = []
     for task in tasks:
         path = Path(task.raw_name).absolute()
@@ -223,7 +224,7 @@ def _start(plan: RacePlan, tasks: Sequence[Task], starts: Starts) -> list[Path]:
     timeout_s, started_s = sum(task.budget_s for task in tasks) + start.limit_s, time.monotonic()
     launches.run_each(start.launcher, starts.swpbench, wanted, timeout_s, start.cwd)
     for task in tasks:
-        if wrong := _wrong_layout(plan, task):
+        if wrong := _wrong_layout(task):
             raise LaunchError(wrong)
     measured_s = sum(keeping.end_record(path).seconds for _, path in wanted)
     start_s = (time.monotonic() - started_s - measured_s) / len(tasks)

@@ -1,21 +1,25 @@
 """Copies of raw files from the scratch directories of launches to the results and the store."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
-from tuner.atomic import replacing
+import msgspec
+
+from tuner.atomic import replacing, write
 from tuner.domain.records import Header, System
 from tuner.errors import SwitchpointError
-from tuner.files import open_file, read_bytes, shown
+from tuner.files import open_file, read_bytes, read_json, shown
 from tuner.paths import database_path, results_directory
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.lines import EndLine
 
 SAMPLE = "sample"
+
+_LAYOUTS = "layouts.json"
 
 
 class RawFileError(SwitchpointError):
@@ -39,7 +43,8 @@ def keep(paths: Iterable[Path]) -> list[Path]:
 def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
     """Return the complete raw files of a campaign anywhere below a directory.
 
-    A job that ReFrame has retried leaves several of one launch: return the newest of each.
+    Those on another layout than expected are left out. A job that ReFrame has retried leaves
+    several of one launch: return the newest of each.
     """
     found = []
     for path in reading.below(directory):
@@ -47,9 +52,31 @@ def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
             found.append((path.stat().st_mtime_ns, path))
     newest = {}
     for _, path in sorted(found):
-        if header := _header_if_complete(path, campaign):
+        header = _header_if_complete(path, campaign)
+        if header and not wrong_layout(path):
             newest[campaign_directory(header) / path.name] = path
     return list(newest.values())
+
+
+def expect(directory: Path, layouts: Mapping[str, tuple[int, int]]) -> None:
+    """Record the ranks, and those on a node, of launches that will write files in a directory."""
+    write(directory / _LAYOUTS, msgspec.json.encode(layouts))
+
+
+def wrong_layout(path: Path) -> str:
+    """Return how the launch of a raw file was laid out if another layout was expected, else "".
+
+    A launcher without integration may start all ranks on one node.
+    """
+    header = reading.read_header(header_line(path))
+    try:
+        procs, ppn = read_json(path.with_name(_LAYOUTS), dict[str, tuple[int, int]])[path.name]
+    except (OSError, ValueError, KeyError):  # none was expected
+        return ""
+    wanted = procs, -(-procs // ppn)
+    if header is None or (header.procs, header.nodes) == wanted:
+        return ""
+    return f"the launch had (ranks, nodes) {(header.procs, header.nodes)}, expected {wanted}"
 
 
 def is_complete(path: Path, campaign: str) -> bool:
