@@ -12,13 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static int rank, procs;
 
-enum lack { LACKS_NOTHING, LACKS_FILES, LACKS_MEMORY, LACKS_ROOM, SEES_OTHER_PROCESSES, LACKS };
+enum lack {
+  LACKS_NOTHING,
+  LACKS_FILES,
+  HAS_SMALL_FILES,
+  LACKS_DESCRIPTORS, /* to read how much memory is left */
+  LACKS_MEMORY,
+  LACKS_ROOM,
+  SEES_OTHER_PROCESSES,
+  LACKS
+};
 
 static enum lack lack;
 static int files_made;
@@ -40,6 +50,10 @@ int open(const char *path, int flags, ...) {
   va_start(more, flags);
   const int mode = (flags & O_CREAT) != 0 ? va_arg(more, int) : 0;
   va_end(more);
+  if (lack == LACKS_DESCRIPTORS && strcmp(path, "/proc/meminfo") == 0) {
+    errno = EMFILE;
+    return -1;
+  }
   files_opened += strncmp(path, "/proc/", 6) == 0 && strstr(path, "/fd/") != NULL;
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
@@ -117,6 +131,10 @@ static void remove_machine_without_memory(void) {
 }
 
 static void set_lack(enum lack each) {
+  struct rlimit limit;
+  getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = each == HAS_SMALL_FILES ? 4096 : limit.rlim_max; /* else a larger one raises SIGXFSZ */
+  setrlimit(RLIMIT_FSIZE, &limit);
   lack = each;
   swp_memory_root = each == LACKS_MEMORY ? machine_without_memory : "";
 }
@@ -181,15 +199,20 @@ static bool makes_file(const struct by_memory *by, int culprit) {
 
 /* One rank lacks something; all are refused, with the reason, also those of nodes that have their memory. */
 static void check_lack(const struct by_memory *by, int culprit, enum lack each) {
-  static const char *const reasons[LACKS] = {"", "not implemented", "more than half of the 102400 left",
-                                             "No space left", "not seen"};
+  static const char *const reasons[LACKS] = {"",
+                                             "not implemented",
+                                             "File too large",
+                                             "Too many open files",
+                                             "more than half of the 102400 left",
+                                             "No space left",
+                                             "not seen"};
   swp_plan *plan = NULL;
   test_case("%s %s, no memory of the node: %s on rank %d", swp_operation_name(by->operation), by->method,
             reasons[each], culprit);
   set_lack(rank == culprit ? each : LACKS_NOTHING);
   int error = test_agreed(MPI_COMM_WORLD, plan_by_memory(by, &plan));
   set_lack(LACKS_NOTHING);
-  if (each == LACKS_FILES && !makes_file(by, culprit)) {
+  if ((each == LACKS_FILES || each == HAS_SMALL_FILES) && !makes_file(by, culprit)) {
     EXPECT_ERROR(error, SWP_SUCCESS);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   } else {

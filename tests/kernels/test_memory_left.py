@@ -83,13 +83,25 @@ def test_the_least_that_is_left_counts(any_kernels: Kernels, tmp_path: Path, cas
     for name, text in (MACHINE | files).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    done = any_kernels.run_alone("tests/swp_memory_left", str(tmp_path))
+    done = any_kernels.run_alone("tests/swp_memory_left", str(tmp_path), "2")
     assert done.stdout == f"{left}\n"
 
 
-def test_what_cannot_be_read_does_not_limit(any_kernels: Kernels, tmp_path: Path) -> None:
-    done = any_kernels.run_alone("tests/swp_memory_left", str(tmp_path))
+def test_what_is_not_there_does_not_limit(any_kernels: Kernels, tmp_path: Path) -> None:
+    done = any_kernels.run_alone("tests/swp_memory_left", str(tmp_path), "2")
     assert int(done.stdout) > 1 << 60
+
+
+@pytest.mark.parametrize("descriptors", ["0", "1"])
+def test_what_cannot_be_opened_may_limit(
+    any_kernels: Kernels, tmp_path: Path, descriptors: str
+) -> None:
+    """Of a group two files are open at a time."""
+    for name, text in (MACHINE | CASES["namespace"][1]).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = any_kernels.run_alone("tests/swp_memory_left", str(tmp_path), descriptors)
+    assert done.stdout == "-1\n"
 
 
 def enter(group: Path, limit: str, size: int) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 #include "memory_left.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 5000 };
+enum { PATH_BYTES = 5000, UNKNOWN = -1 };
 
 static const int64_t UNLIMITED = INT64_MAX / 2; /* version 1 of groups has a number for it, which is larger */
 
@@ -31,13 +32,19 @@ static FILE *open_file(const char *directory, const char *name) {
   return fopen(path, "re");
 }
 
+/* What a file says that could not be opened: where the process has no descriptor or memory for it, it may be
+   there, and say anything. */
+static int64_t unopened(int64_t otherwise) {
+  return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? UNKNOWN : otherwise;
+}
+
 /* The number behind the words that begin a line; without it, as where there is "max", `otherwise`. */
 static int64_t read_number(const char *directory, const char *name, const char *words, int64_t otherwise) {
   char line[256];
   int64_t number = otherwise;
   FILE *file = open_file(directory, name);
   if (file == NULL)
-    return otherwise;
+    return unopened(otherwise);
   while (fgets(line, sizeof line, file) != NULL) {
     const char *text = line + strlen(words);
     char *end;
@@ -57,8 +64,8 @@ static int64_t left_in_group(const struct version *version, const char *group) {
   char directory[PATH_BYTES + 32];
   snprintf(directory, sizeof directory, "%s%s", version->mount, group);
   const int64_t limit = read_number(directory, version->limit, "", UNLIMITED);
-  if (limit >= UNLIMITED)
-    return UNLIMITED;
+  if (limit == UNKNOWN || limit >= UNLIMITED)
+    return limit;
   const int64_t used = read_number(directory, version->usage, "", 0) -
                        read_number(directory, "memory.stat", version->inactive_file, 0) -
                        read_number(directory, "memory.stat", version->active_file, 0);
@@ -90,11 +97,12 @@ static int64_t left_by_line(char *line) {
 
 int64_t swp_memory_left(void) {
   enum { KIB = 1024 };
-  int64_t left = KIB * read_number("/proc", "meminfo", "MemAvailable:", UNLIMITED / KIB);
+  const int64_t available = read_number("/proc", "meminfo", "MemAvailable:", UNLIMITED / KIB);
+  int64_t left = available == UNKNOWN ? UNKNOWN : KIB * available;
   char line[PATH_BYTES];
   FILE *groups = open_file("/proc/self", "cgroup");
   if (groups == NULL)
-    return left;
+    return least(left, unopened(left));
   while (fgets(line, sizeof line, groups) != NULL)
     left = least(left, left_by_line(line));
   fclose(groups);
