@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import raw
 from tests.cells import CONSTANT, make_cells, scaled
 from tests.decisions import select
 from tests.synthetic_plan import FAR, SyntheticMachine, cells_of, measure, measured, next_of_all
@@ -159,6 +160,34 @@ def test_a_queue_screens_all_methods_where_campaigns_measured_some_alone(tmp_pat
     known = replace(measured(cells), considered={group: {ALL}})
     again = next_batch(then, then.turns[0], known)
     assert again is not None and again.stage != SCREENING
+
+
+def test_a_queue_screens_methods_that_newer_kernels_bring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which only their launches name; all that there were before were screened."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr(plan_state, "of_this_machine", lambda systems, **_: systems)
+    first = replace(FAR.plan(sizes=FEW_SIZES), in_job=False)
+    then = further(first)
+    had = "direct nap neighbor slow stfw"
+    for day, plan, names in ((21, first, had), (22, then, f"{had} lent")):
+        batch = next_batch(plan, plan.turns[0], plan_state.known(plan))
+        assert batch is not None and "lent" not in batch.tasks[0].methods
+        plan.batches.append(batch)
+        PLANS.save(plan, PLANS.path_of(plan.campaign))
+        path = FAR.run(tmp_path, plan, batch.tasks[0])
+        its = {"methods": names, "date": f"2026-11-{day}T00:00:00Z"}
+        raw.change(path, lambda record, its=its: record.update(its))
+        ingest(tmp_path / "switchpoint.db", [path])
+    known = plan_state.known(then)
+    assert next_batch(replace(then, most_batches=1), then.turns[0], known) is None
+    batch = next_batch(then, then.turns[0], known)
+    assert batch is not None and batch.stage == SCREENING
+    assert str(batch.tasks[0].races[0]).endswith(" direct: lent")
+    then.batches.append(batch)
+    again = next_batch(then, then.turns[0], known)
+    assert again is None or again.stage != SCREENING
 
 
 def test_of_two_systems_at_a_place_the_one_where_a_size_is_open_counts(tmp_path: Path) -> None:

@@ -72,6 +72,13 @@ class Measured:
                 found.append((cell, numbers))
         return found
 
+    def offered(self, case: PlannedCase) -> list[str]:
+        """Return the names of the methods that the kernels had in a case's last launch, if any."""
+        its = case.environment, case.operation
+        every = self.headers.values()
+        found = [header for header in every if (header.environment, header.operation) == its]
+        return max(found, key=lambda header: header.date).methods.split() if found else []
+
 
 def _as_written(pattern: str) -> str:
     """Return a pattern of a check as raw files have it: a matrix by its file, blocks with a root.

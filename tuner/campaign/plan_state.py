@@ -99,16 +99,25 @@ def known(plan: RacePlan) -> Measured:
     is_cold = any(case.cache == "cold" for case in plan.cases)
     cells = [cell for cell in cells if cell.key.case.cold == is_cold]
     campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
-    return Measured(cells, headers, places, _considered(campaigns), _baseline(places))
+    considered = _considered(campaigns, headers.values())
+    return Measured(cells, headers, places, considered, _baseline(places))
 
 
-def _considered(campaigns: Iterable[str]) -> dict[CaseGroup, set[str]]:
-    """Return the methods that the plans of campaigns knew, also those that did not race; or ALL."""
+def _considered(campaigns: Iterable[str], headers: Iterable[Header]) -> dict[CaseGroup, set[str]]:
+    """Return the methods that the plans of campaigns knew, also those that did not race.
+
+    ALL comes with the names of those that the kernels had then.
+    """
     found: dict[CaseGroup, set[str]] = defaultdict(set)
-    for path in map(PLANS.path_of, campaigns):
+    had: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for header in headers:
+        had[header.campaign, header.operation].update(header.methods.split())
+    for campaign in campaigns:
+        path = PLANS.path_of(campaign)
         if path.is_file():
             for group, methods in _of_plan(path, path.stat().st_mtime_ns).items():
-                found[group] |= methods
+                _, operation, *_ = group
+                found[group] |= methods | (had[campaign, operation] if ALL in methods else set())
     return found
 
 

@@ -117,14 +117,9 @@ def next_batch(plan: RacePlan, turn: Turn, measured: Measured) -> PlannedBatch |
     A budget that is a share is updated.
     """
     known = known_methods(plan, measured)
-    # Earlier launches knew the methods of a system that turned out to be another, as by an upgrade.
-    screened = {task.case for task in plan.tasks if task.case in known or _is_whole(plan, task)}
-    screenings = {
-        number: _unknown(plan, plan.cases[number], known.get(number))
-        for number in turn.cases
-        if number not in screened
-    }
-    if missing := {number: its for number, its in screenings.items() if its is not None}:
+    unknown = {number: _unknown(plan, number, measured, known.get(number)) for number in turn.cases}
+    missing = {number: its for number, its in unknown.items() if its is not None}
+    if missing and (plan.in_job or len(plan.batches) < plan.most_batches):
         is_time = not plan.tasks or plan.left_s(turn) > 0
         return _screening(plan, missing) if is_time else None
     if turn.screens_only:
@@ -162,17 +157,25 @@ def _is_whole(plan: RacePlan, task: Task) -> bool:
     return any(race.methods == _whole(plan.cases[task.case]) for race in task.races)
 
 
-def _unknown(plan: RacePlan, case: PlannedCase, known: Collection[str] | None) -> list[str] | None:
+def _unknown(
+    plan: RacePlan, number: int, measured: Measured, known: Collection[str] | None
+) -> list[str] | None:
     """Return the methods of a case to screen; none stands for all, and None for no screening.
 
     known: those that other campaigns knew; None if they did not measure the case.
     """
+    case, own = plan.cases[number], [task for task in plan.tasks if task.case == number]
     default = DEFAULT_METHODS[case.operation]
-    if known is None:
+    if any(_is_whole(plan, task) for task in own):
+        return None
+    if known is None:  # though there are launches, as of a system that turned out to be another
         return _whole(case)
+    known = {*known, *(method for task in own for method in task.methods)}
     wanted = case.methods or case.offered
-    if not wanted and not plan.in_job and ALL not in known:
-        return []
+    if not wanted and not plan.in_job:
+        if ALL not in known:
+            return []
+        wanted = measured.offered(case)
     if missing := [name for name in wanted if not any(is_named(spec, {name}) for spec in known)]:
         return sorted({default, *missing})
     return None
@@ -195,7 +198,7 @@ def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch
                     _spread(_coarse(case)),
                     methods[number],
                     SCREENING_ROUNDS,
-                    families=[] if plan.in_job else case.methods,
+                    families=[] if plan.in_job else case.methods or _new(case, methods[number]),
                 )
             ],
             1,
@@ -205,6 +208,11 @@ def _screening(plan: RacePlan, methods: Mapping[int, list[str]]) -> PlannedBatch
         if number in methods
     ]
     return PlannedBatch(SCREENING, _tasks(plan, wanted))
+
+
+def _new(case: PlannedCase, methods: Sequence[str]) -> list[str]:
+    """Return what is screened beside the default: on a queue, names that kernels brought."""
+    return [name for name in methods if name != DEFAULT_METHODS[case.operation]]
 
 
 def _coarse(case: PlannedCase) -> list[int]:

@@ -74,6 +74,7 @@ class Header:
     budget_s: float
     placement: str = ""  # of virtual nodes: block or cyclic; empty: the machine's nodes
     allocation: str = ""  # of the batch system; empty without one
+    methods: str = ""  # names of all that the kernels have for the operation; empty: not known
     crossing_s: float = 0.0  # of 64 KiB between the halves of all ranks; 0 on one node
     others: float | None = None  # share of the cores' time that others took; of the end record
 

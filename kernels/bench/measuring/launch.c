@@ -94,6 +94,20 @@ static void write_hostnames(struct json *json, const struct launch *launch) {
   json_close(json, ']');
 }
 
+/* The names of all methods for an operation: those that a plan has not met must be screened. */
+static void write_methods(struct json *json, const char *operation) {
+  struct swp_method_info info;
+  char names[512] = "";
+  size_t used = 0;
+  for (int i = 0; swp_operation_name(i) != NULL; i++)
+    for (int n = 0; strcmp(swp_operation_name(i), operation) == 0 && swp_method_list(n, &info) == SWP_SUCCESS;
+         n++)
+      if ((info.operations >> i & 1) && used < sizeof names)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? " " : "", info.name);
+  if (used > 0)
+    json_string(json, "methods", names);
+}
+
 enum { SYNC_ROOM = 32 };
 
 static void write_system(struct json *json, const struct launch *launch) {
@@ -155,6 +169,7 @@ static int write_header(const struct launch *launch) {
   json_string(&json, "program", text);
   write_system(&json, launch);
   json_string(&json, "operation", launch->operation);
+  write_methods(&json, launch->operation);
   json_string(&json, "pattern", launch->pattern);
   write_layout(&json, launch);
   json_bool(&json, "oversubscribed", team->oversubscribed);
