@@ -54,6 +54,10 @@ CASES: dict[str, tuple[int, dict[str, str]]] = {
     ),
     "cache": (70 * MIB, in_groups("0::/") | group(V2, 100 * MIB, 90 * MIB, 60 * MIB)),
     "nothing": (0, in_groups("0::/") | group(V2, 100 * MIB, 101 * MIB)),
+    "slow": (
+        40 * MIB,
+        in_groups("0::/") | group(V2, 100 * MIB, 30 * MIB) | {f"{V2}/memory.high": f"{70 * MIB}\n"},
+    ),
     "unlimited": (MACHINE_LEFT, in_groups("0::/") | group(V2, "max", 30 * MIB)),
     "more than the machine": (MACHINE_LEFT, in_groups("0::/") | group(V2, 9000 * MIB, MIB)),
     "container of version 1": (

@@ -11,16 +11,17 @@ static const int64_t UNLIMITED = INT64_MAX / 2; /* version 1 of groups has a num
 
 const char *swp_memory_root = "";
 
-/* How a version of control groups describes one. Statistics are of a group and those in it. */
+/* How a version of control groups describes one. Beyond `slow` the kernel makes processes wait rather than
+   end. Statistics are of a group and those in it. */
 struct version {
-  const char *mount, *limit, *usage, *inactive_file, *active_file;
+  const char *mount, *limit, *slow, *usage, *inactive_file, *active_file;
 };
 
 static const struct version version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                         "memory.usage_in_bytes", "total_inactive_file ",
-                                         "total_active_file "};
-static const struct version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ",
-                                         "active_file "};
+                                         "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                         "total_inactive_file ",  "total_active_file "};
+static const struct version version_2 = {"/sys/fs/cgroup", "memory.max",     "memory.high",
+                                         "memory.current", "inactive_file ", "active_file "};
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -63,7 +64,8 @@ static int64_t read_number(const char *directory, const char *name, const char *
 static int64_t left_in_group(const struct version *version, const char *group) {
   char directory[PATH_BYTES + 32];
   snprintf(directory, sizeof directory, "%s%s", version->mount, group);
-  const int64_t limit = read_number(directory, version->limit, "", UNLIMITED);
+  const int64_t limit = least(read_number(directory, version->limit, "", UNLIMITED),
+                              read_number(directory, version->slow, "", UNLIMITED));
   if (limit == UNKNOWN || limit >= UNLIMITED)
     return limit;
   const int64_t used = read_number(directory, version->usage, "", 0) -

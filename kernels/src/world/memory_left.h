@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* The bytes left; what is not there does not limit them. Negative: not known, as descriptors or memory to read
-   it ran out. Local; needs no MPI. */
+/* The bytes left; what is not there does not limit them. Negative: not known, as descriptors or memory to
+   read it ran out. Local; needs no MPI. */
 int64_t swp_memory_left(void);
 
 /* What comes before /proc and /sys: "". Tests set it. */
