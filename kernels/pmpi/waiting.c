@@ -105,6 +105,13 @@ EXPORTED int MPI_Request_get_status_some(int count, REQUESTS requests[], int *do
 }
 #endif
 
+#ifdef SWP_HAVE_PARTITIONED
+EXPORTED int MPI_Parrived(MPI_Request request, int partition, int *arrived) {
+  progress();
+  return PMPI_Parrived(request, partition, arrived);
+}
+#endif
+
 EXPORTED int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
   progress();
   const int error = PMPI_Test(request, done, status);

@@ -41,7 +41,9 @@ COLLECTIVE = re.compile(  # all that MPI has
     "(Neighbor_)?all(gatherv?|toall[vw]?)))(_init)?(_c)?",
     re.IGNORECASE,
 )
-WAITING = re.compile("MPI_((Wait|Test)(any|all|some)?|Request_get_status(_any|_all|_some)?)")
+WAITING = re.compile(
+    "MPI_((Wait|Test)(any|all|some)?|Parrived|Request_get_status(_any|_all|_some)?)"
+)
 BROKEN = TESTS / "tables" / "broken"
 
 
