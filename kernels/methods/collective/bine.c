@@ -200,17 +200,13 @@ done:
   return error;
 }
 
-static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
-  return swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
-}
-
 /* A vector is cut for the slots, so nothing is sorted. */
 static int bine_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   const struct butterfly butterfly = find_butterfly(plan);
   const struct fold *fold = &butterfly.fold;
   struct blocks slots = swp_blocks_of_vector(plan, side, recv, side->count);
-  void *sum = recv, *came = swp_side_place(side, side->count, scratch_of(plan));
+  void *sum = recv, *came = swp_recv_place(plan, 0);
   int error = SWP_SUCCESS;
   slots.n = fold->size;
   TRY(swp_fold_in(plan, fold, send == MPI_IN_PLACE ? recv : send, &sum, &came));
@@ -379,7 +375,7 @@ const struct method swp_collective_bine = {
             [SWP_GATHER] = {swp_tree_gather, swp_tree_gather_scratch_bytes, blocks_applicable},
             [SWP_SCATTER] = {swp_tree_scatter, swp_tree_scatter_scratch_bytes, blocks_applicable},
             [SWP_REDUCE] = {swp_tree_reduce, swp_tree_reduce_scratch_bytes, tree_applicable},
-            [SWP_ALLREDUCE] = {bine_allreduce, allreduce_scratch_bytes, swp_commutes},
+            [SWP_ALLREDUCE] = {bine_allreduce, swp_recv_room, swp_commutes},
             [SWP_ALLGATHER] = {bine_allgather, allgather_scratch_bytes, swp_total_applicable},
             [SWP_ALLTOALL] = {bine_alltoall, alltoall_scratch_bytes, alltoall_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {bine_reduce_scatter_block, halving_scratch_bytes,

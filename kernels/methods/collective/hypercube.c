@@ -22,14 +22,10 @@ done:
 
 /* ---- Allreduce ---- */
 
-static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
-  return swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
-}
-
 static int hypercube_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   struct fold fold = swp_fold(plan, 0);
-  void *sum = recv, *other = swp_side_place(side, side->count, scratch_of(plan));
+  void *sum = recv, *other = swp_recv_place(plan, 0);
   int error = SWP_SUCCESS;
   TRY(swp_fold_in(plan, &fold, send == MPI_IN_PLACE ? recv : send, &sum, &other));
   for (int bit = 1; fold.position >= 0 && bit < fold.size; bit *= 2) {
@@ -120,7 +116,7 @@ const struct method swp_collective_hypercube = {
     .estimate = swp_estimate_textbook,
     .procedures =
         {
-            [SWP_ALLREDUCE] = {hypercube_allreduce, allreduce_scratch_bytes},
+            [SWP_ALLREDUCE] = {hypercube_allreduce, swp_recv_room},
             [SWP_ALLGATHER] = {hypercube_allgather, NULL, swp_total_applicable},
             [SWP_REDUCE_SCATTER_BLOCK] = {hypercube_reduce_scatter_block, halving_scratch_bytes,
                                           swp_total_commutes},

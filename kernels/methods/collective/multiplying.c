@@ -83,7 +83,7 @@ static int rooms_of(const struct swp_plan *plan) {
 }
 
 static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
-  return rooms_of(plan) * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
+  return rooms_of(plan) * swp_recv_room(plan);
 }
 
 /* Joins vectors in the order of digits: the last one, of this rank or in the last room, gets all. */
@@ -111,7 +111,7 @@ static int multiplying_allreduce(struct swp_plan *plan, const void *send, void *
   void *sum = recv, *rooms[MOST_RADIX];
   int error = SWP_SUCCESS;
   for (int i = 0; i < rooms_of(plan); i++)
-    rooms[i] = swp_side_place(side, side->count, scratch_of(plan) + i * swp_side_room(side, side->count));
+    rooms[i] = swp_recv_place(plan, i);
   TRY(swp_fold_in(plan, &fold, send == MPI_IN_PLACE ? recv : send, &sum, &rooms[0]));
   for (int stride = 1; fold.position >= 0 && stride < fold.size; stride *= swp_radix_of(&plan->spec)) {
     const struct digit digit = digit_of(plan, &fold, stride);

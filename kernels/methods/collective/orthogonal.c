@@ -319,9 +319,8 @@ done:
 
 /* Partial results between levels: two in turn, as the MPI_Reduce of MPICH 4.0.2 fails in place. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &call_of(plan)->recv;
   int partials = root_levels(plan) - (plan->rank == plan->features.root);
-  return (partials < 2 ? partials : 2) * swp_side_room(side, side->count);
+  return (partials < 2 ? partials : 2) * swp_recv_room(plan);
 }
 
 static int orthogonal_reduce(struct swp_plan *plan, const void *send, void *recv) {
@@ -332,8 +331,7 @@ static int orthogonal_reduce(struct swp_plan *plan, const void *send, void *recv
   const void *sum = send == MPI_IN_PLACE ? recv : send;
   for (int d = 0; d < top; d++) {
     const struct level *level = &state->levels[d];
-    char *room = scratch_of(plan) + d % 2 * swp_side_room(side, side->count);
-    void *partial = d == state->nlevels - 1 ? recv : swp_side_place(side, side->count, room);
+    void *partial = d == state->nlevels - 1 ? recv : swp_recv_place(plan, d % 2);
     MPI_TRY(PMPI_Reduce(sum, partial, side->count, side->type, call->op, level->coordinate, level->comm));
     sum = partial;
   }

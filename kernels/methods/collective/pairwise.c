@@ -72,7 +72,7 @@ done:
 enum { ROOMS = 3 };
 
 static int64_t reduction_scratch_bytes(const struct swp_plan *plan) {
-  return ROOMS * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
+  return ROOMS * swp_recv_room(plan);
 }
 
 /*
@@ -86,7 +86,7 @@ static int pairwise_reduce_scatter_block(struct swp_plan *plan, const void *send
   int procs = plan->procs, count = side->count, error = SWP_SUCCESS;
   void *rooms[ROOMS];
   for (int i = 0; i < ROOMS; i++)
-    rooms[i] = swp_side_place(side, count, scratch_of(plan) + i * swp_side_room(side, count));
+    rooms[i] = swp_recv_place(plan, i);
   void *sum = send == MPI_IN_PLACE ? rooms[1] : recv;
   TRY(swp_copy(plan, side, swp_item(side, operands, (int64_t)plan->rank * count), count, side, sum, count));
   for (int step = 1; step < procs; step++) {

@@ -31,11 +31,8 @@ struct reduction {
 };
 
 /* The received result, and the partial result of ranks without a recv. */
-static int64_t allreduce_scratch_bytes(const struct swp_plan *plan) {
-  return swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
-}
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  return (plan->rank == plan->features.root ? 1 : 2) * allreduce_scratch_bytes(plan);
+  return (plan->rank == plan->features.root ? 1 : 2) * swp_recv_room(plan);
 }
 
 /* Joins the range of the partial result with that of the ranks before, or behind. */
@@ -68,17 +65,10 @@ done:
   return error;
 }
 
-/* Where the partial result lies on a rank without a recv. */
-static void *place_of_sum(const struct swp_plan *plan) {
-  const struct side *side = &call_of(plan)->recv;
-  return swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
-}
-
 /* Lays out the vectors: the partial result, in `sum`, begins with the operand. */
 static int begin(struct swp_plan *plan, struct reduction *reduction, const void *send, void *recv,
                  void *sum) {
-  const struct side *side = &call_of(plan)->recv;
-  reduction->other = swp_side_place(side, side->count, scratch_of(plan));
+  reduction->other = swp_recv_place(plan, 0);
   reduction->sum = sum;
   return swp_fold_in(plan, &reduction->fold, send == MPI_IN_PLACE ? recv : send, &reduction->sum,
                      &reduction->other);
@@ -140,7 +130,7 @@ static int rabenseifner_reduce(struct swp_plan *plan, const void *send, void *re
   const struct fold *fold = &reduction.fold;
   bool root = plan->rank == plan->features.root;
   int top = position_for(fold, plan->features.root), steps, error = SWP_SUCCESS;
-  TRY(begin(plan, &reduction, send, recv, root ? recv : place_of_sum(plan)));
+  TRY(begin(plan, &reduction, send, recv, root ? recv : swp_recv_place(plan, 1)));
   if (fold->position < 0)
     return root ? swp_receive(plan, recv, side->count, side->type, fold->partner) : SWP_SUCCESS;
   TRY(reduce_scatter(plan, &reduction, &steps));
@@ -161,6 +151,6 @@ const struct method swp_collective_rabenseifner = {
     .procedures =
         {
             [SWP_REDUCE] = {rabenseifner_reduce, reduce_scratch_bytes},
-            [SWP_ALLREDUCE] = {rabenseifner_allreduce, allreduce_scratch_bytes},
+            [SWP_ALLREDUCE] = {rabenseifner_allreduce, swp_recv_room},
         },
 };

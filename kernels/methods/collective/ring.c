@@ -16,7 +16,7 @@ static int ring_allgather(struct swp_plan *plan, const void *send, void *recv) {
 
 /* Partial results are received in two places in turn; the largest piece is the first. */
 static int64_t block_scratch_bytes(const struct swp_plan *plan) {
-  return 2 * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
+  return 2 * swp_recv_room(plan);
 }
 static int64_t piece_scratch_bytes(const struct swp_plan *plan) {
   const struct side *side = &call_of(plan)->recv;

@@ -54,8 +54,7 @@ enum { ROOMS = 3 };
 
 /* The result, while the root's operand occupies its place, and two operands. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &call_of(plan)->recv;
-  return plan->rank == plan->features.root ? ROOMS * swp_side_room(side, side->count) : 0;
+  return plan->rank == plan->features.root ? ROOMS * swp_recv_room(plan) : 0;
 }
 
 /* The rank whose operand is the index-th from the right: each is joined as the left one. */
@@ -84,7 +83,7 @@ static int reduce_at_root(struct swp_plan *plan, const void *own, void *recv) {
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int error = SWP_SUCCESS;
   for (int i = 0; i < ROOMS; i++)
-    rooms[i] = swp_side_place(side, side->count, scratch_of(plan) + i * swp_side_room(side, side->count));
+    rooms[i] = swp_recv_place(plan, i);
   sum = own == recv && !own_is_last ? rooms[2] : recv;
   TRY(begin_receive(plan, 0, sum, &requests[0]));
   for (int i = 0; i < plan->procs; i++) {

@@ -356,9 +356,8 @@ static const char *reduction_applicable(const struct spec *spec, const struct fe
 /* The node's sum at its leader; the sum of all at the root's leader for the root. Not in place, where the
    MPI_Reduce of MPICH 4.0.2 fails. */
 static int64_t reduce_scratch_bytes(const struct swp_plan *plan) {
-  const struct side *side = &call_of(plan)->recv;
   struct place place = find_place(plan);
-  return (place.leads + (place.leads_root && !place.is_root)) * swp_side_room(side, side->count);
+  return (place.leads + (place.leads_root && !place.is_root)) * swp_recv_room(plan);
 }
 
 static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) {
@@ -369,9 +368,9 @@ static int twolevel_reduce(struct swp_plan *plan, const void *send, void *recv) 
   int error = SWP_SUCCESS;
   void *partial = NULL, *sum = place.is_root ? recv : NULL;
   if (place.leads)
-    partial = swp_side_place(side, side->count, scratch_of(plan));
+    partial = swp_recv_place(plan, 0);
   if (place.leads_root && !place.is_root)
-    sum = swp_side_place(side, side->count, scratch_of(plan) + swp_side_room(side, side->count));
+    sum = swp_recv_place(plan, 1);
   TRY(swp_node_reduce(plan, place.leader, side, send == MPI_IN_PLACE ? recv : send, partial));
   if (place.leads)
     MPI_TRY(PMPI_Reduce(partial, sum, side->count, side->type, call->op, place.root_node, state->peers));

@@ -174,8 +174,7 @@ done:
 
 /* The node's sum of a slice, before the lists. */
 static int64_t slice_room(const struct swp_plan *plan) {
-  const struct side *side = &call_of(plan)->recv;
-  return swp_round_up(swp_side_room(side, side->count), LINE_BYTES);
+  return swp_round_up(swp_recv_room(plan), LINE_BYTES);
 }
 
 int64_t swp_leaders_allreduce_scratch_bytes(const struct swp_plan *plan) {
@@ -205,7 +204,7 @@ int swp_leaders_allreduce(struct swp_plan *plan, const void *send, void *recv) {
   const struct side *side = &call_of(plan)->recv;
   const struct shares shares = share_out(plan, side->count, scratch_of(plan) + slice_room(plan));
   const int items = shares.counts[state->local];
-  void *sum = swp_side_place(side, side->count, scratch_of(plan));
+  void *sum = swp_recv_place(plan, 0);
   int error = SWP_SUCCESS;
   TRY(reduce_slices(plan, &shares, send == MPI_IN_PLACE ? recv : send, sum));
   if (state->leads)

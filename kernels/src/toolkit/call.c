@@ -22,6 +22,16 @@ void *swp_side_place(const struct side *side, int64_t count, char *scratch) {
   return (void *)((uintptr_t)scratch - (uintptr_t)round_down(low));
 }
 
+int64_t swp_recv_room(const struct swp_plan *plan) {
+  const struct side *side = &call_of(plan)->recv;
+  return swp_side_room(side, side->count);
+}
+
+void *swp_recv_place(const struct swp_plan *plan, int index) {
+  const struct side *side = &call_of(plan)->recv;
+  return swp_side_place(side, side->count, scratch_of(plan) + index * swp_recv_room(plan));
+}
+
 /* A message of the rank to itself copies what neither memcpy nor MPI_Pack can. */
 static int copy_by_message(const struct swp_plan *plan, const void *from, int count, MPI_Datatype type,
                            void *to, int to_count, MPI_Datatype to_type) {

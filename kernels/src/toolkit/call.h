@@ -22,6 +22,10 @@ static inline void *swp_item(const struct side *side, const void *buffer, int64_
 int64_t swp_side_room(const struct side *side, int64_t count);
 void *swp_side_place(const struct side *side, int64_t count, char *scratch);
 
+/* Room for the items of recv, and the index-th of such rooms, which follow each other in scratch. */
+int64_t swp_recv_room(const struct swp_plan *plan);
+void *swp_recv_place(const struct swp_plan *plan, int index);
+
 /* Copies items to consecutive bytes, and back; at most INT_MAX items and bytes. Such bytes travel as
    MPI_PACKED. Errors, of all below: SWP_ERR_MPI. */
 int swp_pack(const struct swp_plan *plan, const struct side *side, const void *buffer, int64_t count,

@@ -251,7 +251,7 @@ done:
 enum { ROOMS = 3 };
 
 int64_t swp_tree_reduce_scratch_bytes(const struct swp_plan *plan) {
-  return ROOMS * swp_side_room(&call_of(plan)->recv, call_of(plan)->recv.count);
+  return ROOMS * swp_recv_room(plan);
 }
 
 static int receive_partial(struct swp_plan *plan, const struct tree *tree, int child, void *const *rooms,
@@ -297,7 +297,7 @@ static int reduce(struct swp_plan *plan, const void *own, void *recv, int root) 
   int error = SWP_SUCCESS;
   find_tree(plan, root, &tree);
   for (int i = 0; i < ROOMS; i++)
-    rooms[i] = swp_side_place(side, side->count, scratch_of(plan) + i * swp_side_room(side, side->count));
+    rooms[i] = swp_recv_place(plan, i);
   if (tree.parent < 0 && plan->rank == root && own != recv && tree.nchildren > 0)
     rooms[(tree.nchildren - 1) % ROOMS] = recv; /* where the last one will be */
   TRY(receive_partial(plan, &tree, 0, rooms, &requests[0]));
