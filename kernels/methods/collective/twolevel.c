@@ -12,10 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_by_memory(const struct spec *spec) {
-  return swp_is_by_memory(&spec->arguments[NODE]);
-}
-
 static bool has_leaders(const struct spec *spec) {
   return spec->arguments[LEADERS].given;
 }
@@ -42,7 +38,7 @@ static bool twolevel_variant(enum swp_operation operation, int index, int procs,
 
 static const char *twolevel_applicable(const struct spec *spec, const struct features *features) {
   const char *why =
-      is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : swp_nodes_applicable(features);
+      swp_is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : swp_nodes_applicable(features);
   if (why != NULL || !has_leaders(spec))
     return why;
   if (!can_have_leaders(features->operation))
@@ -93,7 +89,7 @@ static int twolevel_plan(struct swp_plan *plan) {
   const struct division peers = {"peers", plan->hints.ppn, plan->hints.placement};
   TRY(swp_part_take_node(plan, &state->node));
   TRY(swp_part_take(plan, &peers, state->local, state->number, &state->peers));
-  if (is_by_memory(&plan->spec))
+  if (swp_is_by_memory(&plan->spec))
     TRY(swp_agree(plan->comm, swp_node_plan(plan)));
   if (has_leaders(&plan->spec))
     TRY(swp_leaders_plan(plan));
@@ -127,7 +123,7 @@ static struct place find_place(const struct swp_plan *plan) {
 }
 
 static const char *node_applicable(const struct spec *spec, const struct features *features, bool reduces) {
-  return is_by_memory(spec) ? swp_boards_cannot(features, features->ppn, reduces) : NULL;
+  return swp_is_by_memory(spec) ? swp_boards_cannot(features, features->ppn, reduces) : NULL;
 }
 
 static const char *bcast_applicable(const struct spec *spec, const struct features *features) {
@@ -170,7 +166,7 @@ static const char *blocks_applicable(const struct spec *spec, const struct featu
 }
 
 static const char *allgatherv_applicable(const struct spec *spec, const struct features *features) {
-  return is_by_memory(spec) ? "node=shared does no allgatherv" : swp_total_applicable(spec, features);
+  return swp_is_by_memory(spec) ? "node=shared does no allgatherv" : swp_total_applicable(spec, features);
 }
 
 static int64_t slots_bytes(const struct swp_plan *plan) {

@@ -339,8 +339,8 @@ double swp_leaders_s(const struct spec *spec, enum swp_operation operation, cons
   const double slice = m / count;
   switch (operation) {
   case SWP_BCAST:
-    return (swp_is_by_memory(&spec->arguments[NODE]) ? swp_node_s(spec, SWP_BCAST, &node, m)
-                                                     : swp_node_s(spec, SWP_SCATTER, &others, slice)) +
+    return (swp_is_by_memory(spec) ? swp_node_s(spec, SWP_BCAST, &node, m)
+                                   : swp_node_s(spec, SWP_SCATTER, &others, slice)) +
            swp_textbook_least_s(SWP_BCAST, &leaders, slice) +
            swp_node_s(spec, SWP_ALLGATHER, &node, m / group->ppn);
   case SWP_ALLREDUCE:

@@ -104,7 +104,7 @@ void swp_node_free(struct swp_plan *plan) {
 }
 
 double swp_node_s(const struct spec *spec, enum swp_operation operation, const struct group *node, double m) {
-  if (!swp_is_by_memory(&spec->arguments[NODE]))
+  if (!swp_is_by_memory(spec))
     return swp_textbook_least_s(operation, node, m);
   return node->procs > 1 ? swp_textbook_shared_s(operation, node, m) : 0;
 }

@@ -50,12 +50,8 @@ static long find_of(const struct spec *spec) {
   return spec->arguments[FIND].value;
 }
 
-static bool is_by_memory(const struct spec *spec) {
-  return swp_is_by_memory(&spec->arguments[NODE]);
-}
-
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
-  const char *why = is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
+  const char *why = swp_is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
   if (why != NULL)
     return why;
   if (features->nodes == 1 && spec->arguments[FIND].given)
@@ -162,7 +158,7 @@ static int nap_plan(struct swp_plan *plan) {
            plan->topology->ppn);
   if (find_of(&plan->spec) == FIND_PUT)
     TRY(swp_agree(plan->comm, swp_puts_plan(plan, SWP_SUCCESS, &state->puts)));
-  if (is_by_memory(&plan->spec))
+  if (swp_is_by_memory(&plan->spec))
     TRY(take_memory(plan, state));
 done:
   return error;
@@ -208,7 +204,7 @@ static int carry(struct swp_plan *plan, struct state *state, int stage, const st
 /* Sends the letters of a stage, and holds the parcels of those that arrive. */
 static int exchange(struct swp_plan *plan, struct state *state, int stage) {
   const struct partners *partners = stage == CROSS ? &state->dealt : &state->neighbors;
-  if (stage == CROSS ? find_of(&plan->spec) == FIND_DENSE : !is_by_memory(&plan->spec))
+  if (stage == CROSS ? find_of(&plan->spec) == FIND_DENSE : !swp_is_by_memory(&plan->spec))
     return swp_relay_stage(plan, &state->relay, stage, partners->count, partners->ranks);
   const struct outbox outbox = pack(plan, state, partners);
   swp_inbox_empty(state->arrived[stage]);
@@ -258,8 +254,8 @@ static int nap_estimate(const struct swp_plan *plan, const struct estimate *esti
   const int ppn = census.ppn, share = (census.nodes - 2 + ppn) / ppn,
             degree = census.degree > 0 ? (int)census.degree : 0;
   const int letters = degree < share ? degree : share;
-  const double on_node_s =
-      is_by_memory(estimate->spec) ? swp_forward_by_memory_s(&census) : swp_forward_s(&census, ppn - 1, true);
+  const double on_node_s = swp_is_by_memory(estimate->spec) ? swp_forward_by_memory_s(&census)
+                                                            : swp_forward_s(&census, ppn - 1, true);
   const double consensus_s = swp_consensus_s(&census);
   if (census.nodes == 1)
     *seconds = on_node_s;

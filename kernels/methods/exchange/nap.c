@@ -15,10 +15,6 @@ enum { SHARING, NODE };
 enum { SHARING_YES, SHARING_NO };
 static const char *const sharing_choices[] = {[SHARING_YES] = "yes", [SHARING_NO] = "no", NULL};
 
-static bool is_by_memory(const struct spec *spec) {
-  return swp_is_by_memory(&spec->arguments[NODE]);
-}
-
 /* With two processes no node has fewer others to send to than it has ranks, or a rank that gathers. */
 static bool nap_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
   static const char *const specs[] = {"nap", "nap:sharing=no", "nap:node=shared"};
@@ -32,12 +28,12 @@ static bool nap_variant(enum swp_operation operation, int index, int procs, char
 /* node=shared is for several nodes of several ranks: `shared` is for one, and between single ranks nothing is
    different. */
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
-  return is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
+  return swp_is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
 }
 
 static int begin(struct swp_plan *plan, struct schedule **schedule) {
   int error = swp_schedule_begin(plan, NAP_STAGES, schedule);
-  if (error == SWP_SUCCESS && is_by_memory(&plan->spec))
+  if (error == SWP_SUCCESS && swp_is_by_memory(&plan->spec))
     error = swp_slots_begin(plan, true, &(*schedule)->slots);
   return error;
 }
@@ -61,7 +57,7 @@ static int nap_plan(struct swp_plan *plan) {
   snprintf(plan->arrangement, sizeof plan->arrangement, "%d nodes of at most %d ranks", plan->topology->nodes,
            plan->topology->ppn);
   error = swp_nap_schedule(plan, sharing->value == SHARING_YES, schedule);
-  if (is_by_memory(&plan->spec))
+  if (swp_is_by_memory(&plan->spec))
     error = take_memory(plan, schedule, error);
   if (error == SWP_SUCCESS)
     error = swp_schedule_end(plan, schedule);
@@ -75,7 +71,7 @@ static int nap_estimate(const struct swp_plan *plan, const struct estimate *esti
   const struct schedule *schedule = plan->method_state;
   int64_t copied_bytes[NAP_STAGES];
   int error = SWP_SUCCESS;
-  if (!is_by_memory(&plan->spec))
+  if (!swp_is_by_memory(&plan->spec))
     return swp_estimate_messages(plan, estimate, seconds);
   for (int stage = 0; stage < NAP_STAGES; stage++)
     copied_bytes[stage] = schedule->stages[stage].handover_bytes;

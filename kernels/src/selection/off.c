@@ -28,7 +28,7 @@ static bool is_text(const char *text, const char *word, size_t length) {
 
 static bool is_meant(const struct spec *spec, const char *word, size_t length) {
   return is_text(spec->method->name, word, length) || is_text(spec->text, word, length) ||
-         (is_text(NODE_MEMORY, word, length) && swp_takes_node_memory(spec));
+         (is_text(NODE_MEMORY, word, length) && swp_is_by_memory(spec));
 }
 
 bool swp_is_off(const struct spec *spec) {

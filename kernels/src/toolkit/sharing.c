@@ -16,15 +16,11 @@ uint64_t swp_calls_begin = UINT64_MAX - 1000;
 enum { NODE_MPI, NODE_SHARED };
 const char *const swp_node_choices[] = {[NODE_MPI] = "mpi", [NODE_SHARED] = "shared", NULL};
 
-bool swp_is_by_memory(const struct argument *node) {
-  return node->value == NODE_SHARED;
-}
-
-bool swp_takes_node_memory(const struct spec *spec) {
+bool swp_is_by_memory(const struct spec *spec) {
   const struct parameter *parameters = spec->method->parameters;
   for (int i = 0; parameters[i].name != NULL; i++)
     if (parameters[i].choices == swp_node_choices)
-      return swp_is_by_memory(&spec->arguments[i]);
+      return spec->arguments[i].value == NODE_SHARED;
   return spec->method->node_memory;
 }
 

@@ -45,10 +45,9 @@ const char *swp_sharing_applicable_on_nodes(const struct features *features);
 #define NODE_USAGE "node=mpi|shared"
 #define NODE_PARAMETER {.name = "node", .type = PARAMETER_CHOICE, .choices = swp_node_choices}
 extern const char *const swp_node_choices[];
-bool swp_is_by_memory(const struct argument *node);
 
 /* Returns whether plans by the spec take memory of the node. */
-bool swp_takes_node_memory(const struct spec *spec);
+bool swp_is_by_memory(const struct spec *spec);
 
 /* Checks that a rank may take so many bytes of shared memory for a plan. Errors: SWP_ERR_NOT_APPLICABLE. */
 int swp_sharing_check(const struct swp_plan *plan, int64_t bytes);
