@@ -180,19 +180,14 @@ done:
 
 /* Without a radix, the formula is that of the algorithm as libraries have it. */
 static int bruck_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  const struct group group = swp_group(plan, estimate->model);
-  if (has_levels(estimate->spec)) {
-    *seconds = group.procs > 1 ? swp_levels_s(&group, (double)plan->features.bytes) : 0;
-    return SWP_SUCCESS;
-  }
+  if (has_levels(estimate->spec))
+    return swp_estimate_formula(plan, estimate, swp_levels_s, seconds);
   if (!estimate->spec->arguments[RADIX].given)
     return swp_estimate_textbook(plan, estimate, seconds);
-  radix_formula *formula = plan->operation == SWP_ALLTOALL  ? swp_radix_bruck_alltoall_s
-                           : plan->operation == SWP_BARRIER ? swp_radix_bruck_barrier_s
-                                                            : swp_radix_bruck_allgather_s;
-  *seconds =
-      group.procs > 1 ? formula(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec)) : 0;
-  return SWP_SUCCESS;
+  radix_formula *its = plan->operation == SWP_ALLTOALL  ? swp_radix_bruck_alltoall_s
+                       : plan->operation == SWP_BARRIER ? swp_radix_bruck_barrier_s
+                                                        : swp_radix_bruck_allgather_s;
+  return swp_estimate_radix(plan, estimate, its, seconds);
 }
 
 const struct method swp_collective_bruck = {

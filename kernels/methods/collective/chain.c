@@ -56,9 +56,7 @@ done:
 
 static int chain_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  *seconds = group.procs > 1
-                 ? swp_textbook_chain_s(&group, (double)plan->features.bytes, segment_bytes(estimate->spec))
-                 : 0;
+  *seconds = swp_textbook_chain_s(&group, (double)plan->features.bytes, segment_bytes(estimate->spec));
   return SWP_SUCCESS;
 }
 

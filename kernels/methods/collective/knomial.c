@@ -26,14 +26,11 @@ static void knomial_tree(const struct swp_plan *plan, int root, struct tree *tre
 }
 
 static int knomial_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula = plan->operation == SWP_BCAST     ? swp_radix_knomial_bcast_s
-                           : plan->operation == SWP_REDUCE  ? swp_radix_knomial_reduce_s
-                           : plan->operation == SWP_BARRIER ? swp_radix_knomial_barrier_s
-                                                            : swp_radix_knomial_blocks_s;
-  *seconds =
-      group.procs > 1 ? formula(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec)) : 0;
-  return SWP_SUCCESS;
+  radix_formula *its = plan->operation == SWP_BCAST     ? swp_radix_knomial_bcast_s
+                       : plan->operation == SWP_REDUCE  ? swp_radix_knomial_reduce_s
+                       : plan->operation == SWP_BARRIER ? swp_radix_knomial_barrier_s
+                                                        : swp_radix_knomial_blocks_s;
+  return swp_estimate_radix(plan, estimate, its, seconds);
 }
 
 const struct method swp_collective_knomial = {

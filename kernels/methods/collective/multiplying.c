@@ -136,12 +136,9 @@ done:
 
 static int multiplying_estimate(const struct swp_plan *plan, const struct estimate *estimate,
                                 double *seconds) {
-  const struct group group = swp_group(plan, estimate->model);
-  radix_formula *formula = plan->operation == SWP_ALLREDUCE ? swp_radix_multiplying_allreduce_s
-                                                            : swp_radix_multiplying_allgather_s;
-  *seconds =
-      group.procs > 1 ? formula(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec)) : 0;
-  return SWP_SUCCESS;
+  radix_formula *its = plan->operation == SWP_ALLREDUCE ? swp_radix_multiplying_allreduce_s
+                                                        : swp_radix_multiplying_allgather_s;
+  return swp_estimate_radix(plan, estimate, its, seconds);
 }
 
 const struct method swp_collective_multiplying = {

@@ -87,9 +87,7 @@ static int scatter_allgather_estimate(const struct swp_plan *plan, const struct 
                                       double *seconds) {
   if (estimate->spec->arguments[0].value == HYPERCUBE)
     return swp_estimate_textbook(plan, estimate, seconds);
-  const struct group group = swp_group(plan, estimate->model);
-  *seconds = group.procs > 1 ? swp_textbook_scatter_ring_s(&group, (double)plan->features.bytes) : 0;
-  return SWP_SUCCESS;
+  return swp_estimate_formula(plan, estimate, swp_textbook_scatter_ring_s, seconds);
 }
 
 const struct method swp_collective_scatter_allgather = {

@@ -169,8 +169,7 @@ static int shared_barrier(struct swp_plan *plan, const void *send, void *recv) {
 
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct group group = swp_group(plan, estimate->model);
-  *seconds =
-      plan->procs > 1 ? swp_textbook_shared_s(plan->operation, &group, (double)plan->features.bytes) : 0;
+  *seconds = swp_textbook_shared_s(plan->operation, &group, (double)plan->features.bytes);
   return SWP_SUCCESS;
 }
 

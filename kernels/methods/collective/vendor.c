@@ -364,10 +364,8 @@ static int vendor_estimate(const struct swp_plan *plan, const struct estimate *e
   const struct group group = swp_group(plan, estimate->model);
   const char *name = estimate->spec->arguments[ALGORITHM].word;
   formula *its = is_named(estimate->spec) ? swp_textbook_algorithm(plan->operation, name) : NULL;
-  if (its != NULL && group.procs > 1)
-    *seconds = its(&group, (double)plan->features.bytes);
-  else
-    *seconds = swp_textbook_least_s(plan->operation, &group, (double)plan->features.bytes);
+  const double m = (double)plan->features.bytes;
+  *seconds = its != NULL ? its(&group, m) : swp_textbook_least_s(plan->operation, &group, m);
   return SWP_SUCCESS;
 }
 

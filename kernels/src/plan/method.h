@@ -116,8 +116,8 @@ struct method {
   void (*free)(struct swp_plan *plan);
 
   /* Sets *seconds to the model's estimate of an execution; negative: unknown. For an exchange from a plan of
-     this method, else from the features and estimate->spec alone. Absent: the method has no formula.
-     Collective. Errors, agreed: SWP_ERR_MPI. */
+     this method, else from the features and estimate->spec alone; not called for a collective of one rank,
+     which takes no time. Absent: the method has no formula. Collective. Errors, agreed: SWP_ERR_MPI. */
   int (*estimate)(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
   /* Exchange: a method that sends the same messages, whose estimate holds for this one. */

@@ -23,6 +23,10 @@ static int estimate_spec(struct swp_plan *plan, struct estimate *estimate, const
   }
   if (spec->method->estimate == NULL)
     return SWP_SUCCESS;
+  if (plan->procs == 1 && swp_is_collective(plan->operation)) {
+    *seconds = 0;
+    return SWP_SUCCESS;
+  }
   estimate->spec = spec;
   if (plan->operation == SWP_EXCHANGE)
     TRY(swp_trial_plan(plan, spec, estimate, &trial));

@@ -105,8 +105,6 @@ double swp_radix_bruck_alltoall_s(const struct group *g, double m, int radix) {
 
 double swp_radix_uneven_bruck_s(const struct group *g, double m, int radix, int global) {
   double copied = g->procs, seconds;
-  if (g->procs == 1)
-    return 0;
   if (global == 0) {
     seconds = turns_s(g, m + COUNT_BYTES, radix, 1, &copied);
   } else {
@@ -117,4 +115,11 @@ double swp_radix_uneven_bruck_s(const struct group *g, double m, int radix, int 
     seconds += turns_s(&between, m + COUNT_BYTES, global, g->ppn, &copied);
   }
   return seconds + 2 * copied * m * g->copy_s_per_byte;
+}
+
+int swp_estimate_radix(const struct swp_plan *plan, const struct estimate *estimate, radix_formula *its,
+                       double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  *seconds = its(&group, (double)plan->features.bytes, swp_radix_of(estimate->spec));
+  return SWP_SUCCESS;
 }

@@ -18,4 +18,8 @@ radix_formula swp_radix_bruck_allgather_s, swp_radix_bruck_alltoall_s;
 double swp_radix_uneven_bruck_s(const struct group *group, double m, int radix,
                                 int global); /* global 0: all ranks as one node */
 
+/* `estimate` by such a formula. */
+int swp_estimate_radix(const struct swp_plan *plan, const struct estimate *estimate, radix_formula *its,
+                       double *seconds);
+
 #endif

@@ -428,10 +428,14 @@ double swp_textbook_least_s(enum swp_operation operation, const struct group *gr
   return least_of(others, OTHERS, operation, group, m, least);
 }
 
+int swp_estimate_formula(const struct swp_plan *plan, const struct estimate *estimate, formula *its,
+                         double *seconds) {
+  const struct group group = swp_group(plan, estimate->model);
+  *seconds = its(&group, (double)plan->features.bytes);
+  return SWP_SUCCESS;
+}
+
 int swp_estimate_textbook(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   formula *its = swp_textbook_method(plan->operation, estimate->spec->method->name);
-  struct group group = swp_group(plan, estimate->model);
-  if (its != NULL)
-    *seconds = group.procs > 1 ? its(&group, (double)plan->features.bytes) : 0;
-  return SWP_SUCCESS;
+  return its != NULL ? swp_estimate_formula(plan, estimate, its, seconds) : SWP_SUCCESS;
 }

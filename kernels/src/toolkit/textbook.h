@@ -24,7 +24,9 @@ formula swp_textbook_scatter_ring_s;
    least is taken. */
 double swp_textbook_shared_s(enum swp_operation operation, const struct group *group, double m);
 
-/* `estimate` of methods whose formula is in the table by their name. */
+/* `estimate` by a formula, and of methods whose formula is in the table by their name. */
+int swp_estimate_formula(const struct swp_plan *plan, const struct estimate *estimate, formula *its,
+                         double *seconds);
 int swp_estimate_textbook(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
 #endif
