@@ -394,11 +394,6 @@ static formula *find(const struct entry *entries, int count, enum swp_operation 
   return NULL;
 }
 
-formula *swp_textbook_method(enum swp_operation operation, const char *name) {
-  formula *found = find(methods, METHODS, operation, name);
-  return found != NULL ? found : find(own, OWN, operation, name);
-}
-
 /* A library's `chain` is not ours. */
 static formula *find_any(enum swp_operation operation, const char *name) {
   formula *found = find(others, OTHERS, operation, name);
@@ -436,6 +431,9 @@ int swp_estimate_formula(const struct swp_plan *plan, const struct estimate *est
 }
 
 int swp_estimate_textbook(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  formula *its = swp_textbook_method(plan->operation, estimate->spec->method->name);
+  const char *name = estimate->spec->method->name;
+  formula *its = find(methods, METHODS, plan->operation, name);
+  if (its == NULL)
+    its = find(own, OWN, plan->operation, name);
   return its != NULL ? swp_estimate_formula(plan, estimate, its, seconds) : SWP_SUCCESS;
 }

@@ -7,9 +7,6 @@
 
 typedef double formula(const struct group *group, double m);
 
-/* The formula of a method without parameters, or NULL. */
-formula *swp_textbook_method(enum swp_operation operation, const char *name);
-
 /* The formula of a library's algorithm; NULL if none is known by that name. */
 formula *swp_textbook_algorithm(enum swp_operation operation, const char *name);
 
