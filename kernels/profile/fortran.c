@@ -1,13 +1,10 @@
-/*
- * Fortran functions that bypass the C functions. Open MPI's always do: under the names that mpif.h and the
- * module mpi call, and those that mpi_f08 calls. In MPICH and its derivatives, those of mpi_f08 without
- * buffers do. All arguments are addresses.
- */
+/* The functions of fortran.h that are recorded. */
 #define _GNU_SOURCE
-#include "family.h"
 #include "record.h"
 
 #ifdef SWP_FORTRAN_INT
+
+#include "fortran.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -48,24 +45,15 @@ enum { PATH_BYTES = 4096 };
 #define P13 P11, void *l, void *m
 #define A13 A11, l, m
 #define ERROR13 m
-#define INTEGER(argument) (*(const MPI_Fint *)(argument))
-#define COMM(argument) PMPI_Comm_f2c(INTEGER(argument))
-#define TYPE(argument) PMPI_Type_f2c(INTEGER(argument))
 
 typedef void function(void);
 
 #ifdef OPEN_MPI
 #define LIBRARIES "libmpi_mpifh", "libmpi_mpifh"
-#define OWN(name) mpi_##name##_
 #define NEXT(name) pmpi_##name##_
-#define DECLARE(name, ...)                                                                                   \
-  EXPORTED void mpi_##name##_(__VA_ARGS__);                                                                  \
-  EXPORTED void ompi_##name##_f(__VA_ARGS__) __attribute__((alias("mpi_" #name "_")));
 #else
 #define LIBRARIES "libmpichfort", "libmpifort"
-#define OWN(name) mpi_##name##_f08_
 #define NEXT(name) pmpir_##name##_f08_
-#define DECLARE(name, ...) EXPORTED void mpi_##name##_f08_(__VA_ARGS__);
 #endif
 #define TEXT(name) #name
 #define NAME_OF(name) TEXT(name)
@@ -95,10 +83,9 @@ static function *find(const char *name) {
 
 /* A function of Fortran with so many arguments, the last of which may be missing. C programs need no library
    of it: the reference is weak. */
-#define FORTRAN(name, shown, kind, count, comm, items, type)                                                 \
+#define RECORDED(name, shown, kind, count, comm, items, type)                                                \
   extern void NEXT(name)(P##count) __attribute__((weak));                                                    \
-  DECLARE(name, P##count)                                                                                    \
-  void OWN(name)(P##count) {                                                                                 \
+  FORTRAN(name, P##count) {                                                                                  \
     static void (*_Atomic next)(P##count) = NEXT(name);                                                      \
     MPI_Fint error;                                                                                          \
     if (next == NULL)                                                                                        \
@@ -115,92 +102,49 @@ static function *find(const char *name) {
       record_end(&call, shown, kind, comm, call.tally == NULL ? (int64_t)(items) : 0, type);                 \
   }
 
-static void give(MPI_Fint *error, int result) {
-  if (error != NULL)
-    *error = result;
-}
-
-DECLARE(init, MPI_Fint *error)
-void OWN(init)(MPI_Fint *error) {
-  family_check_fortran("libswitchpoint_profile.so", __builtin_return_address(0));
-  give(error, MPI_Init(NULL, NULL));
-}
-
-DECLARE(init_thread, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
-void OWN(init_thread)(MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {
-  family_check_fortran("libswitchpoint_profile.so", __builtin_return_address(0));
-  give(error, MPI_Init_thread(NULL, NULL, *required, provided));
-}
-
-DECLARE(finalize, MPI_Fint *error)
-void OWN(finalize)(MPI_Fint *error) {
-  give(error, MPI_Finalize());
-}
-
-DECLARE(abort, MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error)
-void OWN(abort)(MPI_Fint *comm, MPI_Fint *code, MPI_Fint *error) {
-  give(error, MPI_Abort(PMPI_Comm_f2c(*comm), *code));
-}
-
-static void free_by(int (*leave)(MPI_Comm *comm), MPI_Fint *comm, MPI_Fint *error) {
-  MPI_Comm freed = PMPI_Comm_f2c(*comm);
-  const int result = leave(&freed);
-  if (result == MPI_SUCCESS)
-    *comm = PMPI_Comm_c2f(freed);
-  give(error, result);
-}
-
-DECLARE(comm_free, MPI_Fint *comm, MPI_Fint *error)
-void OWN(comm_free)(MPI_Fint *comm, MPI_Fint *error) {
-  free_by(MPI_Comm_free, comm, error);
-}
-
-DECLARE(comm_disconnect, MPI_Fint *comm, MPI_Fint *error)
-void OWN(comm_disconnect)(MPI_Fint *comm, MPI_Fint *error) {
-  free_by(MPI_Comm_disconnect, comm, error);
-}
+FORTRAN_BEGIN_AND_END("libswitchpoint_profile.so")
 
 #ifdef OPEN_MPI
 #define AT_ROOT(root, comm, there, elsewhere) (is_root(comm, INTEGER(root)) ? (there) : (elsewhere))
 
-FORTRAN(bcast, "Bcast", COLLECTIVE, 6, COMM(e), INTEGER(b), TYPE(c))
-FORTRAN(gather, "Gather", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(e), INTEGER(b)),
-        AT_ROOT(g, COMM(h), TYPE(f), TYPE(c)))
-FORTRAN(scatter, "Scatter", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(b), INTEGER(e)),
-        AT_ROOT(g, COMM(h), TYPE(c), TYPE(f)))
-FORTRAN(reduce, "Reduce", COLLECTIVE, 8, COMM(g), INTEGER(c), TYPE(d))
-FORTRAN(allreduce, "Allreduce", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
-FORTRAN(allgather, "Allgather", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
-FORTRAN(allgatherv, "Allgatherv", COLLECTIVE, 9, COMM(h), mean_of(e, COMM(h)), TYPE(g))
-FORTRAN(alltoall, "Alltoall", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
-FORTRAN(reduce_scatter_block, "Reduce_scatter_block", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
-FORTRAN(gatherv, "Gatherv", COLLECTIVE, 10, COMM(i), AT_ROOT(h, COMM(i), mean_of(e, COMM(i)), INTEGER(b)),
-        AT_ROOT(h, COMM(i), TYPE(g), TYPE(c)))
-FORTRAN(scatterv, "Scatterv", COLLECTIVE, 10, COMM(i), AT_ROOT(h, COMM(i), mean_of(b, COMM(i)), INTEGER(f)),
-        AT_ROOT(h, COMM(i), TYPE(d), TYPE(g)))
-FORTRAN(alltoallv, "Alltoallv", COLLECTIVE, 10, COMM(i), mean_of(f, COMM(i)), TYPE(h))
-FORTRAN(alltoallw, "Alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
-FORTRAN(reduce_scatter, "Reduce_scatter", COLLECTIVE, 7, COMM(f), mean_of(c, COMM(f)), TYPE(d))
-FORTRAN(scan, "Scan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
-FORTRAN(exscan, "Exscan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
-FORTRAN(neighbor_allgather, "Neighbor_allgather", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
-FORTRAN(neighbor_allgatherv, "Neighbor_allgatherv", COLLECTIVE, 9, COMM(h), INTEGER(b), TYPE(c))
-FORTRAN(neighbor_alltoall, "Neighbor_alltoall", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
-FORTRAN(neighbor_alltoallv, "Neighbor_alltoallv", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
-FORTRAN(neighbor_alltoallw, "Neighbor_alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
-FORTRAN(iallreduce, "Iallreduce", OTHER, 8, COMM(f), INTEGER(c), TYPE(d))
-FORTRAN(ialltoall, "Ialltoall", OTHER, 9, COMM(g), INTEGER(e), TYPE(f))
-FORTRAN(ibcast, "Ibcast", OTHER, 7, COMM(e), INTEGER(b), TYPE(c))
-FORTRAN(send, "Send", OTHER, 7, COMM(f), INTEGER(b), TYPE(c))
-FORTRAN(ssend, "Ssend", OTHER, 7, COMM(f), INTEGER(b), TYPE(c))
-FORTRAN(recv, "Recv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
-FORTRAN(isend, "Isend", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
-FORTRAN(irecv, "Irecv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
-FORTRAN(sendrecv, "Sendrecv", OTHER, 13, COMM(k), INTEGER(b), TYPE(c))
+RECORDED(bcast, "Bcast", COLLECTIVE, 6, COMM(e), INTEGER(b), TYPE(c))
+RECORDED(gather, "Gather", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(e), INTEGER(b)),
+         AT_ROOT(g, COMM(h), TYPE(f), TYPE(c)))
+RECORDED(scatter, "Scatter", COLLECTIVE, 9, COMM(h), AT_ROOT(g, COMM(h), INTEGER(b), INTEGER(e)),
+         AT_ROOT(g, COMM(h), TYPE(c), TYPE(f)))
+RECORDED(reduce, "Reduce", COLLECTIVE, 8, COMM(g), INTEGER(c), TYPE(d))
+RECORDED(allreduce, "Allreduce", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+RECORDED(allgather, "Allgather", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+RECORDED(allgatherv, "Allgatherv", COLLECTIVE, 9, COMM(h), mean_of(e, COMM(h)), TYPE(g))
+RECORDED(alltoall, "Alltoall", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+RECORDED(reduce_scatter_block, "Reduce_scatter_block", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+RECORDED(gatherv, "Gatherv", COLLECTIVE, 10, COMM(i), AT_ROOT(h, COMM(i), mean_of(e, COMM(i)), INTEGER(b)),
+         AT_ROOT(h, COMM(i), TYPE(g), TYPE(c)))
+RECORDED(scatterv, "Scatterv", COLLECTIVE, 10, COMM(i), AT_ROOT(h, COMM(i), mean_of(b, COMM(i)), INTEGER(f)),
+         AT_ROOT(h, COMM(i), TYPE(d), TYPE(g)))
+RECORDED(alltoallv, "Alltoallv", COLLECTIVE, 10, COMM(i), mean_of(f, COMM(i)), TYPE(h))
+RECORDED(alltoallw, "Alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
+RECORDED(reduce_scatter, "Reduce_scatter", COLLECTIVE, 7, COMM(f), mean_of(c, COMM(f)), TYPE(d))
+RECORDED(scan, "Scan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+RECORDED(exscan, "Exscan", COLLECTIVE, 7, COMM(f), INTEGER(c), TYPE(d))
+RECORDED(neighbor_allgather, "Neighbor_allgather", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+RECORDED(neighbor_allgatherv, "Neighbor_allgatherv", COLLECTIVE, 9, COMM(h), INTEGER(b), TYPE(c))
+RECORDED(neighbor_alltoall, "Neighbor_alltoall", COLLECTIVE, 8, COMM(g), INTEGER(e), TYPE(f))
+RECORDED(neighbor_alltoallv, "Neighbor_alltoallv", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
+RECORDED(neighbor_alltoallw, "Neighbor_alltoallw", COLLECTIVE, 10, COMM(i), 0, MPI_DATATYPE_NULL)
+RECORDED(iallreduce, "Iallreduce", OTHER, 8, COMM(f), INTEGER(c), TYPE(d))
+RECORDED(ialltoall, "Ialltoall", OTHER, 9, COMM(g), INTEGER(e), TYPE(f))
+RECORDED(ibcast, "Ibcast", OTHER, 7, COMM(e), INTEGER(b), TYPE(c))
+RECORDED(send, "Send", OTHER, 7, COMM(f), INTEGER(b), TYPE(c))
+RECORDED(ssend, "Ssend", OTHER, 7, COMM(f), INTEGER(b), TYPE(c))
+RECORDED(recv, "Recv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
+RECORDED(isend, "Isend", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
+RECORDED(irecv, "Irecv", OTHER, 8, COMM(f), INTEGER(b), TYPE(c))
+RECORDED(sendrecv, "Sendrecv", OTHER, 13, COMM(k), INTEGER(b), TYPE(c))
 #endif
 
 /* Calls that have no size. */
-#define UNSIZED(name, shown, kind, count, comm) FORTRAN(name, shown, kind, count, comm, 0, MPI_DATATYPE_NULL)
+#define UNSIZED(name, shown, kind, count, comm) RECORDED(name, shown, kind, count, comm, 0, MPI_DATATYPE_NULL)
 #define P2 void *a, void *b
 #define A2 a, b
 #define ERROR2 b
