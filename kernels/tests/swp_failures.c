@@ -209,35 +209,13 @@ static void expect_spec_error(enum swp_operation operation, const char *method, 
 }
 
 static void malformed_specs_are_refused(void) {
-  static const char *const specs[] = {"",
-                                      "unknown",
-                                      "Direct",
-                                      "direct:",
-                                      "direct:x=1",
-                                      "direct ",
-                                      " direct",
-                                      "stfw:",
-                                      "stfw:dims",
-                                      "stfw:dims=",
-                                      "stfw:dims=two",
-                                      "stfw:dims=2,",
-                                      "stfw:dims=2,dims=2",
-                                      "stfw:dims=-2",
-                                      "stfw:dims=2x2",
-                                      "stfw:grid=",
-                                      "stfw:grid=2x",
-                                      "stfw:grid=x2",
-                                      "stfw:grid=2xx2",
-                                      "stfw:grid=2X2",
-                                      "stfw:dims=99999999999999999999",
-                                      "stfw:depth=2",
-                                      "stfw,dims=2",
-                                      "direct,stfw",
-                                      "nbx",
-                                      "auto:table=x",
-                                      "stfw:dims=2;grid=2"};
-  for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
-    expect_spec_error(SWP_EXCHANGE, specs[i], SWP_ERR_METHOD);
+  char specs[] = "unknown/Direct/direct:/direct:x=1/direct / direct/stfw:/stfw:dims/stfw:dims=/stfw:dims=two/"
+                 "stfw:dims=2,/stfw:dims=2,dims=2/stfw:dims=-2/stfw:dims=2x2/stfw:grid=/stfw:grid=2x/"
+                 "stfw:grid=x2/stfw:grid=2xx2/stfw:grid=2X2/stfw:dims=99999999999999999999/stfw:depth=2/"
+                 "stfw,dims=2/direct,stfw/nbx/auto:table=x/stfw:dims=2;grid=2";
+  expect_spec_error(SWP_EXCHANGE, "", SWP_ERR_METHOD);
+  for (char *spec = strtok(specs, "/"); spec != NULL; spec = strtok(NULL, "/"))
+    expect_spec_error(SWP_EXCHANGE, spec, SWP_ERR_METHOD);
   expect_spec_error(SWP_DISCOVERY, "direct", SWP_ERR_METHOD);
   expect_spec_error(SWP_DISCOVERY, "nbx:barrier=none", SWP_ERR_METHOD);
   char longest[2000];
