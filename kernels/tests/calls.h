@@ -9,8 +9,10 @@
 
 #include <stdbool.h>
 
+enum { CALL_MARGIN = 64 };
+
 struct call_buffer {
-  unsigned char *memory, *expected; /* with guards around */
+  unsigned char *memory, *expected; /* with guards of CALL_MARGIN bytes around */
   size_t bytes;
   void *buffer; /* in memory */
 };
@@ -36,6 +38,9 @@ struct test_call {
 /* Makes types and operations. Collective on nothing; between MPI_Init and MPI_Finalize. */
 void calls_begin(void);
 void calls_end(void);
+
+/* From one item of a type to the next. */
+MPI_Aint call_extent(MPI_Datatype type);
 
 /*
  * How much of what MPI allows a call may use; MPI's own functions are not up to all of it.
