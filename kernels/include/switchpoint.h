@@ -82,8 +82,7 @@ int swp_method_list(int index, struct swp_method_info *info);
 /*
  * Writes to specs every spec of the method `name` that is worth trying for an operation on `procs` processes,
  * separated by spaces and NUL-terminated: "stfw:dims=2 stfw:dims=3". Empty if none is applicable. Local.
- * Errors: SWP_ERR_METHOD (the operation has no such method), SWP_ERR_ARGUMENT (no such operation, specs
- * longer than length, a NULL pointer, or procs < 1).
+ * Errors: SWP_ERR_METHOD (the operation has no such method), SWP_ERR_ARGUMENT (also if length is too small).
  */
 int swp_method_specs(enum swp_operation operation, const char *name, int procs, char *specs, size_t length);
 
@@ -182,11 +181,9 @@ struct swp_exchange {
  * or execute may exceed it). The default is used unless another method is clearly faster and hints.executions
  * make up for its higher planning cost. The result is appended to the user's table, if SWITCHPOINT_USER_TABLE
  * is set, for plans of the same exchange in later runs. If the budget is too short for a result, the plan is
- * made as without SWP_MEASURE. A discovery cannot be raced (SWP_ERR_ARGUMENT): its messages are not known
- * when it is planned.
+ * made as without SWP_MEASURE. A discovery cannot be raced (SWP_ERR_ARGUMENT): its messages are unknown.
  *
- * Methods listed in SWITCHPOINT_OFF are never used, for any operation, even if the caller names them
- * (SWP_ERR_NOT_APPLICABLE).
+ * Methods in SWITCHPOINT_OFF are not used by any plan, even if the caller names one (SWP_ERR_NOT_APPLICABLE).
  *
  * hints may be NULL. The problem's arrays are no longer needed afterwards. On an error, the same on every
  * rank, *plan is NULL. Errors: SWP_ERR_ARGUMENT, _MEMORY, _MPI, _METHOD, _NOT_APPLICABLE, _MISMATCH, _TABLE
@@ -244,12 +241,10 @@ struct swp_collective {
  * "vendor". Of an alltoallv, whose counts each rank has for itself, the ranks agree on the values that rules
  * read, and on whether each receives from every other what that sends it: SWP_ERR_MISMATCH. With "auto" the
  * plan keeps the rules, for swp_collective_set. The values that MPI requires to be equal on all ranks are
- * checked: operation, root, bytes, and whether the operation of a reduction is commutative, and it and its
- * type are predefined.
+ * checked: operation, root, bytes, whether op commutes, and whether it and its type are predefined.
  *
- * SWP_MEASURE races methods on this very call, reductions on operands whose bytes are all zero, which a
- * user-defined operation must accept. The result applies to this number of bytes; for others, set by
- * swp_collective_set, the rules apply.
+ * SWP_MEASURE races methods on this very call, reductions on operands of all bits zero, which a user-defined
+ * operation must accept. The result is for this number of bytes; to others, set later, the rules apply.
  *
  * With SWP_SAME_COMM in the flags of the hints the plan communicates on comm itself, which from then on
  * returns its errors. The caller must use comm for such plans only, execute one of them at a time, in the
@@ -304,9 +299,8 @@ struct swp_facts {
 int swp_selector_create(const swp_table *table, enum swp_operation operation, const struct swp_layout *layout,
                         swp_selector **selector);
 
-/* Returns 0 if a call of this many bytes (as in struct swp_facts) certainly has no method other than
-   "vendor", otherwise 1. Local. Like all functions down to swp_selector_passed, it may be called by several
-   threads at once. */
+/* Returns 0 if a call of this many bytes (as in struct swp_facts) certainly has no method but "vendor", else
+   1. Local. Several threads may call all functions from here to swp_selector_passed at once. */
 int swp_selector_asks(const swp_selector *selector, int64_t bytes);
 
 /* Returns the number of sizes at which the answer of swp_selector_asks changes, and points *bytes at them, in
@@ -389,11 +383,8 @@ struct swp_statistics {
   int64_t on_socket_messages, on_socket_bytes;
 };
 
-/*
- * The features of the problem itself (what `direct` would do) and the statistics of the plan. Either
- * pointer may be NULL. For a discovery or collective plan only procs, nodes, ppn, sockets and plan_bytes are
- * set. Local.
- */
+/* The features of the problem itself (what `direct` would do) and the statistics of the plan; either may be
+   NULL. For a discovery or collective only procs, nodes, ppn, sockets and plan_bytes are set. Local. */
 int swp_plan_statistics(const swp_plan *plan, struct swp_statistics *problem, struct swp_statistics *method);
 
 /* Messages and bytes of stage `stage` (from 0): the total over ranks, and the maximum of one rank. Any
