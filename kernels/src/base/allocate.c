@@ -36,36 +36,33 @@ void *swp_allocate(size_t count, size_t bytes, int64_t *account) {
   return memory;
 }
 
-void *swp_array_add(struct array *array, size_t bytes, int64_t *account) {
-  enum { FIRST = 4 };
-  if (array->count == array->capacity) {
-    int64_t capacity = array->capacity > 0 ? 2 * array->capacity : FIRST, grown = 0;
-    void *items = swp_allocate((size_t)capacity, bytes, &grown);
-    if (items == NULL)
-      return NULL;
-    if (array->count > 0)
-      memcpy(items, array->items, (size_t)array->count * bytes);
-    swp_release(array->items);
-    if (account != NULL)
-      *account += grown - (array->capacity > 0 ? rounded((size_t)array->capacity * bytes) : 0);
-    array->items = items;
-    array->capacity = capacity;
-  }
-  return (char *)array->items + (size_t)array->count++ * bytes;
-}
-
-void swp_array_trim(struct array *array, size_t bytes, int64_t *account) {
-  int64_t trimmed = 0;
-  void *items = array->count < array->capacity ? swp_allocate((size_t)array->count, bytes, &trimmed) : NULL;
+/* Moves the items to memory for so many. False: there is none, and the array is as before. */
+static bool resize(struct array *array, int64_t capacity, size_t bytes, int64_t *account) {
+  int64_t added = 0;
+  void *items = swp_allocate((size_t)capacity, bytes, &added);
   if (items == NULL)
-    return;
+    return false;
   if (array->count > 0)
     memcpy(items, array->items, (size_t)array->count * bytes);
   swp_release(array->items);
   if (account != NULL)
-    *account += trimmed - rounded((size_t)array->capacity * bytes);
+    *account += added - (array->capacity > 0 ? rounded((size_t)array->capacity * bytes) : 0);
   array->items = items;
-  array->capacity = array->count;
+  array->capacity = capacity;
+  return true;
+}
+
+void *swp_array_add(struct array *array, size_t bytes, int64_t *account) {
+  enum { FIRST = 4 };
+  if (array->count == array->capacity &&
+      !resize(array, array->capacity > 0 ? 2 * array->capacity : FIRST, bytes, account))
+    return NULL;
+  return (char *)array->items + (size_t)array->count++ * bytes;
+}
+
+void swp_array_trim(struct array *array, size_t bytes, int64_t *account) {
+  if (array->count < array->capacity)
+    resize(array, array->count, bytes, account);
 }
 
 /* Kept memory, listed so that leak checkers find it in use. */
