@@ -18,11 +18,7 @@ static bool multiplying_variant(enum swp_operation operation, int index, int pro
 }
 
 static struct fold find_fold(const struct swp_plan *plan) {
-  const int radix = swp_radix_of(&plan->spec);
-  int power = 1;
-  while (power <= plan->procs / radix)
-    power *= radix;
-  return swp_fold_of(plan, 0, plan->procs / power * power);
+  return swp_fold_of(plan, 0, swp_radix_positions(plan->procs, swp_radix_of(&plan->spec)));
 }
 
 /* The positions that differ from this one in one digit: `first`, and further ones by `stride`. */

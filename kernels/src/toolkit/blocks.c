@@ -1,6 +1,8 @@
 /* Memory in blocks, one for each rank, hypercubes of ranks, and how ranks with a block each gather all. */
 #include "blocks.h"
 
+#include "radix.h"
+
 #include <string.h>
 
 struct blocks swp_blocks_of_vector(const struct swp_plan *plan, const struct side *side, void *vector,
@@ -84,10 +86,7 @@ done:
 }
 
 struct fold swp_fold(const struct swp_plan *plan, int root) {
-  int size = 1;
-  while (size <= plan->procs / 2)
-    size *= 2;
-  return swp_fold_of(plan, root, size);
+  return swp_fold_of(plan, root, swp_radix_positions(plan->procs, 2));
 }
 
 struct fold swp_fold_of(const struct swp_plan *plan, int root, int size) {

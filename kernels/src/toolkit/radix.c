@@ -5,7 +5,7 @@
 
 /* ---- Trees ---- */
 
-static int levels_of(const struct group *g, int radix) {
+int swp_radix_levels(const struct group *g, int radix) {
   int levels = 0;
   for (int64_t reached = 1; reached < g->procs; reached *= radix)
     levels++;
@@ -13,11 +13,11 @@ static int levels_of(const struct group *g, int radix) {
 }
 
 double swp_radix_knomial_bcast_s(const struct group *g, double m, int radix) {
-  return levels_of(g, radix) * swp_burst_s(g, swp_fewer(radix, g->procs) - 1, m, 1);
+  return swp_radix_levels(g, radix) * swp_burst_s(g, swp_fewer(radix, g->procs) - 1, m, 1);
 }
 
 double swp_radix_knomial_reduce_s(const struct group *g, double m, int radix) {
-  const int joined = levels_of(g, radix) * (swp_fewer(radix, g->procs) - 1);
+  const int joined = swp_radix_levels(g, radix) * (swp_fewer(radix, g->procs) - 1);
   return swp_radix_knomial_bcast_s(g, m, radix) + joined * swp_reduced_s(g, m);
 }
 
@@ -42,16 +42,15 @@ double swp_radix_knomial_blocks_s(const struct group *g, double m, int radix) {
 
 /* ---- Hypercubes with more than two ranks in a row ---- */
 
-/* How many ranks act, alone or in pairs: a power of the radix, times the values of one more digit. */
-static int multiplied(const struct group *g, int radix) {
+int swp_radix_positions(int procs, int radix) {
   int power = 1;
-  while (power <= g->procs / radix)
+  while (power <= procs / radix)
     power *= radix;
-  return g->procs / power * power;
+  return procs / power * power;
 }
 
 double swp_radix_multiplying_allreduce_s(const struct group *g, double m, int radix) {
-  const int size = multiplied(g, radix);
+  const int size = swp_radix_positions(g->procs, radix);
   double seconds = size == g->procs ? 0 : 2 * swp_message_s(g, m) + swp_reduced_s(g, m);
   for (int64_t stride = 1; stride < size; stride *= radix) {
     const int others = swp_fewer(radix, (int)(size / stride)) - 1;
@@ -61,7 +60,7 @@ double swp_radix_multiplying_allreduce_s(const struct group *g, double m, int ra
 }
 
 double swp_radix_multiplying_allgather_s(const struct group *g, double m, int radix) {
-  const int size = multiplied(g, radix);
+  const int size = swp_radix_positions(g->procs, radix);
   double seconds = size == g->procs ? 0 : swp_message_s(g, m) + swp_message_s(g, g->procs * m);
   for (int64_t stride = 1; stride < size; stride *= radix) {
     const int others = swp_fewer(radix, (int)(size / stride)) - 1;

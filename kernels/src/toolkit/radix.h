@@ -10,6 +10,12 @@ static inline int swp_radix_of(const struct spec *spec) {
   return (int)spec->arguments[0].value;
 }
 
+/* ⌈log P⌉ to the base of the radix. */
+int swp_radix_levels(const struct group *group, int radix);
+
+/* How many of the ranks act, alone or in pairs: a power of the radix, times the values of one more digit. */
+int swp_radix_positions(int procs, int radix);
+
 typedef double radix_formula(const struct group *group, double m, int radix);
 radix_formula swp_radix_knomial_bcast_s, swp_radix_knomial_blocks_s, swp_radix_knomial_reduce_s;
 radix_formula swp_radix_knomial_barrier_s, swp_radix_bruck_barrier_s;

@@ -19,14 +19,6 @@ static double lesser(double a, double b) {
   return a < b ? a : b;
 }
 
-/* ⌈lg P⌉. */
-static int steps_of(const struct group *g) {
-  int steps = 0;
-  while (1LL << steps < g->procs)
-    steps++;
-  return steps;
-}
-
 /* ⌊lg P⌋. */
 static int dims_of(const struct group *g) {
   int dims = 0;
@@ -51,7 +43,7 @@ static double folded_s(const struct group *g, double bytes) {
 /* ---- Trees ---- */
 
 static double bcast_binomial(const struct group *g, double m) {
-  return steps_of(g) * swp_message_s(g, m);
+  return swp_radix_levels(g, 2) * swp_message_s(g, m);
 }
 
 static double bcast_knomial(const struct group *g, double m) {
@@ -78,7 +70,7 @@ static double star(const struct group *g, double m) {
 
 static double tree_of_blocks(const struct group *g, double m) {
   double seconds = 0;
-  for (int i = 0; i < steps_of(g); i++)
+  for (int i = 0; i < swp_radix_levels(g, 2); i++)
     seconds += swp_message_s(g, swp_fewer(1 << i, g->procs - (1 << i)) * m);
   return seconds;
 }
@@ -89,7 +81,7 @@ static double reduce_star(const struct group *g, double m) {
 }
 
 static double reduce_binomial(const struct group *g, double m) {
-  return steps_of(g) * (swp_message_s(g, m) + swp_reduced_s(g, m));
+  return swp_radix_levels(g, 2) * (swp_message_s(g, m) + swp_reduced_s(g, m));
 }
 
 static double reduce_binary(const struct group *g, double m) {
@@ -173,7 +165,7 @@ static double allreduce_rabenseifner(const struct group *g, double m) {
 }
 
 static double allreduce_hypercube(const struct group *g, double m) {
-  return dims_of(g) * swp_message_s(g, m) + 2 * folded_s(g, m) + steps_of(g) * swp_reduced_s(g, m);
+  return dims_of(g) * swp_message_s(g, m) + 2 * folded_s(g, m) + swp_radix_levels(g, 2) * swp_reduced_s(g, m);
 }
 
 static double allgather_hypercube(const struct group *g, double m) {
@@ -187,7 +179,7 @@ static double reduce_scatter_hypercube(const struct group *g, double m) {
 
 static double reduce_scatter_doubling(const struct group *g, double m) {
   double seconds = 0;
-  for (int i = 0; i < steps_of(g); i++) {
+  for (int i = 0; i < swp_radix_levels(g, 2); i++) {
     double bytes = (g->procs - (1 << i)) * m;
     seconds += swp_message_s(g, bytes) + swp_reduced_s(g, bytes);
   }
@@ -232,7 +224,7 @@ static double allgather_bruck(const struct group *g, double m) {
 
 static double alltoall_bruck(const struct group *g, double m) {
   double seconds = 0, copied = g->procs;
-  for (int i = 0; i < steps_of(g); i++) {
+  for (int i = 0; i < swp_radix_levels(g, 2); i++) {
     int blocks = swp_with_bit(1 << i, g->procs);
     seconds += swp_message_s(g, blocks * m);
     copied += blocks;
