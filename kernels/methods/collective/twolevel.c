@@ -435,26 +435,16 @@ static int twolevel_estimate(const struct swp_plan *plan, const struct estimate 
     *seconds = swp_leaders_s(estimate->spec, operation, &group, m);
     return SWP_SUCCESS;
   }
-  switch (operation) {
-  case SWP_ALLGATHER:
-  case SWP_ALLGATHERV:
-    *seconds = swp_node_s(estimate->spec, SWP_GATHER, &node, m) +
-               swp_textbook_least_s(operation, &leaders, group.ppn * m) +
-               swp_node_s(estimate->spec, SWP_BCAST, &node, group.procs * m);
-    break;
-  case SWP_BARRIER:
-    *seconds = swp_node_s(estimate->spec, SWP_GATHER, &node, m) +
-               swp_textbook_least_s(operation, &leaders, m) + swp_node_s(estimate->spec, SWP_BCAST, &node, m);
-    break;
-  case SWP_ALLREDUCE:
-    *seconds = swp_node_s(estimate->spec, SWP_REDUCE, &node, m) +
-               swp_textbook_least_s(operation, &leaders, m) + swp_node_s(estimate->spec, SWP_BCAST, &node, m);
-    break;
-  default:
-    *seconds = swp_node_s(estimate->spec, operation, &node, m) +
-               swp_textbook_least_s(operation, &leaders,
-                                    operation == SWP_GATHER || operation == SWP_SCATTER ? group.ppn * m : m);
-  }
+  const bool gathers = operation == SWP_ALLGATHER || operation == SWP_ALLGATHERV;
+  const bool has_blocks = gathers || operation == SWP_GATHER || operation == SWP_SCATTER;
+  const bool reaches_all = gathers || operation == SWP_ALLREDUCE || operation == SWP_BARRIER;
+  const enum swp_operation first = operation == SWP_ALLREDUCE ? SWP_REDUCE
+                                   : reaches_all              ? SWP_GATHER
+                                                              : operation;
+  *seconds = swp_node_s(estimate->spec, first, &node, m) +
+             swp_textbook_least_s(operation, &leaders, has_blocks ? group.ppn * m : m);
+  if (reaches_all)
+    *seconds += swp_node_s(estimate->spec, SWP_BCAST, &node, gathers ? group.procs * m : m);
   return SWP_SUCCESS;
 }
 
