@@ -9,6 +9,7 @@
 #include "allocate.h"
 #include "calls.h"
 #include "sharing.h"
+#include "table_file.h"
 #include "testing.h"
 
 #include <stddef.h>
@@ -160,25 +161,10 @@ static void write_rules(enum swp_operation operation, char *text, size_t length)
   free(specs);
 }
 
-static swp_table *make_table(const char *text) {
-  char path[64] = "";
-  swp_table *table = NULL;
-  if (rank == 0) {
-    snprintf(path, sizeof path, "/tmp/swp_collectives.%d.table", (int)getpid());
-    FILE *file = fopen(path, "wb");
-    EXPECT(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s cannot be written", path);
-  }
-  MPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
-  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, path, &table)), SWP_SUCCESS);
-  if (rank == 0)
-    unlink(path);
-  return table;
-}
-
 static void check_selection(enum swp_operation operation) {
   char *text = test_allocate(TABLE_BYTES);
   write_rules(operation, text, TABLE_BYTES);
-  swp_table *table = make_table(text);
+  swp_table *table = table_file_make(text);
   hints.table = table;
   check_method(MPI_COMM_WORLD, operation, "auto");
   hints.table = NULL;
@@ -201,13 +187,13 @@ static void expect_choice(swp_plan *plan, struct swp_collective *problem, int by
 static void rules_are_found_by_bytes(void) {
   swp_plan *plan = NULL;
   struct swp_collective problem = {.operation = SWP_BCAST, .recv_count = 3, .recv_type = MPI_BYTE};
-  swp_table *table = make_table("switchpoint-table 1\n"
-                                "rule op=bcast nodes=99 method=binomial\n"
-                                "rule op=bcast bytes=100:200 method=binomial\n"
-                                "rule op=bcast bytes=150:300 method=vendor\n"
-                                "rule op=reduce method=binomial\n"
-                                "rule op=bcast bytes=400 method=binomial\n"
-                                "rule op=bcast bytes=1000:* method=binomial\n");
+  swp_table *table = table_file_make("switchpoint-table 1\n"
+                                     "rule op=bcast nodes=99 method=binomial\n"
+                                     "rule op=bcast bytes=100:200 method=binomial\n"
+                                     "rule op=bcast bytes=150:300 method=vendor\n"
+                                     "rule op=reduce method=binomial\n"
+                                     "rule op=bcast bytes=400 method=binomial\n"
+                                     "rule op=bcast bytes=1000:* method=binomial\n");
   test_case("choices by bytes");
   hints.table = table;
   EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, NULL, &hints, &plan), SWP_SUCCESS);
@@ -418,10 +404,12 @@ int main(int argc, char **argv) {
       named[nnamed++] = argv[i];
   }
   calls_begin();
+  table_file_begin();
   if (!only)
     check_all();
   for (int i = 0; i < nnamed; i++)
     check_named(named[i]);
+  table_file_end();
   calls_end();
   return test_end();
 }

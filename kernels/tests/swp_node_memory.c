@@ -3,6 +3,7 @@
 #include "attempt.h"
 #include "memory_left.h"
 #include "oracle.h"
+#include "table_file.h"
 #include "testing.h"
 
 #include <errno.h>
@@ -348,25 +349,6 @@ static void with_node_memory_off_no_plan_makes_a_file(void) {
   unsetenv("SWITCHPOINT_OFF");
 }
 
-static swp_table *table_of_shared(void) {
-  char path[64] = "";
-  swp_table *table = NULL;
-  if (rank == 0) {
-    snprintf(path, sizeof path, "/tmp/swp_node_memory.%d.table", (int)getpid());
-    FILE *file = fopen(path, "wb");
-    EXPECT(file != NULL &&
-               fputs("switchpoint-table 1\nrule op=exchange method=shared\nrule op=discovery method=shared\n",
-                     file) >= 0 &&
-               fclose(file) == 0,
-           "%s cannot be written", path);
-  }
-  MPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
-  EXPECT_ERROR(test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, path, &table)), SWP_SUCCESS);
-  if (rank == 0)
-    unlink(path);
-  return table;
-}
-
 /* A method that the caller did not name gives way to the default, which says why. */
 static void without_memory_of_the_node_the_default_takes_the_place_of_a_rule(void) {
   struct attempt attempt;
@@ -375,7 +357,8 @@ static void without_memory_of_the_node_the_default_takes_the_place_of_a_rule(voi
   char text[1024];
   attempt_make(&attempt);
   hints = attempt.hints;
-  swp_table *table = table_of_shared();
+  swp_table *table = table_file_make(
+      "switchpoint-table 1\nrule op=exchange method=shared\nrule op=discovery method=shared\n");
   hints.table = table;
   for (int operation = 0; operation < 2; operation++) {
     swp_plan *plan = NULL;
@@ -405,6 +388,7 @@ int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_node_memory");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  table_file_begin();
   make_machine_without_memory();
   a_lack_of_memory_of_the_node_is_an_error_of_all();
   for (int culprit = 0; procs > 1 && culprit < procs; culprit++) {
@@ -418,5 +402,6 @@ int main(int argc, char **argv) {
     memory_of_a_freed_plan_is_kept_only_if_little();
   with_node_memory_off_no_plan_makes_a_file();
   without_memory_of_the_node_the_default_takes_the_place_of_a_rule();
+  table_file_end();
   return test_end();
 }

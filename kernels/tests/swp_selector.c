@@ -66,13 +66,12 @@ static void a_plan_goes_by_the_choices_of_a_selector(void) {
   const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
   struct swp_choice choice;
   swp_selector *selector = NULL, *other = NULL;
-  swp_table *table;
   swp_plan *plan = NULL;
   const int64_t *changes;
   test_case("a selector's plan");
-  table_file_write("switchpoint-table 1\nrule op=bcast bytes=8:15 method=chain\n"
-                   "rule op=bcast bytes=32:* method=binomial\nrule op=gather method=binomial\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  swp_table *table =
+      table_file_make("switchpoint-table 1\nrule op=bcast bytes=8:15 method=chain\n"
+                      "rule op=bcast bytes=32:* method=binomial\nrule op=gather method=binomial\n");
   EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, &layout, &selector), SWP_SUCCESS);
   EXPECT_ERROR(swp_selector_create(table, SWP_GATHER, &layout, &other), SWP_SUCCESS);
   EXPECT_EQUAL(swp_selector_changes(selector, &changes), 3);
@@ -111,7 +110,6 @@ static void larger_blocks_than_planned_are_refused(void) {
   struct swp_collective planned = test_alltoallv(MPI_INT, ones, displs), larger = planned;
   struct swp_choice choice;
   swp_selector *selector = NULL;
-  swp_table *table;
   swp_plan *plan = NULL;
   test_case("larger blocks than planned");
   for (int i = 0; i < procs; i++) {
@@ -120,8 +118,7 @@ static void larger_blocks_than_planned_are_refused(void) {
     displs[i] = MANY * i;
   }
   const int64_t bytes = (int64_t)sizeof(int), total = procs * bytes;
-  table_file_write("switchpoint-table 1\nrule op=alltoallv method=bruck\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  swp_table *table = table_file_make("switchpoint-table 1\nrule op=alltoallv method=bruck\n");
   EXPECT_ERROR(swp_selector_create(table, SWP_ALLTOALLV, &layout, &selector), SWP_SUCCESS);
   swp_selector_choose(selector, &(struct swp_facts){bytes, total, bytes, 0, MPI_OP_NULL}, &choice);
   EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &planned, selector, &choice, NULL, &plan), SWP_SUCCESS);
@@ -142,10 +139,8 @@ static void wrong_selectors_are_refused(void) {
   static const int none[] = {-1, SWP_EXCHANGE, SWP_DISCOVERY, 1000};
   const struct swp_layout layout = {procs, 1, procs, 1};
   swp_selector *selector = NULL;
-  swp_table *table;
   test_case("wrong selectors");
-  table_file_write("switchpoint-table 1\nrule op=allgather method=twolevel\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  swp_table *table = table_file_make("switchpoint-table 1\nrule op=allgather method=twolevel\n");
   EXPECT_ERROR(swp_selector_create(table, SWP_ALLGATHER, NULL, &selector), SWP_ERR_ARGUMENT);
   for (int i = 0; i < 4; i++) {
     EXPECT_ERROR(swp_selector_create(table, SWP_ALLGATHER, &wrong[i], &selector), SWP_ERR_ARGUMENT);
@@ -162,10 +157,8 @@ static int plan_by_selector_of(const struct swp_layout *layout, MPI_Comm comm,
                                const struct swp_hints *hints) {
   const struct swp_collective bcast = {.operation = SWP_BCAST, .recv_count = 9, .recv_type = MPI_BYTE};
   swp_selector *selector = NULL;
-  swp_table *table;
   swp_plan *plan = NULL;
-  table_file_write("switchpoint-table 1\nrule op=bcast method=binomial\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  swp_table *table = table_file_make("switchpoint-table 1\nrule op=bcast method=binomial\n");
   EXPECT_ERROR(swp_selector_create(table, SWP_BCAST, layout, &selector), SWP_SUCCESS);
   const struct swp_choice choice = choose(selector, 9);
   const int error = swp_selector_plan(comm, &bcast, selector, &choice, hints, &plan);
@@ -204,15 +197,13 @@ static void a_sum_of_a_derived_type_is_not_for_boards(void) {
   struct swp_collective sum = {.operation = SWP_ALLREDUCE, .recv_count = 1, .op = MPI_SUM};
   struct swp_choice choice;
   swp_selector *selector = NULL;
-  swp_table *table;
   swp_plan *plan = NULL;
   if (SWP_SIMULATED)
     return;
   test_case("a selector's plan for a derived type");
   MPI_Type_contiguous(5000, MPI_DOUBLE, &sum.recv_type);
   MPI_Type_commit(&sum.recv_type);
-  table_file_write("switchpoint-table 1\nrule op=allreduce method=shared\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  swp_table *table = table_file_make("switchpoint-table 1\nrule op=allreduce method=shared\n");
   EXPECT_ERROR(swp_selector_create(table, SWP_ALLREDUCE, &layout, &selector), SWP_SUCCESS);
   swp_selector_choose(selector, &facts, &choice);
   EXPECT_ERROR(swp_selector_plan(MPI_COMM_WORLD, &good, selector, &choice, NULL, &plan), SWP_SUCCESS);

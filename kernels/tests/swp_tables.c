@@ -36,11 +36,8 @@ static void expect_choice(swp_plan *plan, const char *method, const char *words)
 
 static swp_table *read_rules(const char *rules) {
   char text[2048];
-  swp_table *table;
   snprintf(text, sizeof text, "switchpoint-table 1\n%s", rules);
-  table_file_write(text);
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
-  return table;
+  return table_file_make(text);
 }
 
 /* A plan by these rules, for an exchange or, where there is one, a collective. */
@@ -232,10 +229,8 @@ static void expect_auto(const char *method, const struct swp_hints *hints, const
 
 static void the_callers_word_goes_before_tables_and_hints_before_the_environment(void) {
   struct swp_hints hints = SWP_HINTS_DEFAULT;
-  swp_table *table;
   test_case("precedence");
-  table_file_write("switchpoint-table 1\nrule op=exchange method=neighbor\n");
-  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  swp_table *table = table_file_make("switchpoint-table 1\nrule op=exchange method=neighbor\n");
   EXPECT_EQUAL(swp_table_rules(table), 1);
   hints.table = table;
   table_file_write(

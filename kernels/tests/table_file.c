@@ -37,3 +37,10 @@ int table_file_read(swp_table **table) {
   *table = NULL;
   return test_agreed(MPI_COMM_WORLD, swp_table_read(MPI_COMM_WORLD, table_path, table));
 }
+
+swp_table *table_file_make(const char *text) {
+  swp_table *table;
+  table_file_write(text);
+  EXPECT_ERROR(table_file_read(&table), SWP_SUCCESS);
+  return table;
+}

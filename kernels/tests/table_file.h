@@ -17,4 +17,7 @@ void table_file_write(const char *text);
 
 int table_file_read(swp_table **table);
 
+/* Writes it and reads it. */
+swp_table *table_file_make(const char *text);
+
 #endif
