@@ -332,15 +332,14 @@ void check_exchange(MPI_Comm comm, const char *method, const struct family *fami
   run_close(&run);
 }
 
-int repetitions(MPI_Comm comm, int done, double elapsed_s, double seconds) {
-  double count = seconds / (elapsed_s / done + 1e-9);
+int repetitions(MPI_Comm comm, double elapsed_s, double seconds) {
+  double count = seconds / (elapsed_s / AT_LEAST + 1e-9);
   int fit = count < MOST_REPETITIONS ? (int)count : MOST_REPETITIONS;
   MPI_Bcast(&fit, 1, MPI_INT, 0, comm);
-  return fit > done ? fit : done;
+  return fit > AT_LEAST ? fit : AT_LEAST;
 }
 
 void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds) {
-  enum { AT_LEAST = 50 };
   struct exchange_run run;
   test_case("exchange %s, back to back", method);
   if (!run_open(&run, comm, method, &families[0], 6, 24, 0))
@@ -354,7 +353,7 @@ void check_exchange_repeated(MPI_Comm comm, const char *method, double seconds) 
     EXPECT_ERROR(run_execute(&run), SWP_SUCCESS);
     run_check(&run, (uint64_t)call);
     if (call == AT_LEAST - 1)
-      calls = repetitions(comm, AT_LEAST, MPI_Wtime() - start, seconds);
+      calls = repetitions(comm, MPI_Wtime() - start, seconds);
   }
   run_close(&run);
 }

@@ -49,13 +49,13 @@ static struct sent knomial_out(void) {
   return to_or_from_root(most);
 }
 
-/* Blocks that a tree sends if each child of value v, a power of this radix, has v ranks below it. */
-static int64_t tree_blocks(int64_t radix) {
+/* Blocks that such a tree sends: each child of value v, a power of 4, has v ranks below it. */
+static int64_t tree_blocks(void) {
   int64_t blocks = 0;
   for (int64_t position = 1; position < s.procs; position++) {
     int64_t value = 1;
-    while (position / value % radix == 0)
-      value *= radix;
+    while (position / value % 4 == 0)
+      value *= 4;
     blocks += value < s.procs - position ? value : s.procs - position;
   }
   return blocks;
@@ -67,11 +67,11 @@ static struct sent with_blocks(struct sent sent, int64_t blocks) {
 }
 
 static struct sent knomial_blocks_in(void) {
-  return with_blocks(star_in(), tree_blocks(4));
+  return with_blocks(star_in(), tree_blocks());
 }
 
 static struct sent knomial_blocks_out(void) {
-  return with_blocks(knomial_out(), tree_blocks(4));
+  return with_blocks(knomial_out(), tree_blocks());
 }
 
 /* A run of ranks is cut in halves, of which one goes to the other. */
