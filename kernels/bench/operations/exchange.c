@@ -10,9 +10,9 @@ static int size(struct workload *workload) {
   return 0;
 }
 
-static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
+struct swp_exchange exchange_problem(const struct workload *workload) {
   const struct pattern *pattern = workload->pattern;
-  const struct swp_exchange problem = {
+  return (struct swp_exchange){
       .item_bytes = workload->payload.item_bytes,
       .nitems = pattern->nitems,
       .nsends = pattern->sends.n,
@@ -23,6 +23,10 @@ static int plan(const struct workload *workload, const char *method, swp_plan **
       .recv_ranks = pattern->recvs.ranks,
       .recv_offsets = pattern->recvs.offsets,
   };
+}
+
+static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
+  const struct swp_exchange problem = exchange_problem(workload);
   return swp_exchange_plan(workload->team->comm, &problem, method, &workload->hints, plan);
 }
 

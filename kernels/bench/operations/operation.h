@@ -74,6 +74,9 @@ int workload_create(const struct team *team, const struct operation *operation, 
                     const struct swp_hints *hints, struct workload *workload);
 void workload_free(struct workload *workload);
 
+/* The messages of an exchange, as the library takes them. */
+struct swp_exchange exchange_problem(const struct workload *workload);
+
 /* The `bytes` of rules: for a collective its block or vector, else the mean payload of a message over all
    ranks, rounded down; 0 without messages. */
 int64_t case_bytes(const struct operation *operation, const struct pattern_features *features,

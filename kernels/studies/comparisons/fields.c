@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { FIELDS = 3 };
 
@@ -17,35 +16,29 @@ struct runner {
   char *send[FIELDS], *recv[FIELDS];
 };
 
-/* The data of a field in a repetition. */
-static struct payload payload_of(const struct workload *workload, int field) {
-  struct payload payload = workload->payload;
-  payload.repetition = FIELDS * payload.repetition + (uint64_t)field;
-  return payload;
+/* The exchange of a field: its buffers, and its data in a repetition. */
+static struct workload exchange_of(const struct runner *runner, int field) {
+  struct workload workload = *runner->workload;
+  workload.payload.repetition = FIELDS * workload.payload.repetition + (uint64_t)field;
+  workload.send = runner->send[field];
+  workload.recv = runner->recv[field];
+  return workload;
 }
 
 static void prepare(void *context) {
   const struct runner *runner = context;
-  struct workload *workload = runner->workload;
-  workload->payload.repetition++;
+  runner->workload->payload.repetition++;
   for (int f = 0; f < FIELDS; f++) {
-    const struct payload payload = payload_of(workload, f);
-    payload_write(&payload, workload->team->rank, NULL, workload->pattern->nitems, runner->send[f]);
-    memset(runner->recv[f], 0, (size_t)workload->recv_bytes);
+    struct workload workload = exchange_of(runner, f);
+    workload.operation->prepare(&workload);
   }
 }
 
 static int verify(void *context) {
-  const struct runner *runner = context;
-  const struct lists *recvs = &runner->workload->pattern->recvs;
   for (int f = 0; f < FIELDS; f++) {
-    const struct payload payload = payload_of(runner->workload, f);
-    for (int i = 0; i < recvs->n; i++) {
-      const int64_t first = recvs->offsets[i];
-      if (payload_compare(&payload, recvs->ranks[i], recvs->items + first, recvs->offsets[i + 1] - first,
-                          runner->recv[f] + first * payload.item_bytes))
-        return -1;
-    }
+    const struct workload workload = exchange_of(context, f);
+    if (workload.operation->verify(&workload))
+      return -1;
   }
   return 0;
 }
@@ -78,19 +71,9 @@ static void run_fused(void *context) {
 
 static void plan_fused(struct runner *runner) {
   const struct workload *workload = runner->workload;
-  const struct lists *sends = &workload->pattern->sends, *recvs = &workload->pattern->recvs;
+  const struct swp_exchange problem = exchange_problem(workload);
   const int64_t bytes[FIELDS] = {workload->payload.item_bytes, workload->payload.item_bytes,
                                  workload->payload.item_bytes};
-  const struct swp_exchange problem = {
-      .nitems = workload->pattern->nitems,
-      .nsends = sends->n,
-      .send_ranks = sends->ranks,
-      .send_offsets = sends->offsets,
-      .send_items = workload->pattern->opaque ? NULL : sends->items,
-      .nrecvs = recvs->n,
-      .recv_ranks = recvs->ranks,
-      .recv_offsets = recvs->offsets,
-  };
   expect_success(swp_fields_plan(workload->team->comm, &problem, FIELDS, bytes, "direct", &workload->hints,
                                  &runner->plans[0]));
 }
