@@ -2,6 +2,7 @@
 #ifndef ACTIVITY_H
 #define ACTIVITY_H
 
+#include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,5 +18,8 @@ void activity_start(const int *nodes);
 
 /* The counts since then. */
 struct activity activity_stop(void);
+
+/* A count over all ranks. */
+int64_t reduced(int64_t value, MPI_Op op);
 
 #endif

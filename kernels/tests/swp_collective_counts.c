@@ -345,12 +345,6 @@ static const struct {
 
 static int rank;
 
-static int64_t reduced(int64_t value, MPI_Op op) {
-  int64_t result;
-  MPI_Allreduce(&value, &result, 1, MPI_INT64_T, op, MPI_COMM_WORLD);
-  return result;
-}
-
 /* The vector has an even number of items for each rank and position, so that pieces are equal. */
 static void set_sizes(int procs, int root) {
   s.procs = procs;

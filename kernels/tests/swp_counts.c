@@ -14,12 +14,6 @@
 
 enum { ITEM_BYTES = 24, MOST_DIMS = 8 };
 
-static int64_t reduced(int64_t value, MPI_Op op) {
-  int64_t result;
-  MPI_Allreduce(&value, &result, 1, MPI_INT64_T, op, MPI_COMM_WORLD);
-  return result;
-}
-
 /* One execution, counted, with its payload checked. */
 static struct activity execute_counted(struct exchange_run *run) {
   int *nodes = nodes_of(run->comm);
