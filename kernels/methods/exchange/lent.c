@@ -118,8 +118,7 @@ static int take_memory(struct swp_plan *plan, struct state *state) {
 /* What receivers must know: the bytes of this rank's buffers, and the runs of their messages. */
 static int write_mail(const struct swp_plan *plan, const struct state *state, struct mail *mail) {
   const struct problem *problem = exchange_plan_of(plan)->problem;
-  swp_mail_begin(mail, problem->nsends + problem->nrecvs);
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, problem->nsends + problem->nrecvs))
     return swp_plan_no_memory(plan);
   struct box *box = mail->boxes;
   for (int i = 0; i < problem->nsends; i++, box++) {

@@ -48,8 +48,7 @@ static int compare_contributions(const void *a, const void *b) {
 /* ---- Up: every rank sends the leader its bundles, and the nodes from which it receives ---- */
 
 static int mail_to_leader(struct assigner *a, struct mail *mail) {
-  swp_mail_begin(mail, a->leads ? a->size : 1);
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, a->leads ? a->size : 1))
     return swp_plan_no_memory(a->plan);
   for (int i = 0; i < mail->nboxes; i++)
     mail->boxes[i] = (struct box){
@@ -150,8 +149,7 @@ static int mail_to_leaders(const struct assigner *a, struct mail *mail, bool for
   const int *origins = leader->origins.items;
   const struct lot *lots = leader->sends.items;
   int norigins = (int)leader->origins.count, nlots = (int)leader->sends.count;
-  swp_mail_begin(mail, norigins + nlots);
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, norigins + nlots))
     return swp_plan_no_memory(a->plan);
   for (int i = 0; i < norigins; i++)
     mail->boxes[i] = (struct box){
@@ -253,8 +251,7 @@ static void add_parts(const struct assigner *a, struct mail *mail, const struct 
 }
 
 static int mail_from_leader(struct assigner *a, struct mail *mail, const struct mail *answers) {
-  swp_mail_begin(mail, a->leads ? a->size : 1);
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, a->leads ? a->size : 1))
     return swp_plan_no_memory(a->plan);
   for (int i = 0; i < mail->nboxes; i++)
     mail->boxes[i] = (struct box){

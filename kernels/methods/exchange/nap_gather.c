@@ -21,8 +21,7 @@ int swp_nap_rank_here(const struct nap *nap, int local) {
 }
 
 int swp_nap_mail_on_node(const struct nap *nap, struct mail *mail) {
-  swp_mail_begin(mail, nap->size);
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, nap->size))
     return swp_plan_no_memory(nap->plan);
   for (int i = 0; i < nap->size; i++)
     mail->boxes[i] = (struct box){.rank = swp_nap_rank_here(nap, i), .sends = true, .receives = true};

@@ -76,8 +76,7 @@ done:
 static int list_parts(struct nap *nap, const struct mail *slices, struct mail *mail) {
   const struct array *sends = &nap->assignment.sends, *recvs = &nap->assignment.recvs;
   struct part *parts = sends->items;
-  swp_mail_begin(mail, (int)(sends->count + recvs->count));
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, (int)(sends->count + recvs->count)))
     return swp_plan_no_memory(nap->plan);
   for (int64_t i = 0; i < sends->count; i++)
     mail->boxes[i] = (struct box){.rank = parts[i].peer, .sends = true};

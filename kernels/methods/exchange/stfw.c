@@ -95,8 +95,7 @@ static void scheduler_end(struct scheduler *s) {
 static int list_parcels(struct scheduler *s, int stage) {
   int rank = s->plan->rank, count = swp_grid_neighbors(s->grid, rank, stage, s->neighbors);
   struct parcel *held = s->held.items;
-  swp_mail_begin(&s->mail, count);
-  if (s->mail.boxes == NULL)
+  if (!swp_mail_begin(&s->mail, count))
     return swp_plan_no_memory(s->plan);
   for (int i = 0; i < count; i++)
     s->mail.boxes[i] = (struct box){.rank = s->neighbors[i], .sends = true, .receives = true};

@@ -22,10 +22,11 @@ int64_t *swp_numbers(const struct numbers *numbers) {
   return numbers->array.items;
 }
 
-void swp_mail_begin(struct mail *mail, int nboxes) {
+bool swp_mail_begin(struct mail *mail, int nboxes) {
   mail->nboxes = nboxes;
   mail->boxes = swp_allocate((size_t)nboxes, sizeof *mail->boxes, NULL);
   mail->requests = swp_allocate(2 * (size_t)nboxes, sizeof *mail->requests, NULL);
+  return mail->boxes != NULL;
 }
 
 void swp_mail_free(struct mail *mail) {

@@ -31,9 +31,9 @@ struct mail {
   MPI_Request *requests;
 };
 
-/* Boxes of this many partners, zeroed. NULL boxes when memory runs out. swp_mail_free must be called in any
+/* Boxes of this many partners, zeroed. False: no memory for them. swp_mail_free must be called in any
    case. */
-void swp_mail_begin(struct mail *mail, int nboxes);
+bool swp_mail_begin(struct mail *mail, int nboxes);
 
 /*
  * Fills `in` of all boxes. Collective over the plan's ranks, each with its own partners; a partner may be the

@@ -104,8 +104,7 @@ static struct box *box_of(const struct swp_plan *plan, const struct slots *slots
 static int list_places(const struct swp_plan *plan, struct slots *slots, struct mail *mail) {
   const char *mine = swp_share_of(&slots->share, swp_sharer_of(plan, &slots->sharers, plan->rank));
   struct channel *out = slots->channels[SLOTS_OUT].items, *in = slots->channels[SLOTS_IN].items;
-  swp_mail_begin(mail, slots->sharers.count);
-  if (mail->boxes == NULL)
+  if (!swp_mail_begin(mail, slots->sharers.count))
     return swp_plan_no_memory(plan);
   mail->nboxes = 0;
   for (int64_t i = 0; i < slots->channels[SLOTS_OUT].count; i++)
