@@ -25,7 +25,7 @@ struct swp_exchange exchange_problem(const struct workload *workload) {
   };
 }
 
-static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
+int exchange_plan(const struct workload *workload, const char *method, swp_plan **plan) {
   const struct swp_exchange problem = exchange_problem(workload);
   return swp_exchange_plan(workload->team->comm, &problem, method, &workload->hints, plan);
 }
@@ -35,7 +35,7 @@ static void prepare(struct workload *workload) {
   memset(workload->recv, 0, (size_t)workload->recv_bytes);
 }
 
-static int execute(struct workload *workload, swp_plan *plan) {
+int exchange_execute(struct workload *workload, swp_plan *plan) {
   return swp_exchange_execute(plan, workload->send, workload->recv);
 }
 
@@ -54,8 +54,8 @@ const struct operation operation_exchange = {
     .name = "exchange",
     .operation = SWP_EXCHANGE,
     .size = size,
-    .plan = plan,
+    .plan = exchange_plan,
     .prepare = prepare,
-    .execute = execute,
+    .execute = exchange_execute,
     .verify = verify,
 };

@@ -74,8 +74,10 @@ int workload_create(const struct team *team, const struct operation *operation, 
                     const struct swp_hints *hints, struct workload *workload);
 void workload_free(struct workload *workload);
 
-/* The messages of an exchange, as the library takes them. */
+/* The messages of an exchange, as the library takes them, and how they are planned and exchanged. */
 struct swp_exchange exchange_problem(const struct workload *workload);
+int exchange_plan(const struct workload *workload, const char *method, swp_plan **plan);
+int exchange_execute(struct workload *workload, swp_plan *plan);
 
 /* The `bytes` of rules: for a collective its block or vector, else the mean payload of a message over all
    ranks, rounded down; 0 without messages. */

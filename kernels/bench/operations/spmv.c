@@ -85,10 +85,6 @@ static int execute(struct workload *workload, swp_plan *plan) {
                        (double *)workload->recv, product->y);
 }
 
-static int communicate(struct workload *workload, swp_plan *plan) {
-  return swp_exchange_execute(plan, workload->send, workload->recv);
-}
-
 static int compute(struct workload *workload, swp_plan *plan) {
   const struct product *product = workload->product;
   (void)plan;
@@ -144,19 +140,15 @@ static int verify(const struct workload *workload) {
   return 0;
 }
 
-static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
-  return operation_exchange.plan(workload, method, plan);
-}
-
 const struct operation operation_spmv = {
     .name = "spmv",
     .operation = SWP_EXCHANGE,
-    .phases = {{"communication", "communication_s", communicate}, {"local part", "local_s", compute}},
+    .phases = {{"communication", "communication_s", exchange_execute}, {"local part", "local_s", compute}},
     .nphases = 2,
     .check = check,
     .size = size,
     .free = free_product,
-    .plan = plan,
+    .plan = exchange_plan,
     .prepare = prepare,
     .execute = execute,
     .verify = verify,
