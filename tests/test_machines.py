@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.cli import fail, succeed
+from tuner.machine.mpi import Mpi
 from tuner.machine.simulation import networks
 from tuner.machine.simulation.launch import settings
 from tuner.machine.simulation.machines import machine
@@ -93,11 +94,23 @@ def test_every_published_network_names_its_source_and_has_increasing_protocols()
         assert sizes == sorted(set(sizes))
 
 
-def test_protocols_are_settings_of_the_simulator():
-    found = settings(machine("torus-4x4x2-bluewaters"))
-    assert found["smpi/os"] == "0:6.5e-07:0;513:8e-07:0;8193:2.1e-06:0"
-    assert found["smpi/lat-factor"] == "0:1;513:3.48148;8193:5.85185"
-    assert found["smpi/bw-factor"] == "0:0.114545;513:0.309091;8193:0.654545"
+def simgrid(version: str) -> Mpi:
+    return Mpi("simgrid", "simgrid", version, "smpicc", "smpirun")
+
+
+@pytest.mark.parametrize("version", ["3.32", "4.1"])
+def test_protocols_are_settings_of_the_simulator(version):
+    """Whose entries begin behind their numbers; what factors see has a header."""
+    found = settings(machine("torus-4x4x2-bluewaters"), simgrid(version))
+    assert found["smpi/os"] == "0:6.5e-07:0;512:8e-07:0;8192:2.1e-06:0"
+    assert found["smpi/lat-factor"] == "15:1;528:3.48148;8208:5.85185"
+    assert found["smpi/bw-factor"] == "15:0.114545;528:0.309091;8208:0.654545"
+
+
+@pytest.mark.parametrize(("version", "overhead"), [("3.32", "0:5e-07:0"), ("4.1", "5e-07")])
+def test_empty_messages_have_the_overhead_of_the_only_protocol(version, overhead):
+    found = settings(machine("torus-4x4x2"), simgrid(version))
+    assert [found[f"smpi/{each}"] for each in ("os", "ois", "or")] == [overhead] * 3
 
 
 def test_a_protocol_may_have_no_latency():
@@ -106,8 +119,8 @@ def test_a_protocol_may_have_no_latency():
     first, *others = of_machine.network.protocols
     protocols = [first, *(msgspec.structs.replace(each, latency_s=0) for each in others)]
     network = msgspec.structs.replace(of_machine.network, protocols=protocols)
-    found = settings(replace(of_machine, network=network))
-    assert found["smpi/lat-factor"] == "0:1;513:0;8193:0"
+    found = settings(replace(of_machine, network=network), simgrid("3.32"))
+    assert found["smpi/lat-factor"] == "15:1;528:0;8208:0"
 
 
 def model(**pairs: LogGP) -> SystemModel:

@@ -27,7 +27,7 @@ from tuner.machine.simulation.machines import (
 from tuner.machine.simulation.networks import NetworkError
 from tuner.machine.systems import launch_on
 from tuner.models import predict
-from tuner.models.loggp import LogGP
+from tuner.models.costs import costs
 from tuner.models.networks import as_model
 from tuner.paths import CHECKOUT
 from tuner.rawfile.reading import read
@@ -99,21 +99,18 @@ def test_every_discovery_ends_on_one_node(simgrid, swpbench, tmp_path):
 
 @pytest.mark.parametrize("ppn", [1, 2])
 def test_a_message_takes_what_its_protocol_says(simgrid, swpbench, tmp_path, ppn):
-    """Between the two nodes of a machine, and on one: overheads, latency, and a process's rate."""
+    """Between the two nodes of a machine, and on one, of the first and the last size of each."""
     its = machine("torus-2-bluewaters")
+    sizes = [8, 512, 513, 8192, 8193, 1 << 20]
     options = ["--op", "exchange", "--pattern", "hub:hubs=1", "--methods", "direct"]
-    text = measure(
-        simgrid, swpbench, 2, tmp_path / "a", *options, "--sizes", "8,1K,1M", on=its, ppn=ppn
-    )
-    fitted = as_model(its).pairs["on_node" if ppn == 2 else "off_node"].loggp
-    assert isinstance(fitted, LogGP)
-    assert len(fitted.protocols) == len(networks.network("bluewaters").protocols) == 3
+    options += ["--sizes", ",".join(map(str, sizes))]
+    text = measure(simgrid, swpbench, 2, tmp_path / "a", *options, on=its, ppn=ppn)
+    given = costs(as_model(its), on_node=ppn == 2)
+    assert len(given.messages) == len(networks.network("bluewaters").protocols) == 3
     cases = [each for each in map(json.loads, text.splitlines()) if each["record"] == "case"]
-    for case, each in zip(cases, fitted.protocols, strict=True):
-        size = case["size_bytes"]
-        assert each.from_bytes <= size <= (each.up_to_bytes or size)
-        alone_s = each.alpha_s + size * each.beta_s
-        assert case["samples_s"][0] == pytest.approx(alone_s, rel=0.05)
+    assert [case["size_bytes"] for case in cases] == sizes
+    for size, case in zip(sizes, cases, strict=True):
+        assert case["samples_s"][0] == pytest.approx(given.of(size).alone_s(size), rel=0.05)
 
 
 @pytest.mark.parametrize("operation", COLLECTIVES)

@@ -29,6 +29,8 @@ _SETTINGS = {
     "contexts/stack-size": "256",
 }
 
+_HEADER_BYTES = 16  # that SMPI adds to each message on the network
+
 NO_SIMGRID = "no smpicc with its smpirun on PATH: install SimGrid (Debian: libsimgrid-dev)"
 
 
@@ -49,25 +51,31 @@ def launch(machine: Machine, mpi: Mpi, procs: int, ppn: int, operation: str = ""
     """
     machine.require_room(procs, ppn)
     platform, hosts = _write(machine, ppn)
-    options = [f"--cfg={name}:{value}" for name, value in settings(machine, operation).items()]
+    options = [f"--cfg={name}:{value}" for name, value in settings(machine, mpi, operation).items()]
     files = ["-platform", str(platform), "-hostfile", str(hosts)]
     return LaunchCommand(
         [mpi.mpiexec, *files, *options, "--log=root.thresh:warning", "-np", str(procs)]
     )
 
 
-def settings(machine: Machine, operation: str = "") -> dict[str, str]:
+def settings(machine: Machine, mpi: Mpi, operation: str = "") -> dict[str, str]:
     """Return SMPI's settings, where factors by size turn the link's values into a protocol's."""
     network = machine.network
 
-    def by_size(values: list[str]) -> str:
-        begins = [each.from_bytes for each in network.protocols]
-        return ";".join(f"{begin}:{value}" for begin, value in zip(begins, values, strict=True))
+    def by_size(values: list[str], header_bytes: int = 0) -> str:
+        """Return a list of values; each holds for messages larger than the number before it."""
+        ends = [max(each.from_bytes + header_bytes - 1, 0) for each in network.protocols]
+        return ";".join(f"{end}:{value}" for end, value in zip(ends, values, strict=True))
 
     overhead = by_size([f"{each.overhead_s:g}:0" for each in network.protocols])
+    if mpi.major > 3 and len(network.protocols) == 1:
+        # From a list, empty messages would have none. SimGrid 3 reads only lists.
+        overhead = f"{network.protocols[0].overhead_s:g}"
     factors = {
-        "smpi/lat-factor": by_size([f"{each:g}" for each in network.latency_factors]),
-        "smpi/bw-factor": by_size([f"{each:g}" for each in network.rate_factors]),
+        "smpi/lat-factor": by_size(
+            [f"{each:g}" for each in network.latency_factors], _HEADER_BYTES
+        ),
+        "smpi/bw-factor": by_size([f"{each:g}" for each in network.rate_factors], _HEADER_BYTES),
     }
     measured = {"smpi/allreduce": "rdb"} if operation in COLLECTIVES else {}
     if operation == "allreduce":  # a step of it has blocks of 0 items, which SMPI's halving spoils
