@@ -25,16 +25,18 @@ from tuner.models.system import PairModel
 HEADER = 16  # bytes of a part that a discovery forwards
 
 
+def forwarded(parts_bytes: float, partners: int, factor: float = 1) -> float:
+    """Return the time of a stage whose messages take `factor` as long as on the node."""
+    moved = parts_bytes * partners / (partners + 1) * (factor * PER_BYTE + COPYING)
+    return factor * (ALPHA + (partners - 1) * (GAP + OVERHEAD)) + moved
+
+
 def test_discovery() -> None:
     ring = halo_of({(rank, (rank + 1) % 8): {0} for rank in range(8)}, 8)
-    size = 64
+    size, parts = 64, 64 + HEADER
     payload = ALPHA + size * PER_BYTE
     times = predict.of_discovery(machine(), ring, 8).times(size)
     barrier = 3 * (ALPHA + PER_BYTE)
-
-    def forwarded(partners: int) -> float:
-        moved = (size + HEADER) * partners / (partners + 1) * (PER_BYTE + COPYING)
-        return ALPHA + (partners - 1) * (GAP + OVERHEAD) + moved
 
     assert times == {
         "pex": payload + min(7 * GAP + ALPHA, 3 * ALPHA + 3 * 4 * 4 * PER_BYTE),
@@ -44,9 +46,9 @@ def test_discovery() -> None:
         "nbx": payload + PENALTY + barrier,
         "dense": payload + 6 * (GAP + OVERHEAD),
         "shared": ALPHA + 2 * size * COPYING,
-        "nap": forwarded(7),
-        "stfw:dims=2": forwarded(3) + forwarded(1),
-        "stfw:radix=2": 3 * forwarded(1),
+        "nap": forwarded(parts, 7),
+        "stfw:dims=2": forwarded(parts, 3) + forwarded(parts, 1),
+        "stfw:radix=2": 3 * forwarded(parts, 1),
     }
 
 
@@ -67,6 +69,27 @@ def test_a_discovery_by_nodes_forwards_on_them_before_and_after_the_consensus() 
     assert "shared" not in times
     one_way = 10 * ALPHA + parts / 2 * (10 * PER_BYTE + COPYING)
     assert times["stfw:radix=2"] == pytest.approx(on_node + 2 * one_way)
+
+
+@pytest.mark.parametrize(("procs", "ppn", "letters"), [(4, 1, 3), (10, 2, 3), (7, 3, 2)])
+def test_a_rank_of_the_smallest_node_deals_with_the_most_nodes(
+    procs: int, ppn: int, letters: int
+) -> None:
+    """As there are no letters to its own node, others of the node may have more."""
+    model = machine(on_node=pair(), off_node=pair(10))
+    halo = halo_of({(0, procs - 1): {0}}, procs)
+    (time_s,) = predict.of_discovery(model, halo, ppn, ["nap:find=dense"]).times(16).values()
+    on_node = forwarded(16 + HEADER, ppn - 1) if ppn > 1 else 0
+    assert time_s == pytest.approx(2 * on_node + forwarded(16 + HEADER, letters, 10))
+
+
+def test_a_rank_of_an_incomplete_grid_has_the_neighbours_of_two_positions() -> None:
+    """Of 7 ranks on 3 x 3 positions: rank 4 is also at 7, and rank 6 is on another node."""
+    model = machine(on_node=pair(), off_node=pair(10))
+    halo = halo_of({(0, 1): {0}}, 7)
+    (time_s,) = predict.of_discovery(model, halo, 3, ["stfw:dims=2"]).times(16).values()
+    parts = 16 + HEADER
+    assert time_s == pytest.approx(forwarded(parts, 3, 10) + forwarded(parts, 2, 10))
 
 
 def test_empty_messages_of_dense_have_a_latency_if_there_are_no_others() -> None:

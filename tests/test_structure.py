@@ -109,6 +109,26 @@ def test_grids_of_other_numbers(procs: int, dims: int, sizes: tuple[int, ...]) -
     assert grid is not None and grid.sizes == sizes
 
 
+def neighbors(grid: Grid, rank: int, stage: int) -> set[int]:
+    """Return who a rank may send to, from its position and from the one that it hosts."""
+    stride, size, layer = grid.strides[stage - 1], grid.sizes[stage - 1], grid.strides[-2]
+    hosted = [rank + layer] if grid.procs <= rank + layer < grid.strides[-1] else []
+    positions = {
+        at + (there - at // stride % size) * stride
+        for at in (rank, *hosted)
+        for there in range(size)
+    }
+    return {at if at < grid.procs else at - layer for at in positions} - {rank}
+
+
+def test_no_process_has_more_neighbours() -> None:
+    for procs, sizes in product(range(1, 65), product(range(1, 5), repeat=3)):
+        grid = from_sizes(procs, sizes)
+        for stage in range(1, 4) if grid else ():
+            most = max(len(neighbors(grid, rank, stage)) for rank in range(procs))
+            assert grid.most_neighbors(stage) == most
+
+
 def test_the_best_grid_is_found() -> None:
     for procs, dims in product(range(2, 80), range(1, 5)):
         grid = choose(procs, dims)

@@ -280,6 +280,26 @@ static void impossible_sizes_are_refused(void) {
   }
 }
 
+static void no_process_has_more_neighbours(void) {
+  test_case("most neighbours");
+  for (int code = 0; code < 64; code++)
+    for (int procs = 1; procs <= 64; procs++) {
+      const int sizes[] = {1 + code % 4, 1 + code / 4 % 4, 1 + code / 16};
+      struct grid grid;
+      int neighbors[8];
+      if (!swp_grid_from_sizes(procs, 3, sizes, &grid))
+        continue;
+      for (int stage = 1; stage <= 3; stage++) {
+        int most = 0;
+        for (int rank = 0; rank < procs; rank++) {
+          const int count = swp_grid_neighbors(&grid, rank, stage, neighbors);
+          most = count > most ? count : most;
+        }
+        EXPECT_EQUAL(swp_grid_most_neighbors(&grid, stage), most);
+      }
+    }
+}
+
 int main(int argc, char **argv) {
   test_begin(&argc, &argv, "swp_grid");
   powers_of_two_are_split_evenly();
@@ -291,5 +311,6 @@ int main(int argc, char **argv) {
   incomplete_grids_deliver_within_their_bound();
   figure_4_of_the_paper();
   impossible_sizes_are_refused();
+  no_process_has_more_neighbours();
   return test_end();
 }

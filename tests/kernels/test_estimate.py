@@ -160,7 +160,7 @@ def test_exchanges_are_estimated_as_they_are_predicted(
     assert f"estimated {predicted[chosen]:.3g} s" in autos[0]
 
 
-@pytest.mark.parametrize(("procs", "ppn"), [(2, 2), (5, 5), (8, 4), (12, 3)])
+@pytest.mark.parametrize(("procs", "ppn"), [(2, 2), (5, 5), (7, 3), (8, 4), (12, 3)])
 def test_discoveries_are_estimated_as_they_are_predicted(
     any_kernels: Kernels, tmp_path: Path, procs: int, ppn: int
 ) -> None:

@@ -162,8 +162,12 @@ def _shared(census: Census) -> float:
 
 
 def _stfw(grid: Grid, census: Census) -> float:
-    ends = zip(grid.sizes, grid.strides[1:], strict=True)
-    return sum(census.forward_s(size - 1, census.network.ppn % end == 0) for size, end in ends)
+    total = 0.0
+    for stage, size in enumerate(grid.sizes, 1):
+        partners = grid.most_neighbors(stage)
+        local = partners < size and census.network.ppn % grid.strides[stage] == 0
+        total += census.forward_s(partners, local)
+    return total
 
 
 def _nap(find: str, by_memory: bool, census: Census) -> float | NotIdentified:
@@ -173,7 +177,8 @@ def _nap(find: str, by_memory: bool, census: Census) -> float | NotIdentified:
     on_node_s = census.forward_by_memory_s() if by_memory else census.forward_s(ppn - 1, local=True)
     if nodes == 1:
         return on_node_s
-    share = -(-(nodes - 1) // ppn)
+    least = census.procs - (nodes - 1) * ppn  # ranks of the last node
+    share = min(nodes - 1, -(-nodes // least))
     letters = share if find == "dense" else min(share, census.degree)
     crossed_s = 2 * on_node_s + census.forward_s(letters, local=False)
     if find == "dense":

@@ -59,10 +59,7 @@ static void find_nodes(const struct swp_plan *plan, struct twolevel *state) {
   state->number = swp_topology_node(topology, plan->rank);
   state->local = swp_topology_local(topology, plan->rank);
   state->size = swp_topology_node_size(topology, state->number);
-  state->least = topology->ppn;
-  for (int node = 0; node < topology->nodes; node++)
-    if (swp_topology_node_size(topology, node) < state->least)
-      state->least = swp_topology_node_size(topology, node);
+  state->least = swp_topology_least(topology);
   state->in_order = true;
   for (int rank = 0; rank < plan->procs && state->in_order; rank++)
     state->in_order = slot_of(plan, rank) == rank;

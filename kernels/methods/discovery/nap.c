@@ -249,9 +249,16 @@ done:
   return error;
 }
 
+/* The most nodes that are dealt to a rank, which is on a node with the fewest ranks. */
+static int most_dealt(const struct topology *topology) {
+  const int least = swp_topology_least(topology), others = topology->nodes - 1;
+  const int share = others / least + 1;
+  return share < others ? share : others;
+}
+
 static int nap_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct census census = swp_census(plan, estimate);
-  const int ppn = census.ppn, share = (census.nodes - 2 + ppn) / ppn,
+  const int ppn = census.ppn, share = most_dealt(plan->topology),
             degree = census.degree > 0 ? (int)census.degree : 0;
   const int letters = degree < share ? degree : share;
   const double on_node_s = swp_is_by_memory(estimate->spec) ? swp_forward_by_memory_s(&census)

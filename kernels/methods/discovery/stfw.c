@@ -76,8 +76,11 @@ static int stfw_estimate(const struct swp_plan *plan, const struct estimate *est
   if (swp_stfw_choose_grid(estimate->spec, plan->procs, &grid) != NULL)
     return SWP_SUCCESS;
   *seconds = 0;
-  for (int d = 0; d < grid.ndims; d++)
-    *seconds += swp_forward_s(&census, grid.sizes[d] - 1, census.ppn % grid.strides[d + 1] == 0);
+  for (int stage = 1; stage <= grid.ndims; stage++) {
+    const int partners = swp_grid_most_neighbors(&grid, stage);
+    const bool local = partners < grid.sizes[stage - 1] && census.ppn % grid.strides[stage] == 0;
+    *seconds += swp_forward_s(&census, partners, local);
+  }
   return SWP_SUCCESS;
 }
 

@@ -153,6 +153,14 @@ int swp_grid_neighbors(const struct grid *grid, int rank, int stage, int *neighb
   return count;
 }
 
+int swp_grid_most_neighbors(const struct grid *grid, int stage) {
+  const int64_t stride = grid->strides[stage - 1], others = grid->sizes[stage - 1] - 1;
+  /* A position is hosted where its line in the last layer is cut, by a process that has its own line too. */
+  const int64_t cut = grid->procs % grid->strides[grid->ndims - 1] % grid->strides[stage];
+  const int64_t more = stage < grid->ndims ? (cut + stride - 1) / stride : 0;
+  return (int)(others + (more < others ? more : others));
+}
+
 int swp_grid_neighbor_index(const int *neighbors, int count, int rank) {
   int low = 0;
   for (int high = count - 1; low < high;) {

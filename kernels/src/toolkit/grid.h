@@ -38,6 +38,9 @@ int swp_grid_route(const struct grid *grid, int source, int destination, int sta
    Writes at most 2·(k_d − 1) ranks and returns how many. */
 int swp_grid_neighbors(const struct grid *grid, int rank, int stage, int *neighbors);
 
+/* The most of these that any rank has. */
+int swp_grid_most_neighbors(const struct grid *grid, int stage);
+
 /* The index of a rank among this many neighbours, which must include it. */
 int swp_grid_neighbor_index(const int *neighbors, int count, int rank);
 

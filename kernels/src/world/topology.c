@@ -314,6 +314,15 @@ int swp_topology_node_size(const struct topology *topology, int node) {
   return topology->node_begins[node + 1] - topology->node_begins[node];
 }
 
+int swp_topology_least(const struct topology *topology) {
+  int least = topology->ppn;
+  for (int node = 0; node < topology->nodes; node++) {
+    const int size = swp_topology_node_size(topology, node);
+    least = size < least ? size : least;
+  }
+  return least;
+}
+
 int swp_topology_rank(const struct topology *topology, int node, int local) {
   switch (topology->order) {
   case TOPOLOGY_BLOCK:

@@ -58,8 +58,9 @@ void swp_topology_release(struct topology *topology);
 int swp_topology_node(const struct topology *topology, int rank);
 int swp_topology_local(const struct topology *topology, int rank);
 
-/* The ranks on a node, and the local-th of them. */
+/* The ranks on a node, on the one with the fewest, and the local-th of a node. */
 int swp_topology_node_size(const struct topology *topology, int node);
+int swp_topology_least(const struct topology *topology);
 int swp_topology_rank(const struct topology *topology, int node, int local);
 
 /* Returns whether the sockets of all ranks are known; returns that of a rank on this rank's node. */

@@ -40,6 +40,16 @@ class Grid:
         steps = [size - 1 for size in self.sizes]
         return sum(steps) + (0 if self.complete else sum(steps[:-1]))
 
+    def most_neighbors(self, stage: int) -> int:
+        """Return the most processes that one may send to in a stage.
+
+        That is k_d - 1 and, for a position that it hosts, the part of that position's line which
+        the last layer has.
+        """
+        stride, others = self.strides[stage - 1], self.sizes[stage - 1] - 1
+        cut = self.procs % self.strides[-2] % self.strides[stage]
+        return others + (min(-(-cut // stride), others) if stage < len(self.sizes) else 0)
+
     def __str__(self) -> str:
         return "x".join(map(str, self.sizes))
 
