@@ -34,6 +34,7 @@ from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern
 from tuner.inputs.structure.stages import MessageStage, stages
 from tuner.models import closed_forms, predict, predicting
+from tuner.models.costs import costs
 from tuner.models.delivery import RankNetwork
 from tuner.models.loggp import LogGPProtocol as LogGPProtocol
 from tuner.models.maxrate import Rates
@@ -195,14 +196,25 @@ def test_stfw_of_dense_patterns_is_below_its_postal_bound(dims: int, size: int) 
     )
 
 
+@pytest.mark.parametrize("ends", [(), (4,), (20,), (112,)])
 @pytest.mark.parametrize("sizes", [(16, 16), (4, 4, 4, 4), (8, 8, 4)])
-def test_dense_stfw_and_direct_cross_where_the_formula_says(sizes: tuple[int, ...]) -> None:
-    at = closed_forms.dense_switch_point_bytes(sizes, ALPHA, PER_BYTE, COPYING)
-    ranks = math.prod(sizes)
-    direct = (ranks - 1) * (ALPHA + at * PER_BYTE)
-    volume = sum((size - 1) * ranks / size for size in sizes) * at
-    stfw = sum(size - 1 for size in sizes) * ALPHA + volume * (PER_BYTE + COPYING)
-    assert stfw == pytest.approx(direct)
+def test_dense_stfw_and_direct_cross_where_the_formula_says(
+    sizes: tuple[int, ...], ends: tuple[int, ...]
+) -> None:
+    """Messages of the two may have different protocols, and change them at the switch point."""
+    given = costs(machine(on_node=pair(ends=ends)), on_node=True)
+
+    def lost_s(size: float) -> float:
+        direct = (math.prod(sizes) - 1) * given.of(size).alone_s(size)
+        return closed_forms.stfw_dense_s(sizes, size, copied_s) - direct
+
+    def copied_s(size: float) -> float:
+        return given.of(size).alone_s(size) + COPYING * size
+
+    at = closed_forms.dense_switch_point_bytes(sizes, given, COPYING)
+    assert at is not None
+    assert all(lost_s(at * share) < 0 for share in np.linspace(0.001, 0.999, 100))
+    assert lost_s(at * 1.001) > 0
 
 
 def test_costs_need_no_memory_of_each_rank() -> None:

@@ -58,18 +58,34 @@ def stfw_dense_s(
 
 
 def dense_switch_point_bytes(
-    sizes: Sequence[int], alpha_s: float, per_byte_s: float, copy_s_per_byte: float
-) -> float:
+    sizes: Sequence[int], costs: Costs, copy_s_per_byte: float
+) -> float | None:
     """Return the message size below which `stfw` on a grid beats `direct`, all pairs equal.
 
-    Both are postal, and `stfw` copies what it sends:
-    alpha ((K - 1) - sum(k_d - 1)) / ((beta + gamma) sum((k_d - 1) K/k_d) - beta (K - 1)).
+    Both are postal, and `stfw` copies what it sends. While all messages keep their protocols, that
+    is (alpha (K - 1) - sum(alpha_d (k_d - 1))) / (sum((beta_d + gamma) (k_d - 1) K/k_d) - beta
+    (K - 1)); where one changes, `stfw` may lose at once. None where it always wins, or never.
     """
     ranks = math.prod(sizes)
-    messages = sum(size - 1 for size in sizes)
-    volume = sum((size - 1) * (ranks // size) for size in sizes)
-    further_s = (per_byte_s + copy_s_per_byte) * volume - per_byte_s * (ranks - 1)
-    return alpha_s * (ranks - 1 - messages) / further_s
+    stages = [(size - 1, ranks // size) for size in sizes]  # messages, and submessages of each
+    factors = {1, *(parts for _, parts in stages)}
+    changes = sorted({end / factor for end in costs.ends.tolist() for factor in factors})
+    begin = 0.0
+    for end in (*changes, math.inf):
+        within = min((begin + end) / 2, begin + 1)
+        direct = costs.of(within)
+        saved_s = (ranks - 1) * direct.alpha_s
+        further_s_per_byte = -(ranks - 1) * direct.beta_s
+        for messages, parts in stages:
+            each = costs.of(parts * within)
+            saved_s -= messages * each.alpha_s
+            further_s_per_byte += messages * parts * (each.beta_s + copy_s_per_byte)
+        if saved_s <= begin * further_s_per_byte:
+            return begin or None
+        if saved_s <= end * further_s_per_byte:
+            return saved_s / further_s_per_byte
+        begin = end
+    return None
 
 
 def nap_max_rate_s(
@@ -96,25 +112,13 @@ def _stfw(
     def message_s(size: float) -> float:
         return costs.of(size).alone_s(size) + copying * size
 
+    at = dense_switch_point_bytes(sizes, costs, copying)
     return ClosedForm(
         spec,
         STFW,
         lambda size: stfw_dense_s(sizes, items * size, message_s),
-        _switch_point_bytes(sizes, items, costs, copying),
+        None if at is None else at / items,
     )
-
-
-def _switch_point_bytes(
-    sizes: tuple[int, ...], items: int, costs: Costs, copying: float
-) -> float | None:
-    """Return the switch point of the first protocol that has it among its own sizes."""
-    ends = [*costs.ends.tolist(), math.inf]
-    for begin, end, message in zip([0.0, *ends], ends, costs.messages, strict=False):
-        if message.beta_s + copying > 0:
-            at = dense_switch_point_bytes(sizes, message.alpha_s, message.beta_s, copying)
-            if begin < at <= end:
-                return at / items
-    return None
 
 
 def _nap(network: RankNetwork, off: Costs, halo: Halo) -> ClosedForm:
