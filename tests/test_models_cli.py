@@ -372,7 +372,7 @@ def test_predict_prints_what_the_papers_say_in_one_formula(database: Path) -> No
     command += ["--database", str(database), "--closed-forms"]
     text = succeed(*command, "--ppn", "8")
     assert re.search(r"stfw:dims=2, postal bound .*; faster than direct below \d", text)
-    assert "nap, max-rate bound (equation 16 of" in text
+    assert "nap, max-rate bound (equations 10 and 12 of" in text
     forms = json.loads(succeed(*command, "--ppn", "8", "--json"))["closed_forms"]
     several = ["stfw:dims=2", "stfw:dims=3", "stfw:radix=2"]
     assert [form["method"] for form in forms] == [*several, "nap"]

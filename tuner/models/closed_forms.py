@@ -17,7 +17,7 @@ from tuner.models.delivery import RankNetwork
 from tuner.models.maxrate import Rates
 
 STFW = "postal bound of equal messages between all pairs (Selvitopi & Aykanat, 2019)"
-NAP = "max-rate bound (equation 16 of Bienz, Gropp, Olson, 2019)"
+NAP = "max-rate bound (equations 10 and 12 of Bienz, Gropp, Olson, 2019)"
 
 
 @dataclass(frozen=True)
