@@ -228,24 +228,27 @@ def _by_levels(group: Group, m: float) -> float:
 def _by_leaders(on_node: OnNode, operation: str, leaders: int, group: Group, m: float) -> float:
     """Return the time of shares that several leaders of each node exchange with their peers.
 
-    What they hand to all ranks of the node counts as an allgather of all of these; by memory, the
-    root's node has all of a bcast at once.
+    What they hand to all ranks of the node counts as an allgather of all of these. By memory, the
+    root's node has all of a bcast at once, and leaders reduce their slices one after the other.
     """
     size, p = group.ppn // leaders, group.procs
     node, own = group.part(group.ppn, group.ppn), group.part(size, size)
     others = group.part(leaders, group.ppn)
     peers = replace(group, procs=p // group.ppn, on_node=None)
-    slice_bytes, piece = m / leaders, m / group.ppn
+    slice_bytes, piece, by_memory = m / leaders, m / group.ppn, on_node is _shared
     match operation:
         case "bcast":
-            by_memory = on_node is _shared
             first = (
                 _shared("bcast", node, m) if by_memory else _vendor("scatter", others, slice_bytes)
             )
             between = _vendor("bcast", peers, slice_bytes)
             return first + between + on_node("allgather", node, piece)
         case "allreduce":
-            first = on_node("reduce_scatter_block", node, piece)
+            first = (
+                leaders * _shared("reduce", node, slice_bytes)
+                if by_memory
+                else _vendor("reduce_scatter_block", node, piece)
+            )
             between = _vendor("allreduce", peers, slice_bytes)
             return first + between + on_node("allgather", node, piece)
         case "allgather":

@@ -324,7 +324,8 @@ done:
   return error;
 }
 
-/* What leaders hand to all ranks of a node counts as an allgather of all of these. */
+/* What leaders hand to all ranks of a node counts as an allgather of all of these. By memory they reduce one
+   after the other, as each folds its slice before it posts its part of the next. */
 double swp_leaders_s(const struct spec *spec, enum swp_operation operation, const struct group *group,
                      double m) {
   const int count = (int)spec->arguments[LEADERS].value;
@@ -336,17 +337,18 @@ double swp_leaders_s(const struct spec *spec, enum swp_operation operation, cons
                      others = swp_group_part(group, count, group->ppn);
   struct group leaders = *group;
   leaders.procs = group->procs / group->ppn;
-  const double slice = m / count;
+  const double slice = m / count, piece = m / group->ppn;
+  const bool by_memory = swp_is_by_memory(spec);
   switch (operation) {
   case SWP_BCAST:
-    return (swp_is_by_memory(spec) ? swp_node_s(spec, SWP_BCAST, &node, m)
-                                   : swp_node_s(spec, SWP_SCATTER, &others, slice)) +
-           swp_textbook_least_s(SWP_BCAST, &leaders, slice) +
-           swp_node_s(spec, SWP_ALLGATHER, &node, m / group->ppn);
+    return (by_memory ? swp_node_s(spec, SWP_BCAST, &node, m)
+                      : swp_node_s(spec, SWP_SCATTER, &others, slice)) +
+           swp_textbook_least_s(SWP_BCAST, &leaders, slice) + swp_node_s(spec, SWP_ALLGATHER, &node, piece);
   case SWP_ALLREDUCE:
-    return swp_node_s(spec, SWP_REDUCE_SCATTER_BLOCK, &node, m / group->ppn) +
+    return (by_memory ? count * swp_node_s(spec, SWP_REDUCE, &node, slice)
+                      : swp_node_s(spec, SWP_REDUCE_SCATTER_BLOCK, &node, piece)) +
            swp_textbook_least_s(SWP_ALLREDUCE, &leaders, slice) +
-           swp_node_s(spec, SWP_ALLGATHER, &node, m / group->ppn);
+           swp_node_s(spec, SWP_ALLGATHER, &node, piece);
   case SWP_ALLGATHER:
     return swp_node_s(spec, SWP_GATHER, &own, m) + swp_textbook_least_s(SWP_ALLGATHER, &leaders, size * m) +
            swp_node_s(spec, SWP_ALLGATHER, &node, leaders.procs * m) +
