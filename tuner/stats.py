@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95
+_UPPER = (1 + LEVEL) / 2  # the probability below the upper end of an interval
 BOOTSTRAP_LAUNCHES = 10
 """Launches from which on intervals are bootstrapped; with fewer they are Student's t."""
 
@@ -20,7 +21,7 @@ MIN_SAMPLES = 6
 
 _RESAMPLES = 1999
 _STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818, 2.4469119, 2.3646243, 2.3060041)
-"""Quantiles of Student's t at the upper end of LEVEL, by degrees of freedom from 1."""
+"""Quantiles of Student's t at _UPPER, by degrees of freedom from 1."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,26 +56,26 @@ def segment_quantiles(
     return between
 
 
-def median_interval_ranks(n: Integers, level: float = LEVEL) -> tuple[Integers, Integers]:
+def median_interval_ranks(n: Integers) -> tuple[Integers, Integers]:
     """Return the order statistics (from 0) that bound the median of n independent samples.
 
     They are exact for every continuous distribution. Too few samples for the level give the
     extremes.
     """
     values, inverse = np.unique(n, return_inverse=True)
-    ranks = np.array([_lower_rank(int(value), level) for value in values], dtype=np.int64)
+    ranks = np.array([_lower_rank(int(value)) for value in values], dtype=np.int64)
     lower = ranks[inverse]
     return lower, n - 1 - lower
 
 
 @lru_cache(maxsize=4096)
-def _lower_rank(n: int, level: float) -> int:
+def _lower_rank(n: int) -> int:
     # x[k] is above the median exactly when at most k of n samples lie below it.
     log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
     below = np.arange(n // 2 + 1)
     log_ways = log_factorials[n] - log_factorials[below] - log_factorials[n - below]
     probabilities = np.cumsum(np.exp(log_ways - n * np.log(2)))
-    return max(int(np.searchsorted(probabilities, (1 - level) / 2, side="right")) - 1, 0)
+    return max(int(np.searchsorted(probabilities, (1 - LEVEL) / 2, side="right")) - 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def summarise(values: NDArray[np.float32], lengths: Integers) -> Summary:
     )
 
 
-def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
+def mean_interval(values: Floats) -> tuple[Floats, Floats]:
     """Return the interval of the mean over the last axis: launches, at least two.
 
     It is Student's t up to nine launches; from ten on it is the bootstrap, which does not need them
@@ -116,10 +117,10 @@ def mean_interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]
     if launches < BOOTSTRAP_LAUNCHES:
         mean = values.mean(axis=-1)
         error = values.std(axis=-1, ddof=1) / np.sqrt(launches)
-        reach = student(launches - 1, (1 + level) / 2) * error
+        reach = student(launches - 1, _UPPER) * error
         return mean - reach, mean + reach
     rows = values.reshape(-1, launches)
-    ends = np.array([_bootstrap(row, level) for row in rows]).reshape(*values.shape[:-1], 2)
+    ends = np.array([_bootstrap(row) for row in rows]).reshape(*values.shape[:-1], 2)
     return ends[..., 0], ends[..., 1]
 
 
@@ -135,20 +136,20 @@ def of_launches(medians: Floats) -> tuple[Floats, Floats, Floats]:
     return middle, np.minimum(low, middle), np.maximum(high, middle)
 
 
-def _bootstrap(values: Floats, level: float) -> tuple[float, float]:
+def _bootstrap(values: Floats) -> tuple[float, float]:
     """Return the percentile interval of a mean, widened for small numbers (Hesterberg 2015).
 
     Unlike the studentised bootstrap, it never leaves the range of the values.
     """
     n = len(values)
-    tail = bootstrap_tail(n, level)
+    tail = bootstrap_tail(n)
     low, high = np.quantile(_resamples(n) @ values, [tail, 1 - tail])
     return float(low), float(high)
 
 
-def bootstrap_tail(n: int, level: float = LEVEL) -> float:
+def bootstrap_tail(n: int) -> float:
     """Return the tail that a percentile interval of n values, at least two, leaves at each end."""
-    reach = np.sqrt(n / (n - 1)) * student(n - 1, (1 + level) / 2)
+    reach = np.sqrt(n / (n - 1)) * student(n - 1, _UPPER)
     return NormalDist().cdf(-float(reach))
 
 
@@ -163,7 +164,7 @@ def _resamples(launches: int) -> Floats:
 @lru_cache(maxsize=1024)
 def student(freedom: float, probability: float) -> float:
     """Return the quantile of Student's t with these degrees of freedom, positive or infinite."""
-    if probability == (1 + LEVEL) / 2 and freedom in range(1, len(_STUDENT) + 1):
+    if probability == _UPPER and freedom in range(1, len(_STUDENT) + 1):
         return _STUDENT[int(freedom) - 1]
     from scipy import special  # here, because ingest is faster to start without it
 
@@ -185,7 +186,6 @@ def welch(
     others: Floats,
     weights: Floats | float = 1.0,
     others_weights: Floats | float = 1.0,
-    level: float = LEVEL,
 ) -> Difference:
     """Return the mean of `others` minus that of `values`, by Welch's t, along the last axis.
 
@@ -205,7 +205,7 @@ def welch(
     ]
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = error**4 / (squares[0] + squares[1])
-        reach = np.where(repeated, 0, special.stdtrit(freedom, (1 + level) / 2) * error)
+        reach = np.where(repeated, 0, special.stdtrit(freedom, _UPPER) * error)
         p = 2 * special.stdtr(freedom, -np.abs(difference) / error)
     p = np.where(repeated, difference == 0, p)
     return Difference(difference, difference - reach, difference + reach, p)
