@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from tuner.campaign.launches import run
@@ -71,18 +71,7 @@ class Simulator:
 
         Raise StudyError, LaunchError, RawFileError, NetworkError.
         """
-        return self._run(self.swpbench, operation, pattern, procs, methods, sizes)
-
-    def run_all(self, cases: Sequence[tuple[str, str, int, str, str]]) -> Iterator[list[Simulated]]:
-        """Yield several such launches' results in the order of the cases; one runs on each core."""
-        run = partial(self._run, self.swpbench)
-        with ThreadPoolExecutor(available_cores()) as executor:
-            yield from executor.map(run, *zip(*cases, strict=True))
-
-    def _run(
-        self, swpbench: Path, operation: str, pattern: str, procs: int, methods: str, sizes: str
-    ) -> list[Simulated]:
-        if " " in f"{swpbench}{pattern}":
+        if " " in f"{self.swpbench}{pattern}":
             raise StudyError(
                 f"{pattern}: SimGrid's launcher splits paths at spaces; set SWITCHPOINT_RESULTS "
                 "and SWITCHPOINT_KERNELS to paths without spaces"
@@ -95,10 +84,16 @@ class Simulator:
         words = re.sub(r"[^A-Za-z0-9]+", "-", f"{operation}-{Path(pattern).name}-{procs}-{methods}")
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch) / f"{words[:150].strip('-')}.jsonl"
-            file = run(start, swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
+            file = run(start, self.swpbench, options, out, _TIMEOUT_S, cwd=Path(scratch))
             keeping.keep([out])
         cases = zip(file.cases, file.samples_s.tolist(), strict=True)
         return [Simulated(case.method, case.size_bytes, time_s) for case, time_s in cases]
+
+    def run_all(self, cases: Sequence[tuple[str, str, int, str, str]]) -> Iterator[list[Simulated]]:
+        """Yield several such launches' results in the order of the cases; one runs on each core."""
+        _ = self.swpbench  # built before the threads begin, and once
+        with ThreadPoolExecutor(available_cores()) as executor:
+            yield from executor.map(self.run, *zip(*cases, strict=True))
 
 
 def simulator(machine: Machine, ppn: int, study: str, log: LogFunction) -> Simulator:
