@@ -32,7 +32,7 @@ from tuner.commands.printing.models import show_prediction
 from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.methods import method
 from tuner.inputs.structure.patterns import pattern
-from tuner.inputs.structure.stages import MessageStage, stages
+from tuner.inputs.structure.traffic import MessageStage
 from tuner.models import closed_forms, predict, predicting
 from tuner.models.costs import costs
 from tuner.models.delivery import RankNetwork
@@ -171,7 +171,7 @@ def test_ranks_of_a_simulated_machine_handle_messages_as_they_come() -> None:
     halo = halo_of({pair: {0} for pair in times}, 4)
     model = replace(machine(), links=Links("torus", (2,)))
     network = predict.network_of(model, 4, 4)
-    (stage,) = stages(method("direct", 4), halo, 4)
+    (stage,) = method("direct", 4).stages(halo, 4)
     ended = network.ended_s(stage, 0, np.array([*times.values(), 0.0]))
     assert ended.max() == ended[3] == 3.0 + ALPHA + OVERHEAD
 
@@ -226,7 +226,7 @@ def test_costs_need_no_memory_of_each_rank() -> None:
 def test_nap_is_the_sum_of_its_stages() -> None:
     model = machine(on_node=pair(), off_node=pair(10))
     network = predict.network_of(model, 6, 2)
-    planned = stages(method("nap", 6), example(), 2)
+    planned = method("nap", 6).stages(example(), 2)
     parts = [delivery_s(network, stage, 8) for stage in planned]
     (time_s,) = predict.of_exchange(model, example(), 2, ["nap"]).times(8).values()
     assert time_s == sum(parts)
@@ -262,7 +262,7 @@ def test_stages_are_those_that_statistics_count() -> None:
     for spec in ("direct", "stfw:dims=3", "nap"):
         counted = method(spec, 24)
         statistics = counted.count(found, 4).statistics(1)
-        planned = stages(counted, found, 4)
+        planned = list(counted.stages(found, 4))
         assert len(planned) == statistics.stages
         assert sum(int(stage.items.sum()) for stage in planned) == statistics.hop_bytes
 
@@ -295,7 +295,7 @@ def test_nap_by_memory_copies_what_stays_on_a_node() -> None:
     off_node = 10 * (ALPHA + 8 * PER_BYTE)
     seen_and_copied = ALPHA + 16 * COPYING + ALPHA + 8 * COPYING
     assert by_memory.times(8) == pytest.approx({"nap:node=shared": off_node + seen_and_copied})
-    gather, cross, _ = stages(method("nap", 4), halo, 2)
+    gather, cross, _ = method("nap", 4).stages(halo, 2)
     assert not len(gather.sender)
     sent = delivery_s(predict.network_of(model, 4, 2), cross, 5000)  # now both from rank 0
     (time_s,) = by_memory.times(5000).values()

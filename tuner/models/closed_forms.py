@@ -11,7 +11,6 @@ import numpy as np
 
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method, stfw_grid, stfw_specs
-from tuner.inputs.structure.stages import stages
 from tuner.models.costs import Costs
 from tuner.models.delivery import RankNetwork
 from tuner.models.maxrate import Rates
@@ -122,7 +121,7 @@ def _stfw(
 
 
 def _nap(network: RankNetwork, off: Costs, halo: Halo) -> ClosedForm:
-    gather, cross, distribute = stages(method("nap", halo.procs), halo, network.ppn)
+    gather, cross, distribute = method("nap", halo.procs).stages(halo, network.ppn)
     node = np.arange(halo.procs) // network.ppn
     leaves = node[cross.sender] != node[cross.receiver]
     sender, items = cross.sender[leaves], cross.items[leaves]

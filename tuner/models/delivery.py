@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.inputs.structure.stages import MessageStage
+from tuner.inputs.structure.traffic import MessageStage
 from tuner.machine.simulation.routes import carried
 from tuner.models.costs import Costs
 from tuner.models.system import Links

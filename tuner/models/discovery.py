@@ -16,7 +16,7 @@ import numpy as np
 from tuner.domain.operations import arguments
 from tuner.inputs.structure.grid import Grid
 from tuner.inputs.structure.methods import stfw_grid, stfw_specs
-from tuner.inputs.structure.stages import MessageStage
+from tuner.inputs.structure.traffic import MessageStage
 from tuner.models.algorithms import COUNT_BYTES, steps, with_bit
 from tuner.models.delivery import RankNetwork
 from tuner.models.exchange import through_memory_s

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuner.domain.operations import SHARED_BYTES
 from tuner.inputs.structure.halo import Halo
-from tuner.inputs.structure.stages import MessageStage
+from tuner.inputs.structure.traffic import MessageStage
 from tuner.models.delivery import RankNetwork
 from tuner.models.parameter import NotIdentified
 from tuner.stats import Floats

@@ -9,7 +9,6 @@ from tuner.domain.operations import by_memory, takes_node_memory
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import method as counted
 from tuner.inputs.structure.methods import standard_specs
-from tuner.inputs.structure.stages import stages
 from tuner.models import collectives, discovery, exchange
 from tuner.models.algorithms import Group
 from tuner.models.closed_forms import ClosedForm, closed_forms
@@ -123,7 +122,7 @@ def of_exchange(
     copies = exchange.packed(halo), or_zero(model.copying)
 
     def formula(spec: str) -> Callable[[int], float | NotIdentified]:
-        planned = stages(counted(exchange.sent_as(spec), halo.procs), halo, ppn)
+        planned = list(counted(exchange.sent_as(spec), halo.procs).stages(halo, ppn))
         if spec == "shared":
             return lambda size: exchange.shared_s(halo, planned[0], network, size, copies[1])
         if spec == "lent":
@@ -150,7 +149,7 @@ def of_discovery(
 ) -> Predictor:
     """Return the predictor of discovery methods. Raise ModelError, MethodError."""
     network = network_of(model, halo.procs, ppn)
-    (payload,) = stages(counted("direct", halo.procs), halo, ppn)
+    (payload,) = counted("direct", halo.procs).stages(halo, ppn)
     constants = fence_barriers(model), or_zero(model.copying)
     standard = _able(model, discovery.methods(halo.procs, ppn))
 

@@ -1,8 +1,9 @@
 """The methods that can be counted, by the specs that the library takes."""
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 from tuner.errors import SwitchpointError
 from tuner.inputs.structure import grid as grids
@@ -10,18 +11,11 @@ from tuner.inputs.structure.direct import direct
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.nap import nap
 from tuner.inputs.structure.stfw import stfw
-from tuner.inputs.structure.traffic import Traffic
+from tuner.inputs.structure.traffic import MessageStage, Traffic
 
 
 class MethodError(SwitchpointError):
     """Error raised when a method spec cannot be counted; the message says why."""
-
-
-class Count(Protocol):
-    """A function that counts a halo's messages, with `ppn` per node, into a kind of Traffic."""
-
-    def __call__(self, halo: Halo, ppn: int, kind: type[Traffic] = ..., /) -> Traffic:
-        """Return the counts."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,12 @@ class Method:
     spec: str
     layout: str
     message_bound: int | None
-    count: Count
+    stages: Callable[[Halo, int], Iterator[MessageStage]]
+    """A function that yields a halo's messages, with so many processes per node."""
+
+    def count(self, halo: Halo, ppn: int) -> Traffic:
+        """Return the counts of a halo's messages, with `ppn` processes per node."""
+        return Traffic(halo, ppn, self.stages(halo, ppn))
 
 
 def standard_specs(procs: int) -> list[str]:
@@ -56,8 +55,7 @@ def method(spec: str, procs: int) -> Method:
     if spec.startswith("stfw"):
         return _stfw(spec, procs)
     if found := re.fullmatch(r"nap(?::sharing=(yes|no))?", spec):
-        sharing = found[1] != "no"
-        return Method(spec, "", None, lambda halo, ppn, kind=Traffic: nap(halo, ppn, sharing, kind))
+        return Method(spec, "", None, partial(nap, sharing=found[1] != "no"))
     raise _not_counted(spec)
 
 
@@ -96,8 +94,4 @@ def _not_counted(spec: str) -> MethodError:
 def _stfw(spec: str, procs: int) -> Method:
     grid = stfw_grid(spec, procs)
     layout = f"{grid}" if grid.complete else f"{grid} incomplete"
-
-    def count(halo: Halo, ppn: int, kind: type[Traffic] = Traffic) -> Traffic:
-        return stfw(halo, grid, ppn, kind)
-
-    return Method(spec, layout, grid.message_bound, count)
+    return Method(spec, layout, grid.message_bound, lambda halo, ppn: stfw(halo, grid))

@@ -1,4 +1,4 @@
-"""Counts of node-aware exchange, `nap` (Bienz, Gropp, Olson, 2019).
+"""The messages of node-aware exchange, `nap` (Bienz, Gropp, Olson, 2019).
 
 Processes of a node gather the elements that other nodes need, an element once on each process that
 sends it on; parts of that go from node to node; their receivers distribute them. Messages that stay
@@ -7,6 +7,7 @@ on the node go directly, meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,20 +17,18 @@ import numpy.typing as npt
 from tuner.inputs.matrices.market import Indices
 from tuner.inputs.structure.halo import Halo, group_starts
 from tuner.inputs.structure.nap_deal import Parts, deal
-from tuner.inputs.structure.traffic import Traffic
+from tuner.inputs.structure.traffic import MessageStage
 
 _Flags = npt.NDArray[np.bool_]
 
 
-def nap(halo: Halo, ppn: int, sharing: bool, kind: type[Traffic] = Traffic) -> Traffic:
-    """Count messages where every element goes once to a node, however many ranks need it there."""
-    traffic = kind(halo, ppn)
+def nap(halo: Halo, ppn: int, sharing: bool) -> Iterator[MessageStage]:
+    """Yield messages where every element goes once to a node, however many ranks need it there."""
     wants = _Wants.of(halo, ppn)
     items = _Items.of(wants, halo, ppn, sharing)
-    _gather(items, halo, traffic)
-    _cross(items, halo, ppn, traffic)
-    _distribute(wants, items, traffic)
-    return traffic
+    yield _gather(items, halo)
+    yield _cross(items, halo, ppn)
+    yield _distribute(wants, items, halo.procs)
 
 
 @dataclass(frozen=True)
@@ -84,40 +83,38 @@ class _Items:
         return _Items(slot, np.repeat(np.arange(len(parts.items)), parts.items), parts)
 
 
-def _gather(items: _Items, halo: Halo, traffic: Traffic) -> None:
+def _gather(items: _Items, halo: Halo) -> MessageStage:
     """Send elements to the process of their node that sends them on, once for all its parts."""
     sender = items.parts.sender[items.part]
     away = np.flatnonzero(halo.owner(items.slot) != sender)
-    codes = items.slot[away] * traffic.procs + sender[away]  # the slot determines the source
+    codes = items.slot[away] * halo.procs + sender[away]  # the slot determines the source
     codes.sort()
-    slot, sender = np.divmod(codes[group_starts(codes)], traffic.procs)
-    traffic.buffer += np.bincount(sender, minlength=traffic.procs)
-    _send(halo.owner(slot), sender, traffic)
+    slot, sender = np.divmod(codes[group_starts(codes)], halo.procs)
+    return _stage(halo.owner(slot), sender, sender, halo.procs)
 
 
-def _cross(items: _Items, halo: Halo, ppn: int, traffic: Traffic) -> None:
+def _cross(items: _Items, halo: Halo, ppn: int) -> MessageStage:
     """Send parts to the other node, and messages on the node beside them."""
     parts = items.parts
     here = halo.source // ppn == halo.destination // ppn
-    traffic.add_stage(
+    return MessageStage(
         np.concatenate((parts.sender, halo.source[here])),
         np.concatenate((parts.receiver, halo.destination[here])),
         np.concatenate((parts.items, halo.items[here])),
     )
 
 
-def _distribute(wants: _Wants, items: _Items, traffic: Traffic) -> None:
+def _distribute(wants: _Wants, items: _Items, procs: int) -> MessageStage:
     """Send the elements of a part to the other processes of the node that want them."""
     receiver = items.parts.receiver[items.part[wants.item]]
     away = wants.destination != receiver
     passed_on = wants.item[away]
     passed_on = passed_on[group_starts(passed_on)]
     holder = items.parts.receiver[items.part[passed_on]]
-    traffic.buffer += np.bincount(holder, minlength=traffic.procs)
-    _send(receiver[away], wants.destination[away], traffic)
+    return _stage(receiver[away], wants.destination[away], holder, procs)
 
 
-def _send(sender: Indices, receiver: Indices, traffic: Traffic) -> None:
-    """Add a stage of one message for each pair, given a pair for each item."""
-    pairs, items = np.unique(sender * traffic.procs + receiver, return_counts=True)
-    traffic.add_stage(*np.divmod(pairs, traffic.procs), items)
+def _stage(sender: Indices, receiver: Indices, holder: Indices, procs: int) -> MessageStage:
+    """Return one message for each pair, given a pair, or who holds it meanwhile, for each item."""
+    pairs, items = np.unique(sender * procs + receiver, return_counts=True)
+    return MessageStage(*np.divmod(pairs, procs), items, np.bincount(holder, minlength=procs))

@@ -1,11 +1,35 @@
-"""The sums of messages as statistics that the library keeps of a plan."""
+"""The messages of a method, stage by stage, and their sums as statistics that the library keeps."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tuner.inputs.matrices.market import Indices
 from tuner.inputs.structure.halo import Halo
+
+
+class MessageStage(NamedTuple):
+    """The messages of one stage; it begins when those of the stage before have arrived.
+
+    `forwarded` are the items that each process receives to be passed on.
+    """
+
+    sender: Indices
+    receiver: Indices
+    items: Indices
+    forwarded: Indices | int = 0
+
+    @property
+    def most_sent(self) -> int:
+        """Return the most items that one rank sends."""
+        return int(np.bincount(self.sender, self.items).max(initial=0))
+
+    @property
+    def most_moved(self) -> int:
+        """Return the most items that one rank sends or receives."""
+        return max(self.most_sent, int(np.bincount(self.receiver, self.items).max(initial=0)))
 
 
 @dataclass(frozen=True)
@@ -35,29 +59,27 @@ class MessageStatistics:
 class Traffic:
     """The messages of all stages, and what each process holds meanwhile. Sizes are in items."""
 
-    def __init__(self, halo: Halo, ppn: int) -> None:
+    def __init__(self, halo: Halo, ppn: int, stages: Iterable[MessageStage]) -> None:
         self.procs = halo.procs
         self.stages = 0
         self._node = np.arange(self.procs, dtype=np.int64) // ppn
         self._messages, self._items, self._off_messages, self._off_items = np.zeros(
             (4, self.procs), dtype=np.int64
         )
-        # A method that forwards adds the items that arrive to be passed on.
-        self.buffer = self.per_process(halo.source, halo.items)
-        self.buffer += self.per_process(halo.destination, halo.items)
+        self._buffer = per_process(halo.source, halo.items, self.procs)
+        self._buffer += per_process(halo.destination, halo.items, self.procs)
+        for stage in stages:
+            self._add(stage)
 
-    def add_stage(self, sender: Indices, receiver: Indices, items: Indices) -> None:
-        """Add the messages of one stage."""
+    def _add(self, stage: MessageStage) -> None:
+        sender, receiver, items, forwarded = stage
         self.stages += 1
         off = self._node[sender] != self._node[receiver]
         self._messages += np.bincount(sender, minlength=self.procs)
-        self._items += self.per_process(sender, items)
+        self._items += per_process(sender, items, self.procs)
         self._off_messages += np.bincount(sender[off], minlength=self.procs)
-        self._off_items += self.per_process(sender[off], items[off])
-
-    def per_process(self, process: Indices, items: Indices) -> Indices:
-        """Return the sum of the items of each process."""
-        return np.bincount(process, weights=items, minlength=self.procs).astype(np.int64)
+        self._off_items += per_process(sender[off], items[off], self.procs)
+        self._buffer += forwarded
 
     def statistics(self, item_bytes: int) -> MessageStatistics:
         """Return all statistics, with items of that size."""
@@ -69,7 +91,7 @@ class Traffic:
             mavg=messages / self.procs,
             vavg_bytes=items * item_bytes / self.procs,
             vmax_bytes=int(self._items.max()) * item_bytes,
-            buffer_bytes=int(self.buffer.max()) * item_bytes,
+            buffer_bytes=int(self._buffer.max()) * item_bytes,
             hop_bytes=items * item_bytes,
             on_node_messages=messages - off_messages,
             off_node_messages=off_messages,
@@ -78,3 +100,8 @@ class Traffic:
             off_node_mmax=int(self._off_messages.max()),
             off_node_vmax_bytes=int(self._off_items.max()) * item_bytes,
         )
+
+
+def per_process(process: Indices, items: Indices, procs: int) -> Indices:
+    """Return the sum of the items of each process."""
+    return np.bincount(process, weights=items, minlength=procs).astype(np.int64)
