@@ -15,6 +15,7 @@ from tuner.domain.tables import Point
 from tuner.rawfile.ingest import ingest
 from tuner.selection.decisions import FORESEEN_LAUNCHES, decide
 from tuner.selection.evidence import settlement, verdict
+from tuner.selection.match import covers
 
 
 def test_a_pattern_of_one_launch_counts_as_what_patterns_differ_by() -> None:
@@ -141,7 +142,7 @@ def test_an_open_size_takes_what_both_neighbours_choose() -> None:
     assert not points[1].settled
     (rule,) = select(cells)[0]
     assert rule.evidence.status == "faster"
-    assert rule.covers(points[1])
+    assert covers(rule, points[1])
 
 
 def test_an_open_size_that_excludes_its_neighbours_method_is_not_filled() -> None:

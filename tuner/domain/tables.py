@@ -131,16 +131,6 @@ class Rule(NamedTuple):
     method: str
     evidence: Point
 
-    def covers(self, point: Point) -> bool:
-        """Return whether the rule rests on a point, among others."""
-        its = point.case
-        values = (its.layout.nodes, its.layout.ppn, point.mmax, point.mavg, its.bytes)
-        ends = zip(self[1:11:2], self[2:11:2], strict=True)
-        return its.operation == self.operation and all(
-            (low is None or value >= low) and (high is None or value <= high)
-            for value, (low, high) in zip(values, ends, strict=True)
-        )
-
     @property
     def inferred(self) -> bool:
         """Return whether the rule is for layouts that were not measured."""

@@ -25,6 +25,7 @@ from tuner.domain.tables import (
 )
 from tuner.selection.decisions import ALLOCATIONS, NEGLIGIBLE_LOG
 from tuner.selection.intervals import degree_class_of
+from tuner.selection.match import covers
 from tuner.units import multiple_text, share_text, significant, size_text
 
 _LIMITED = {
@@ -114,10 +115,8 @@ def have_filled(table: Table) -> list[bool]:
     # Rules for several layouts are of those that were not measured.
     return [
         any(
-            map(
-                rule.covers,
-                filled.get(DegreeClass(rule.operation, rule.nodes_low, rule.ppn_low), ()),
-            )
+            covers(rule, point)
+            for point in filled.get(DegreeClass(rule.operation, rule.nodes_low, rule.ppn_low), ())
         )
         for rule in table.rules
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tuner.domain.cases import DegreeClass
-from tuner.domain.tables import Rule
+from tuner.domain.tables import Point, Rule
 
 
 class SizeStep(NamedTuple):
@@ -22,6 +22,12 @@ class SizeStep(NamedTuple):
 def first(rules: Iterable[Rule], degree_class: DegreeClass, bytes_: int) -> Rule | None:
     """Return the first rule that holds for a case; None without any."""
     return next((rule for _, rule in _for(rules, degree_class) if _holds_at(rule, bytes_)), None)
+
+
+def covers(rule: Rule, point: Point) -> bool:
+    """Return whether a rule rests on a point, among others."""
+    degree_class = point.case.of_any_degree._replace(mmax=point.mmax, mavg=point.mavg)
+    return first([rule], degree_class, point.case.bytes) is not None
 
 
 def by_size(rules: Sequence[Rule], degree_class: DegreeClass) -> list[SizeStep]:
