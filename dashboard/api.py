@@ -22,6 +22,8 @@ from tuner.store.store import Store
 ROOT = "/api/v1"
 QueryT = TypeVar("QueryT", bound=Query)
 _MOST_CELLS = 1000
+_TEXTS = {"Name": NAME, "Word": WORD, "PatternSpec": PATTERN_SPEC}
+_FAILURES = {"400": "Malformed", "401": "NoToken", "421": "UnknownHost"}  # of every route
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,7 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
     @server.get(f"{ROOT}/openapi.json")
     def openapi() -> Response:
         _query(Query)
-        document = json.loads(resources.files("dashboard").joinpath("openapi.json").read_text())
-        table = document["paths"][f"{ROOT}/tables/{{system}}"]["get"]
-        for each in table["parameters"]:
-            if each["name"] == "format":
-                each["schema"]["enum"] = list(FORMS)
-        answers = table["responses"]["200"]["content"]
-        for form in FORMS.values():
-            answers.setdefault(form.mimetype, {"schema": {"type": "string"}})
-        document["components"]["schemas"] = schemas()
-        return _json(document | {"servers": [{"url": request.script_root or "/"}]})
+        return _json(_description() | {"servers": [{"url": request.script_root or "/"}]})
 
     @server.get(f"{ROOT}/systems")
     def systems() -> Response:
@@ -108,6 +101,29 @@ def add_api(server: Flask, open_store: OpenStore) -> None:
             for side in (a, b):
                 _check_campaign(store, *side)
             return _json(compared.document(store, a, b, query.operation))
+
+
+def _description() -> dict[str, Any]:
+    """Return openapi.json with all schemas, forms, and what is the same of each route."""
+    document = json.loads(resources.files("dashboard").joinpath("openapi.json").read_text())
+    document["components"]["schemas"] = schemas() | {
+        name: {"type": "string", "pattern": f"^{pattern}$"} for name, pattern in _TEXTS.items()
+    }
+    told = {"schema": {"$ref": "#/components/schemas/Failure"}}
+    for failure in document["components"]["responses"].values():
+        failure["content"] = {"application/json": told}
+    for path in document["paths"].values():
+        responses = path["get"]["responses"]
+        responses["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        responses["304"] = {"description": "Not changed"}
+        for status, name in _FAILURES.items():
+            responses[status] = {"$ref": f"#/components/responses/{name}"}
+    its = document["paths"][f"{ROOT}/tables/{{system}}"]["get"]
+    its["parameters"][1]["schema"]["enum"] = list(FORMS)
+    answers = its["responses"]["200"]["content"]
+    for form in FORMS.values():
+        answers.setdefault(form.mimetype, {"schema": {"type": "string"}})
+    return document
 
 
 def _cells(store: Store, query: CellsQuery, limit: int) -> dict[str, Any]:

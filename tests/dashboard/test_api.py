@@ -146,6 +146,7 @@ def test_the_description_has_every_route_and_form(client: FlaskClient, app: Dash
     assert parameters[1]["schema"]["enum"] == list(forms.FORMS)
     for each in document["paths"].values():  # what web.py answers before any route
         assert {"401", "421"} <= each["get"]["responses"].keys()
+        assert "ETag" in each["get"]["responses"]["200"]["headers"]
 
 
 def described(client: FlaskClient, route: str, status: str = "200") -> Draft202012Validator:
