@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from reframe.core.runtime import loadenv
 from tuner.machine.directories import installation_directory, objects_directory
 from tuner.machine.doctor import OLDEST_CMAKE, c_compilers, find_cmake
 from tuner.machine.mpi import available_cores, find_all_mpis, is_linked_with
+from tuner.machine.processes import UnansweredError, answer
 from tuner.machine.simulation.launch import TOOLCHAIN
 from tuner.paths import CHECKOUT, is_checkout
 
@@ -128,10 +128,8 @@ class build_kernels(rfm.CompileOnlyRegressionTest):
         library = Path(mpicc).resolve().parent.parent / "lib" / STANDARD_MPI
         environment = os.environ | {"LD_LIBRARY_PATH": str(library.parent)}
         try:
-            starts = subprocess.run(
-                [PREBUILT / "bin" / "swpbench", "--version"], env=environment, capture_output=True
-            )
-        except OSError:  # of another platform
+            starts = answer([PREBUILT / "bin" / "swpbench", "--version"], None, env=environment)
+        except UnansweredError:  # of another platform
             return None
         return library if library.exists() and starts.returncode == 0 else None
 

@@ -241,7 +241,7 @@ def test_a_configuration_that_does_not_end_is_reported(tmp_path, monkeypatch):
     assert answer.stdout == ""
     assert answer.stderr.splitlines() == [
         f"reading {config}, for 0.5 s at most",
-        f"Error: {config}: not read within 0.5 s",
+        f"Error: reading {config} did not end within 0.5 s",
     ]
 
 

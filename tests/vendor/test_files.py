@@ -397,7 +397,7 @@ SELECTION = (
     ("wrapper", "content", "words"),
     [
         ("exit 1", b"", "mpicc -show failed"),
-        ("exec sleep 60", b"", "cannot run .*mpicc -show: .*timed out"),
+        ("exec sleep 60", b"", "mpicc did not end within 0.5 s"),
         ("echo -L{place} -lmpich", SELECTION[:-3] + bytes(4096), "cannot read its selection"),
         ("echo -L{place} -lmpich", bytes(5000), "contains no selection"),
         (

@@ -31,6 +31,7 @@ from tuner.campaign.ending import all_below, end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, shown
 from tuner.machine.directories import python_path
+from tuner.machine.processes import UnansweredError, answer
 from tuner.machine.sites.jobs import pending
 from tuner.paths import CHECKOUT, results_directory, results_id
 from tuner.signals import exits_on
@@ -253,24 +254,18 @@ def dry_run(call: Call, limit_s: float | None = None, *, strict: bool = False) -
             )
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
-        try:
-            answer = subprocess.run(
-                call.command(["--dry-run"], report),
-                env=_environment() | call.env,
-                capture_output=True,
-                text=True,
-                errors="backslashreplace",
-                timeout=limit_s,
-            )
-        except OSError as error:
-            raise DispatchError(f"ReFrame cannot be started: {error}") from error
-        except subprocess.TimeoutExpired as error:
-            raise DispatchError(f"ReFrame's dry run did not end within {limit_s} s") from error
-        output = answer.stdout + answer.stderr
+        its = answer(
+            call.command(["--dry-run"], report),
+            limit_s,
+            DispatchError,
+            what="ReFrame's dry run",
+            env=_environment() | call.env,
+        )
+        output = its.stdout + its.stderr
         for line in output.splitlines():
             if "WARNING" in line and any(warning in line for warning in WARNINGS):
                 raise DispatchError(f"ReFrame leaves out a part of the campaign: {line}")
-        if answer.returncode != 0:
+        if its.returncode != 0:
             raise DispatchError(f"ReFrame's dry run failed: {_why_failed(report, output)}")
         if not report.is_file():
             raise DispatchError(f"nothing to run: {_why_no_check(call, report, limit_s)}")
@@ -290,9 +285,8 @@ def _why_no_check(call: Call, report: Path, limit_s: float | None) -> str:
     """Return why a dry run found no check."""
     ask = call.command(["--show-config=systems/0/name"], report)
     env, name = _environment() | call.env, ""
-    with suppress(subprocess.TimeoutExpired):
-        asked = subprocess.run(ask, env=env, capture_output=True, text=True, timeout=limit_s)
-        name = asked.stdout.strip()
+    with suppress(UnansweredError):
+        name = answer(ask, limit_s, env=env).stdout.strip()
     if name == '"generic"':  # ReFrame's own, for hosts that no file names
         return (
             f"no hostnames in {call.config} match this host, {socket.gethostname()}: add them, or "

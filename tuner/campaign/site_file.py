@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from tuner.errors import SwitchpointError
 from tuner.machine.directories import python_path
 from tuner.machine.doctor import Prerequisite
 from tuner.machine.mpi import identify, is_of
+from tuner.machine.processes import answer
 from tuner.machine.sites.environments import OF_MPIS
 from tuner.machine.sites.schedulers import SCHEDULERS
 
@@ -156,19 +156,15 @@ def _site_configuration(config: Path) -> Any:
     """Return what another Python makes of the file. Raise ConfigurationError."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "configuration.json"
-        try:
-            answer = subprocess.run(
-                [sys.executable, "-c", _READ, config, path],
-                env=os.environ | {"PYTHONPATH": python_path()},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_READ_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ConfigurationError(f"{config}: not read within {_READ_S:g} s") from error
-        if answer.returncode != 0:
-            said = answer.stderr.strip().splitlines() or [f"exits with {answer.returncode}"]
+        its = answer(
+            [sys.executable, "-c", _READ, config, path],
+            _READ_S,
+            ConfigurationError,
+            what=f"reading {config}",
+            env=os.environ | {"PYTHONPATH": python_path()},
+        )
+        if its.returncode != 0:
+            said = its.stderr.strip().splitlines() or [f"exits with {its.returncode}"]
             raise ConfigurationError(f"{config}: {said[-1]}")
         return json.loads(path.read_text())
 

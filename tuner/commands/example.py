@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import subprocess
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +11,7 @@ from tuner.campaign.reframe import DispatchError, Job
 from tuner.machine.directories import installation_directory
 from tuner.machine.mpi import launch, mpi_named, preload_library
 from tuner.machine.nodes.launch import VIRTUAL_NODES
+from tuner.machine.processes import answer
 from tuner.machine.systems import THIS_MACHINE, launch_on
 
 EXAMPLE_SIZES = ["8", "1024", "65536"]
@@ -41,20 +41,11 @@ def try_example(table: Path, job: RanJob, console: Console) -> None:
     command = [*start.argv_prefix, *program]
     settings = {"SWITCHPOINT_TABLE": str(table), **start.env}
     console.print(_again(job, settings, command, program), soft_wrap=True)
-    try:
-        answer = subprocess.run(
-            command,
-            env=os.environ | settings,
-            capture_output=True,
-            text=True,
-            errors="backslashreplace",
-            timeout=EXAMPLE_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DispatchError(f"the example did not end within {EXAMPLE_TIMEOUT_S} s") from error
-    console.print(answer.stdout, end="", soft_wrap=True)
-    if answer.returncode != 0:
-        raise DispatchError(f"the example failed with the new table: {answer.stderr.strip()}")
+    environment = os.environ | settings
+    its = answer(command, EXAMPLE_TIMEOUT_S, DispatchError, what="the example", env=environment)
+    console.print(its.stdout, end="", soft_wrap=True)
+    if its.returncode != 0:
+        raise DispatchError(f"the example failed with the new table: {its.stderr.strip()}")
 
 
 def print_preload_command(table: Path, job: RanJob, console: Console) -> None:

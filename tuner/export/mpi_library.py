@@ -8,12 +8,12 @@ algorithms.
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.export.choices import VendorError
 from tuner.machine.mpi import INTEL_MPI, LABELS, Mpi, find_all_mpis, is_of
+from tuner.machine.processes import answer
 
 _BANNERS = {
     "mpich": r"MPICH Version:\s*(\d[\w.]*)",
@@ -91,17 +91,16 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
     A variable that selects `chain` takes the fan-out from another variable; a rules file states it.
     """
     program = Path(mpi.mpiexec).with_name("ompi_info")
-    answer = _run([str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"])
-    fan_outs = dict(
-        re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", answer.stdout)
-    )
+    command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
+    its = answer(command, _TIMEOUT_S, VendorError)
+    fan_outs = dict(re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", its.stdout))
     found: dict[str, dict[str, Algorithm]] = {}
     pattern = r"coll_tuned_(\w+)_algorithm:enumerator:value:(\d+):(\S+)"
-    for operation, number, name in re.findall(pattern, answer.stdout):
+    for operation, number, name in re.findall(pattern, its.stdout):
         fan_out = int(fan_outs.get(operation, 0)) if name == "chain" else 0
         found.setdefault(operation, {})[name] = Algorithm(int(number), fan_out)
     if not found:
-        raise VendorError(f"{program} lists no algorithms: {answer.stderr.strip()[:200]}")
+        raise VendorError(f"{program} lists no algorithms: {its.stderr.strip()[:200]}")
     return found
 
 
@@ -144,7 +143,7 @@ def mpich_selections(mpi: Mpi) -> Selections:
 
 def _library_files(mpi: Mpi) -> list[Path]:
     """Return the files that may be the wrapper's library, without links. Raise VendorError."""
-    shown = _run([mpi.mpicc, "-show"])
+    shown = answer([mpi.mpicc, "-show"], _TIMEOUT_S, VendorError)
     if shown.returncode != 0:
         raise VendorError(f"{mpi.mpicc} -show failed: {shown.stderr.strip()[:200]}")
     names = [name for name in re.findall(r"-l(\S+)", shown.stdout) if "mpi" in name]
@@ -156,13 +155,3 @@ def _library_files(mpi: Mpi) -> list[Path]:
         for path in sorted(directory.glob(f"lib{name}.so*"))
     ]
     return [path for path in dict.fromkeys(files) if path.is_file() and path.stat().st_size > 4096]
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Return what a program of the library answers. Raise VendorError if it cannot be run."""
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="backslashreplace", timeout=_TIMEOUT_S
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise VendorError(f"cannot run {' '.join(command)}: {error}") from error

@@ -5,7 +5,6 @@ prints nothing about its rules, so it is seen at work.
 """
 
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tuner.export.witness import witness
 from tuner.files import open_file
 from tuner.machine.directories import build_root, search_path
 from tuner.machine.mpi import LABELS
+from tuner.machine.processes import answer
 from tuner.machine.systems import named_kernels, program_in
 
 _TIMEOUT_S = 60
@@ -62,23 +62,14 @@ def verify_table(path: Path) -> str:
         family, version = reader
         return f"{path}: for {LABELS[family]} {version}: {launcher(family, version)}"
     program = find_swpbench()
-    try:
-        answer = subprocess.run(
-            [program, "table", path],
-            capture_output=True,
-            text=True,
-            errors="backslashreplace",
-            timeout=_TIMEOUT_S,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise VerifyError(f"cannot run {program}: {error}") from error
-    if answer.returncode != 0:
-        said = (answer.stderr or answer.stdout).strip().splitlines()
+    its = answer([program, "table", path], _TIMEOUT_S, VerifyError)
+    if its.returncode != 0:
+        said = (its.stderr or its.stdout).strip().splitlines()
         reason = next((line for line in said if line.startswith("swpbench:")), "\n".join(said[:1]))
         raise VerifyError(
             reason.removeprefix("swpbench: ") or f"{program} failed without a message"
         )
-    return answer.stdout.strip()
+    return its.stdout.strip()
 
 
 def verify_rules(paths: Sequence[Path]) -> Iterator[CheckedRule]:

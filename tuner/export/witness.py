@@ -5,7 +5,6 @@ machine, or on virtual nodes for layouts with several.
 """
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from tuner.errors import SwitchpointError
 from tuner.machine.mpi import FINALIZE_LIBRARY, YIELD_LIBRARY, LaunchCommand, Mpi, launch
 from tuner.machine.nodes import launch as on_nodes
 from tuner.machine.nodes.namespaces import Nodes
+from tuner.machine.processes import answer
 from tuner.paths import CHECKOUT, is_checkout
 
 MESSAGES, CARDS, STACKS = "messages", "cards", "stacks"
@@ -124,18 +124,7 @@ def _monitored(start: LaunchCommand) -> LaunchCommand:
 
 def _finish(command: list[str], environment: Mapping[str, str]) -> str:
     """Return what a program prints. Raise WitnessError if it fails."""
-    try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise WitnessError(f"cannot run {command[0]}: {error}"[:_TEXT]) from error
+    done = answer(command, _TIMEOUT_S, WitnessError, env=environment)
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip("- \t")]
         own = [line.removeprefix("witness: ") for line in lines if line.startswith("witness: ")]

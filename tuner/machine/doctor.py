@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import product
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from tuner.machine.directories import search_path
 from tuner.machine.mpi import ANSWER_S, available_cores, find_mpis
+from tuner.machine.processes import UnansweredError, answer
 from tuner.paths import CHECKOUT, database_path, results_directory
 
 
@@ -161,8 +163,8 @@ def _examine_package(name: str, used_for: str, advice: str) -> Prerequisite:
 def _examine_library(name: str, used_for: str, advice: str) -> Prerequisite:
     """Return the part of a library, found by pkg-config as in the kernels' build."""
     path = shutil.which("pkg-config", path=search_path())
-    answer = _run(path, "--modversion", name) if path else None
-    found = answer.stdout.strip() if answer and answer.returncode == 0 else ""
+    its = _run(path, "--modversion", name) if path else None
+    found = its.stdout.strip() if its and its.returncode == 0 else ""
     return Prerequisite(name, used_for, found, False, advice)
 
 
@@ -174,22 +176,14 @@ def _examine_results() -> Prerequisite:
 
 def _version(path: str, option: str) -> str:
     """Return the first line of what a program prints as its version."""
-    if (answer := _run(path, option)) is None:
+    if (its := _run(path, option)) is None:
         return "does not run"
-    lines = (answer.stdout or answer.stderr).splitlines()
+    lines = (its.stdout or its.stderr).splitlines()
     return lines[0].strip() if lines else "version unknown"
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str] | None:
     """Return how a program ended; None where it cannot be started, or takes too long."""
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="backslashreplace",
-            timeout=ANSWER_S,
-            cwd=Path("/"),
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    with suppress(UnansweredError):
+        return answer(command, ANSWER_S, cwd=Path("/"))
+    return None

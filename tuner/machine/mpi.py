@@ -8,7 +8,6 @@ their core, each family in its own way; that setting is named, so that results c
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from tuner.errors import SwitchpointError
 from tuner.machine.directories import search_path
+from tuner.machine.processes import UnansweredError, answer
 
 YIELD_LIBRARY = "libswp_yield.so"
 PRELOAD_LIBRARY = "libswitchpoint_pmpi.so"
@@ -138,10 +138,10 @@ def identify(mpicc: str, mpiexec: str) -> Mpi | None:
 
 def mpi_of(program: str, mpis: Sequence[Mpi]) -> Mpi | None:
     """Return the first MPI whose library a program is linked with; None if that is unknown."""
-    ldd, path = shutil.which("ldd"), shutil.which(program)
-    if ldd is None or path is None:
+    path = shutil.which(program)
+    if path is None:
         return None
-    needed = subprocess.run([ldd, path], capture_output=True, text=True, errors="replace").stdout
+    needed = _ask(["ldd", path])
     families = {"libmpi.so.40": ["openmpi"], "libmpich.so": ["mpich"]}
     families |= {"libmpi.so.12": ["intelmpi", "mpich"]}
     found = next((its for name, its in families.items() if name in needed), [])
@@ -348,9 +348,7 @@ def _launcher_family(text: str) -> str:
 def _ask(command: list[str]) -> str:
     """Return what a program prints on both streams, "" when it cannot be run."""
     try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=ANSWER_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        its = answer(command, ANSWER_S)
+    except UnansweredError:
         return ""
-    return answer.stdout + answer.stderr
+    return its.stdout + its.stderr

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from tuner.campaign.launches import run
 from tuner.errors import SwitchpointError
 from tuner.machine.directories import objects_directory, search_path
 from tuner.machine.mpi import Mpi, available_cores
+from tuner.machine.processes import answer
 from tuner.machine.simulation.launch import NO_SIMGRID, TOOLCHAIN, find_simgrid, launch
 from tuner.machine.simulation.machines import Machine
 from tuner.machine.systems import named_kernels, program_in
@@ -120,7 +120,7 @@ def _build(version: str, log: LogFunction) -> Path:
     configure.append(f"-DCMAKE_TOOLCHAIN_FILE={sources / 'cmake' / TOOLCHAIN}")
     make = [cmake, "--build", str(build), "--target", "swpbench"]
     for command in (configure, [*make, "--parallel", str(available_cores())]):
-        done = subprocess.run(command, capture_output=True, text=True, errors="backslashreplace")
+        done = answer(command, None, StudyError)
         if done.returncode:
             last = (done.stderr or done.stdout).strip().splitlines()[-1:]
             raise StudyError(f"the kernels cannot be built for SimGrid: {' '.join(last)}")

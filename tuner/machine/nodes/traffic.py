@@ -1,10 +1,10 @@
 """The traffic of virtual nodes' network cards, as the kernel counts it."""
 
 import json
-import subprocess
 from dataclasses import dataclass
 
 from tuner.machine.nodes.namespaces import Nodes, NodesError
+from tuner.machine.processes import answer
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,12 @@ def traffic(nodes: Nodes, device: str = "eth0") -> list[NodeTraffic]:
 
 
 def _count(nodes: Nodes, host: str, device: str) -> NodeTraffic:
-    answer = subprocess.run(
-        [
-            *nodes.on_node(host),
-            f"PATH=$PATH:/usr/sbin:/sbin ip -statistics -json link show {device}",
-        ],
-        capture_output=True,
-        text=True,
-    )
-    if answer.returncode != 0:
-        raise NodesError(f"{host} does not answer: {answer.stderr.strip()}")
+    ask = f"PATH=$PATH:/usr/sbin:/sbin ip -statistics -json link show {device}"
+    its = answer([*nodes.on_node(host), ask], None, NodesError)
+    if its.returncode != 0:
+        raise NodesError(f"{host} does not answer: {its.stderr.strip()}")
     try:
-        (link,) = json.loads(answer.stdout)
+        (link,) = json.loads(its.stdout)
         counts = link["stats64"]
         return NodeTraffic(host, counts["tx"]["bytes"], counts["rx"]["bytes"])
     except (ValueError, LookupError, TypeError) as error:

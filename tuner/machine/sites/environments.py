@@ -2,12 +2,12 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import Mpi, find_mpis, is_of
+from tuner.machine.processes import answer
 from tuner.machine.sites.schedulers import srun_type
 
 # As sites, EasyBuild, Spack, OpenHPC, Red Hat, Intel and Cray name them, by their families.
@@ -74,14 +74,9 @@ def mpi_modules() -> list[str]:
     if command is None:
         return []
     env = os.environ | {"LMOD_REDIRECT": "no"}  # Lmod then lists them where the other does
-    try:
-        answer = subprocess.run(
-            command, env=env, capture_output=True, text=True, errors="backslashreplace", timeout=120
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModulesError(f"{' '.join(command)}: {error}") from error
+    listed = answer(command, 120, ModulesError, env=env).stderr
     latest: dict[str, str] = {}
-    for line in answer.stderr.splitlines():
+    for line in listed.splitlines():
         module = re.sub(r"\(.*\)$", "", line.strip()).strip()
         match = _MPI_MODULE.search(module)
         if match and not module.endswith(("/", ":")):

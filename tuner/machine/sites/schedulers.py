@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import available_cores
+from tuner.machine.processes import answer
 
 SLURM = ("slurm", "squeue")
 """Slurm by ReFrame's names: with accounting, and without."""
@@ -232,16 +232,11 @@ def _partition(
 
 def ask(*command: str) -> str:
     """Return what a command prints. Raise SchedulerError when it fails or takes a minute."""
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, errors="backslashreplace", timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SchedulerError(f"{command[0]}: {error}") from error
-    if answer.returncode != 0:
-        said = (answer.stderr or answer.stdout).strip().splitlines() or ["no reason given"]
+    its = answer(command, 60, SchedulerError)
+    if its.returncode != 0:
+        said = (its.stderr or its.stdout).strip().splitlines() or ["no reason given"]
         raise SchedulerError(f"{' '.join(command)}: {said[0]}")
-    return answer.stdout or answer.stderr  # srun lists on stderr
+    return its.stdout or its.stderr  # srun lists on stderr
 
 
 # A job that starts again would find raw files of its first start: the campaign is resumed instead.
