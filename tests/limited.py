@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign.ending import descendants, end_with_parent
+from tuner.machine.ending import descendants, end_with_parent
 from tuner.signals import exits_on
 
 _PR_SET_CHILD_SUBREAPER = 36

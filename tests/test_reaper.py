@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from tests.processes import is_running, wait_for
-from tuner.campaign import reaper
-from tuner.campaign.ending import Process, descendants
+from tuner.machine import reaper
+from tuner.machine.ending import Process, descendants
 from tuner.paths import CHECKOUT
 
 STUBBORN = """
@@ -28,7 +28,7 @@ rank.wait()
 
 COMMAND = """
 import subprocess, time
-from tuner.campaign import reaper
+from tuner.machine import reaper
 reaper._PATIENCE_S = 0.1
 with reaper.reaping() as announce:
     launcher = subprocess.Popen(["sleep", "600"], start_new_session=True, preexec_fn=announce)
@@ -44,7 +44,7 @@ for module in (os, fcntl):
         vars(module).pop(name, None)
 from pathlib import Path
 from tuner import atomic
-from tuner.campaign.ending import all_below
+from tuner.machine.ending import all_below
 with tempfile.TemporaryDirectory() as place:
     for text in "ab":
         atomic.write(Path(place, "file"), text)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from tuner.campaign import reaper
-from tuner.campaign.ending import end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.machine import mpi as this_machine
+from tuner.machine import reaper
+from tuner.machine.ending import end_with_parent
 from tuner.machine.mpi import Mpi, preload_library, profiler
 from tuner.machine.sites.schedulers import srun_type
 from tuner.signals import exits_on, held

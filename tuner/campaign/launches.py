@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tuner.campaign.ending import descendants
 from tuner.errors import SwitchpointError
+from tuner.machine.ending import descendants
 from tuner.machine.mpi import LaunchCommand, last_line
 from tuner.rawfile import reading
 

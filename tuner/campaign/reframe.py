@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tuner.campaign.durations import POLL_S
-from tuner.campaign.ending import all_below, end_with_parent
 from tuner.errors import SwitchpointError
 from tuner.files import one_line, shown
 from tuner.machine.directories import python_path
+from tuner.machine.ending import all_below, end_with_parent
 from tuner.machine.processes import UnansweredError, answer
 from tuner.machine.sites.jobs import pending
 from tuner.paths import CHECKOUT, results_directory, results_id

@@ -9,13 +9,11 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -24,6 +22,7 @@ from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.files import open_lock, read_json
 from tuner.machine.directories import cache_directory
+from tuner.machine.ending import Process
 from tuner.machine.processes import start_of
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -169,9 +168,10 @@ def down(name: str) -> bool:
     with _lock():
         nodes = find(name)
         if nodes is not None:
-            with suppress(ProcessLookupError):  # it has ended by itself
-                os.kill(nodes.pid, signal.SIGKILL)
-            _await_end(nodes)
+            switch = Process(nodes.pid, nodes.started)
+            switch.kill()
+            if not switch.has_ended(END_TIMEOUT_S):
+                raise NodesError(f"process {nodes.pid}, the switch of {nodes.name}, does not end")
         shutil.rmtree(_place(name), ignore_errors=True)
     return nodes is not None
 
@@ -329,14 +329,6 @@ def _reason(complaints: list[str]) -> str:
             else " (not root, and this system has no unprivileged user namespaces)"
         )
     return f"virtual nodes cannot be made: {reason}{advice}"
-
-
-def _await_end(nodes: Nodes) -> None:
-    deadline_s = time.monotonic() + END_TIMEOUT_S
-    while start_of(nodes.pid) == nodes.started:
-        if time.monotonic() > deadline_s:
-            raise NodesError(f"process {nodes.pid}, the switch of {nodes.name}, does not end")
-        time.sleep(0.01)
 
 
 def _place(name: str) -> Path:

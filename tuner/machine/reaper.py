@@ -1,7 +1,7 @@
 """A process beside a command: if the command is killed, it ends what the command has started.
 
 The signal at its end reaches a launcher alone, and MPICH's takes no notice of one in its first
-milliseconds. Started by `reaping`: python -m tuner.campaign.reaper SECONDS
+milliseconds. Started by `reaping`: python -m tuner.machine.reaper SECONDS
 """
 
 import os
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 
-from tuner.campaign.ending import Process, all_below
 from tuner.machine.directories import python_path
+from tuner.machine.ending import Process, all_below
 
 _GRACE_S = 10.0
 _PATIENCE_S = 20.0
@@ -60,7 +60,7 @@ def _reaper() -> subprocess.Popen[bytes]:
     """Start the reaper of this process, which belongs to no results."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SWITCHPOINT_")}
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "tuner.campaign.reaper", str(_PATIENCE_S)],
+        [sys.executable, "-P", "-m", "tuner.machine.reaper", str(_PATIENCE_S)],
         bufsize=0,
         env=env | {"PYTHONPATH": python_path()},
         stdin=subprocess.PIPE,
