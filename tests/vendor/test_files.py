@@ -32,9 +32,9 @@ from tuner.domain.tables import Rule, Table
 from tuner.export.choices import Counts, SizeRange, VendorError, choices_of
 from tuner.export.exported import Exported, stated_in
 from tuner.export.forms import export
-from tuner.export.mpi_library import installation, launcher, library_of, made_for
+from tuner.export.mpi_library import installation, launcher, made_for
 from tuner.export.verify import verify_table
-from tuner.machine.mpi import Mpi
+from tuner.machine.mpi import Mpi, library_of
 from tuner.selection.rules import compile_rules
 
 

@@ -10,8 +10,7 @@ from tuner.domain.cases import Layout, NodeCores
 from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
-from tuner.export.mpi_library import library_of
-from tuner.machine.mpi import LABELS, available_cores, mpis_named
+from tuner.machine.mpi import LABELS, available_cores, library_of, mpis_named
 from tuner.machine.sites.orders import node_cores
 from tuner.models import fitting
 from tuner.models.system import SystemModel

@@ -12,24 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuner.export.choices import VendorError
-from tuner.machine.mpi import INTEL_MPI, LABELS, Mpi, find_all_mpis, is_of
+from tuner.machine.mpi import LABELS, Mpi, find_all_mpis, is_of, library_of
 from tuner.machine.processes import answer
 
-_BANNERS = {
-    "mpich": r"MPICH Version:\s*(\d[\w.]*)",
-    "openmpi": r"Open MPI v(\d[\w.]*)",
-    "intelmpi": INTEL_MPI,
-}
 _MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI|Intel MPI) (\d[\w.]*)")
 _TIMEOUT_S = 60
-
-
-def library_of(banner: str) -> tuple[str, str]:
-    """Return the family and version in MPI_Get_library_version's text; ("", "") if unknown."""
-    for family, pattern in _BANNERS.items():
-        if match := re.search(pattern, banner):
-            return family, match.group(1)
-    return "", ""
 
 
 def version_for(banner: str, family: str) -> str:

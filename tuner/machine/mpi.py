@@ -33,7 +33,12 @@ text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
 ctypes.CDLL(sys.argv[1]).MPI_Get_library_version(text, ctypes.byref(length))
 print(text.value.decode(errors="replace"))
 """
-INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
+_INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
+_BANNERS = {
+    "mpich": r"MPICH Version:\s*(\d[\w.]*)",
+    "openmpi": r"Open MPI v(\d[\w.]*)",
+    "intelmpi": _INTEL_MPI,
+}
 DYNAMIC_RULES = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # of Open MPI
 MPICH_THROTTLE = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
@@ -160,6 +165,14 @@ def is_of(mpi: Mpi, launcher: str) -> bool:
     """Return whether a launcher is of an MPI's family and version."""
     text = _ask([launcher, "--version"])
     return _launcher_family(text) == mpi.family and _has_version(mpi, text)
+
+
+def library_of(banner: str) -> tuple[str, str]:
+    """Return the family and version in MPI_Get_library_version's text; ("", "") if unknown."""
+    for family, pattern in _BANNERS.items():
+        if found := re.search(pattern, banner):
+            return family, found.group(1)
+    return "", ""
 
 
 def _has_version(mpi: Mpi, text: str) -> bool:
@@ -327,7 +340,7 @@ def _compiler_identity(mpicc: str) -> tuple[str, str]:
     mpich = re.search(r"for MPICH version (\d+[\w.]*)", said)
     if mpich:
         return "mpich", mpich.group(1)
-    intel = re.search(INTEL_MPI, said)
+    intel = re.search(_INTEL_MPI, said)
     if intel:
         return "intelmpi", intel.group(1)
     openmpi = re.search(r"Open MPI (\d+[\w.]*)", _ask([mpicc, "--showme:version"]))
@@ -340,7 +353,7 @@ def _launcher_family(text: str) -> str:
         return "mpich"
     if text.startswith("SimGrid version"):
         return "simgrid"
-    if re.match(INTEL_MPI, text):
+    if re.match(_INTEL_MPI, text):
         return "intelmpi"
     return "openmpi" if "(OpenRTE)" in text or "(Open MPI)" in text else ""
 
