@@ -12,7 +12,7 @@ from dashboard.snapshot import cached_table, kept
 from tuner.domain.cases import DegreeClass
 from tuner.domain.flat import columns, flat
 from tuner.domain.tables import Rule
-from tuner.machine.sites.orders import node_cores
+from tuner.machine.systems import node_cores
 from tuner.selection import match, off, tuning
 from tuner.selection.evidence import SOME_FILLED, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed

@@ -25,7 +25,7 @@ from tuner.commands.printing.results import show_table
 from tuner.domain.tables import Table
 from tuner.export.forms import ExportError, export
 from tuner.machine.nodes.namespaces import Nodes
-from tuner.machine.sites.orders import measured_as
+from tuner.machine.systems import measured_as
 from tuner.selection.next_step import measuring_lines
 from tuner.selection.rules import compile_rules
 from tuner.store.store import Store

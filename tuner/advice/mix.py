@@ -15,8 +15,7 @@ from tuner.advice.profile import Calls, Profile, Shape
 from tuner.domain.cases import DegreeClass
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, DISPATCHED, EXCHANGED
 from tuner.domain.tables import WON, Point, Ratio, Table
-from tuner.machine.sites.orders import Place
-from tuner.machine.systems import LOCAL
+from tuner.machine.systems import LOCAL, Place
 from tuner.selection import match
 from tuner.selection.evidence import stand_in, verdict
 from tuner.selection.next_step import measuring_lines, measuring_more

@@ -20,8 +20,7 @@ from tuner.campaign.reframe import Call
 from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
 from tuner.errors import SwitchpointError
 from tuner.files import read_json, shown
-from tuner.machine.sites.orders import FIXED_FILES, PLAN_FILES
-from tuner.machine.systems import other_machine
+from tuner.machine.systems import FIXED_FILES, PLAN_FILES, other_machine
 from tuner.paths import results_directory
 from tuner.rawfile import keeping, reading
 from tuner.units import counted

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-from tuner.machine.sites.orders import node_cores
-from tuner.machine.systems import of_this_machine
+from tuner.machine.systems import node_cores, of_this_machine
 from tuner.paths import database_path
 from tuner.selection.intervals import NEARLY
 from tuner.selection.worth import Worth, worths

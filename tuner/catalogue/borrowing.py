@@ -11,7 +11,7 @@ from tuner.domain.operations import ALGORITHM, BY_ENVIRONMENT, DEFAULT_METHODS
 from tuner.domain.tables import OPEN, Point, Table
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import LABELS, available_cores, library_of, mpis_named
-from tuner.machine.sites.orders import node_cores
+from tuner.machine.systems import node_cores
 from tuner.models import fitting
 from tuner.models.system import SystemModel
 from tuner.selection import tuning

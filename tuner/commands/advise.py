@@ -133,8 +133,7 @@ def _print_profile(path: Path, system: str | None, environment: str, out: Consol
     """Print what the table of a system says of a profile, and return it as a document."""
     from tuner.advice import recorded
     from tuner.advice.mix import measuring_command, mix
-    from tuner.machine.sites.orders import measured_as
-    from tuner.machine.systems import LOCAL
+    from tuner.machine.systems import LOCAL, measured_as
 
     profile = recorded.read(path)
     chosen = system_of(system, environment)

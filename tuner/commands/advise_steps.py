@@ -29,7 +29,7 @@ from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import forms
 from tuner.files import one_line
-from tuner.machine.sites.orders import measured_as
+from tuner.machine.systems import measured_as
 from tuner.models.fitting import last_fitted
 from tuner.paths import campaign_name, database_path, results_directory
 from tuner.selection import soaks, tuning

@@ -156,7 +156,7 @@ def _opened(
 
 def _system_of(table: Table) -> str:
     """Return ReFrame's name of the system that a table is of, whatever its own name."""
-    from tuner.machine.sites.orders import measured_as
+    from tuner.machine.systems import measured_as
 
     return measured_as(table.provenance.name).name.partition("+")[0]
 

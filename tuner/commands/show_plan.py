@@ -116,8 +116,7 @@ def _show_next(
     from tuner.campaign.planning import screening_budget_s
     from tuner.commands.printing.console import console
     from tuner.commands.printing.grids import Columns
-    from tuner.machine.sites.orders import node_cores
-    from tuner.machine.systems import is_one_machine
+    from tuner.machine.systems import is_one_machine, node_cores
     from tuner.selection.worth import worths
 
     with tuned(database) as store:

@@ -104,7 +104,7 @@ def _config_for(system: Mapping[Hashable, Any], known: Path | None, given: Path 
 
     Raise _ElsewhereError: there is none, or the system is of another machine.
     """
-    from tuner.machine.sites.orders import measured_as
+    from tuner.machine.systems import measured_as
     from tuner.selection.next_step import soaking_command
 
     name, environment, other = system["name"], system["environment"], system["other"]

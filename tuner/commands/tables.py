@@ -135,7 +135,7 @@ def export(
 ) -> None:
     """Write a system's table: for the library, as a C header, as JSON, or for an MPI library."""
     from tuner.export import forms as exporting
-    from tuner.machine.sites.orders import measured_as
+    from tuner.machine.systems import measured_as
     from tuner.models.fitting import last_fitted
     from tuner.selection import tuning
 

@@ -9,7 +9,7 @@ from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import document, header, intelmpi, mpich, openmpi, table
 from tuner.export.choices import NoneBestError, VendorError
-from tuner.machine.sites.orders import Place
+from tuner.machine.systems import Place
 from tuner.models.system import SystemModel
 from tuner.selection import off
 from tuner.selection.next_step import measuring_more, with_options, without_rules

@@ -1,4 +1,4 @@
-"""The systems of this machine by ReFrame's names: itself, virtual nodes, simulations."""
+"""Systems by ReFrame's names: those of this machine, and where others were measured."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from tuner.domain.cases import NodeCores
+from tuner.domain.operations import known_cores
 from tuner.errors import SwitchpointError
+from tuner.files import read_json
 from tuner.machine import mpi as this_machine
 from tuner.machine.directories import installation_directory
 from tuner.machine.mpi import LaunchCommand, Mpi, available_cores, find_mpis, mpi_of
@@ -19,7 +24,7 @@ from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import meant
 from tuner.machine.simulation import launch as simulated
 from tuner.machine.simulation import machines
-from tuner.paths import CHECKOUT
+from tuner.paths import CHECKOUT, results_directory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +92,67 @@ def of_this_machine(
     its = zip(systems["name"], systems["cpu_model"], systems["cores"], strict=True)
     here = [not other_machine(partition or name, *each, or_whole=or_whole) for name, *each in its]
     return systems.loc[here]  # [[]] would name columns
+
+
+PLAN_FILES, FIXED_FILES = ("plans", ".json"), ("logs", ".order.json")
+"""Directory among the results, and end of the name, of the orders of both kinds of campaigns."""
+
+
+class _Case(msgspec.Struct):
+    system: str
+
+
+class _Call(msgspec.Struct):
+    config: str = ""
+    variables: dict[str, str] = {}
+
+
+class _Order(_Call):
+    """What a plan has itself and other orders have in their call."""
+
+    cases: list[_Case] = []
+    request: _Call | None = None
+    systems: list[str] = []
+
+
+class Place(NamedTuple):
+    """ReFrame's name of a system, and the configuration with which it was measured last, if known.
+
+    Neither may be in what others see of a system with a name of its own.
+    """
+
+    name: str
+    config: Path | None = None
+
+
+def measured_as(name: str) -> Place:
+    """Return where a system was measured; its name as it is where no order has that."""
+    if ":" in name:
+        return Place(name)
+    own, _, _ = name.partition("+")  # virtual nodes add how ranks lie
+    paths = [
+        path
+        for directory, suffix in (PLAN_FILES, FIXED_FILES)
+        for path in (results_directory() / directory).glob(f"*{suffix}")
+    ]
+    for path in sorted(paths, key=lambda path: path.name, reverse=True):
+        with suppress(OSError, ValueError):
+            order = read_json(path, _Order)
+            call = order.request or order
+            systems = order.systems or [case.system for case in order.cases]
+            if call.variables.get("system_name") == own and systems:
+                return Place(systems[0], Path(call.config))
+    return Place(name)
+
+
+def node_cores(name: str, cpu_model: str, cores: int) -> NodeCores:
+    """Return the `cores` that are stored for a system, and whether its nodes share them.
+
+    Virtual nodes do. A name of their own says so itself, where ranks were placed, or by where they
+    were measured.
+    """
+    shared = VIRTUAL in (unreal(name, cpu_model), unreal(measured_as(name).name, cpu_model))
+    return NodeCores(known_cores(name, cores), shared)
 
 
 class KernelsError(SwitchpointError):

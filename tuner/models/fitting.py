@@ -11,7 +11,7 @@ from tuner.domain.flat import columns, take
 from tuner.errors import SwitchpointError
 from tuner.machine.simulation.machines import SIMULATED_MACHINES, machine
 from tuner.machine.simulation.networks import NetworkError
-from tuner.machine.sites.orders import node_cores
+from tuner.machine.systems import node_cores
 from tuner.models import system as models
 from tuner.models.networks import as_model
 from tuner.models.predicting import CasePrediction, outcomes

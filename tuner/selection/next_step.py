@@ -14,8 +14,7 @@ from tuner.domain.operations import COLLECTIVES, FOREIGN, MOST_CALLED
 from tuner.domain.tables import FASTER_HERE, UNSOAKED, Table
 from tuner.machine.nodes.launch import VIRTUAL_NODES
 from tuner.machine.nodes.namespaces import DEFAULT_RATE, NETWORK
-from tuner.machine.sites.orders import Place
-from tuner.machine.systems import SIMULATED, configuration, is_here, site_option, unreal
+from tuner.machine.systems import SIMULATED, Place, configuration, is_here, site_option, unreal
 from tuner.selection import trust
 from tuner.selection.evidence import seconds_text, settlement
 

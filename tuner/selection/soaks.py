@@ -15,7 +15,7 @@ from tuner.domain.operations import DEFAULT_METHODS, FOREIGN, SHARED_BYTES, by_m
 from tuner.domain.records import Cell
 from tuner.domain.tables import UNSOAKED, Point, Soaked, SoakedAt, Table
 from tuner.machine.simulation import machines
-from tuner.machine.sites.orders import Place
+from tuner.machine.systems import Place
 from tuner.selection import off
 from tuner.selection.next_step import soaking_command
 

@@ -12,7 +12,7 @@ from tuner import __version__
 from tuner.domain.records import Header, System
 from tuner.domain.tables import Point, Provenance, Soaked, Table
 from tuner.errors import SwitchpointError
-from tuner.machine.sites.orders import node_cores
+from tuner.machine.systems import node_cores
 from tuner.rawfile import reading
 from tuner.rawfile.kinds import soak
 from tuner.selection import off, soaks

@@ -11,7 +11,7 @@ from tuner.commands.printing.grids import Columns
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS
 from tuner.domain.tables import Rule, Table
 from tuner.export.document import table_document
-from tuner.machine.sites.orders import measured_as, node_cores
+from tuner.machine.systems import measured_as, node_cores
 from tuner.selection import soaks, trust
 from tuner.selection.evidence import certainty, have_filled, verdict
 from tuner.selection.kriging import are_oversubscribed
