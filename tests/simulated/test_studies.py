@@ -24,6 +24,7 @@ from tuner.machine.simulation.machines import machine
 from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.studies import dsde, grids, nap, neighbours, stfw, stfw_tables, uneven
+from tuner.studies.matrices import lookalike_file
 from tuner.studies.nap import NodeExchange
 from tuner.studies.simulator import Simulator
 
@@ -135,7 +136,7 @@ def test_rows_count_as_exactly_as_those_they_stand_for(monkeypatch, tmp_path):
     direct = next(stfw.study(simulator, request))
     original = originals()["cbuckle"]
     target = lookalike.coarsened(original.target, request.entries)
-    matrix = read_pattern(stfw.lookalike_file(original, target, print))
+    matrix = read_pattern(lookalike_file(original, target, print))
     items = halo(matrix, RULES["contiguous"](target.rows, 8)).items.sum()
     words = items * original.target.rows / target.rows
     assert direct.vavg_words * 8 == pytest.approx(words, rel=1e-12)

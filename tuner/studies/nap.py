@@ -17,8 +17,8 @@ from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
 from tuner.studies.findings import Finding
+from tuner.studies.matrices import matrices_directory
 from tuner.studies.simulator import Simulator, StudyError
-from tuner.studies.stfw import matrices_directory
 from tuner.units import share_text
 
 RANDOM = "random"

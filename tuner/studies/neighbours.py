@@ -15,8 +15,8 @@ from tuner.inputs.matrices.market import read_pattern
 from tuner.inputs.matrices.ownership import contiguous
 from tuner.inputs.structure.halo import halo
 from tuner.studies.findings import Finding
+from tuner.studies.matrices import lookalike_file, matrices_directory, original_of
 from tuner.studies.simulator import LogFunction
-from tuner.studies.stfw import lookalike_file, matrices_directory, original_of
 
 _FEW = 2.0  # times lg P
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from tuner.inputs.matrices import lookalike
-from tuner.inputs.matrices.degree_sequence import Target
 from tuner.inputs.matrices.market import Pattern, read_pattern
 from tuner.inputs.matrices.ownership import RULES, Ownership
 from tuner.inputs.matrices.partition import kept_partition
@@ -21,8 +20,8 @@ from tuner.inputs.structure.methods import method
 from tuner.models import predict
 from tuner.models.networks import as_model
 from tuner.models.parameter import NotIdentified
-from tuner.paths import results_directory
-from tuner.studies.simulator import LogFunction, Simulator, StudyError
+from tuner.studies.matrices import lookalike_file, original_of
+from tuner.studies.simulator import Simulator, StudyError
 
 _WORD_BYTES = 8
 
@@ -150,30 +149,6 @@ def _rows(
             times[0].get(dims),
             times[1].get(dims),
         )
-
-
-def matrices_directory() -> Path:
-    """Return the directory of the matrices that studies make, which are kept to save time."""
-    directory = (results_directory() / "matrices").absolute()
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
-
-
-def original_of(name: str) -> lookalike.Original:
-    """Return a matrix of the paper. Raise StudyError."""
-    originals = lookalike.originals()
-    if name not in originals:
-        raise StudyError(f"no matrix {name!r}; available: {', '.join(originals)}")
-    return originals[name]
-
-
-def lookalike_file(original: lookalike.Original, target: Target, log: LogFunction) -> Path:
-    """Return the look-alike of a matrix. Raise MatrixError."""
-    path = matrices_directory() / f"{original.name}-{target.rows}-{target.nnz}.mtx"
-    if not path.is_file():
-        log(f"making a look-alike of {original.name} with {target.rows} rows")
-        lookalike.make(original, target, path, seed=1)
-    return path
 
 
 def _deal(path: Path, pattern: Pattern, by: str, procs: int) -> tuple[str, Ownership]:
