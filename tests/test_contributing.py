@@ -249,7 +249,8 @@ def test_an_export_form_is_written_after_its_recipe(tmp_path: Path) -> None:
                 (CHECKOUT / "tuner/export/header.py")
                 .read_text()
                 .replace('"header.h.j2"', '"brief.j2"')
-                .replace('"C header", "switchpoint_table.h"', '"Brief list", "brief.txt"')
+                .replace('"C header"', '"Brief list"')
+                .replace('"switchpoint_table.h"', '"brief.txt"')
             ),
             "tuner/export/forms.py": both(
                 add(" brief,", "from tuner.export import"),

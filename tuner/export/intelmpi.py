@@ -14,7 +14,6 @@ from tuner.export.choices import SIZE_MOST, Choices, Counts, VendorError, choice
 from tuner.export.form import Form
 from tuner.export.mpi_library import version_for
 from tuner.export.text import render
-from tuner.models.system import SystemModel
 
 SERIES = "2021."
 """Versions whose settings are supported."""
@@ -84,14 +83,10 @@ def _setting(choices: Choices, operation: str, counts: Counts) -> str:
     return ";".join(f"{its.algorithm}:{its.low}-{its.high}" for its in intervals)
 
 
-def _text(table: Table, model: SystemModel | None) -> str:
-    return render("intelmpi.sh.j2", table, **_settings(table))
-
-
 FORM = Form(
     "Intel MPI settings",
     "settings.sh",
-    _text,
+    lambda table, model: render("intelmpi.sh.j2", table, **_settings(table)),
     use=("SWITCHPOINT_PROCS=8; . ./settings.sh  # for a job of 8 processes",),
     is_of_mpi=True,
 )

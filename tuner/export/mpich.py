@@ -21,7 +21,6 @@ from tuner.export.form import Form
 from tuner.export.mpi_library import installation, mpich_selections, version_for
 from tuner.export.text import render
 from tuner.machine.mpi import Mpi
-from tuner.models.system import SystemModel
 
 TOTALS = ("allgather", "allgatherv", "reduce_scatter_block")
 """Operations whose size in MPICH is that of all ranks' blocks; the others have our sizes."""
@@ -233,18 +232,10 @@ def _text_of(table: Table, which: str) -> str:
     return _padded(render("mpich.json.j2", table, **values, which=which, document=document))
 
 
-def _algorithms_text(table: Table, model: SystemModel | None) -> str:
-    return _text_of(table, "algorithms")
-
-
-def _compositions_text(table: Table, model: SystemModel | None) -> str:
-    return _text_of(table, "compositions")
-
-
 FORM = Form(
     "MPICH selection",
     "selection.json",
-    _algorithms_text,
+    lambda table, model: _text_of(table, "algorithms"),
     use=("export MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=$PWD/selection.json",),
     is_of_mpi=True,
 )
@@ -252,7 +243,7 @@ FORM = Form(
 CH4 = Form(
     "MPICH selection of ch4",
     "ch4.json",
-    _compositions_text,
+    lambda table, model: _text_of(table, "compositions"),
     use=(
         f"switchpoint export --format mpich --output {FORM.file}",
         *FORM.use,

@@ -12,7 +12,6 @@ from tuner.export.choices import Choices, Counts, VendorError, choices_of
 from tuner.export.form import Form
 from tuner.export.mpi_library import Algorithm, installation, openmpi_algorithms, version_for
 from tuner.export.text import render
-from tuner.models.system import SystemModel
 
 SERIES = ("4.", "5.")
 """Versions that read this format; both number the operations in the same way."""
@@ -129,11 +128,7 @@ def _messages(
     return messages
 
 
-def _text(table: Table, model: SystemModel | None) -> str:
-    return render("openmpi.rules.j2", table, **_rules_file(table))
-
-
-def _han_text(table: Table, model: SystemModel | None) -> str:
+def _han_text(table: Table) -> str:
     values = _rules_file(table)
     operations = [each for each in values["operations"] if each["name"] in BY_HAN]
     if not (values["has_han"] and operations):
@@ -147,7 +142,7 @@ def _han_text(table: Table, model: SystemModel | None) -> str:
 FORM = Form(
     "Open MPI rules",
     "rules.conf",
-    _text,
+    lambda table, model: render("openmpi.rules.j2", table, **_rules_file(table)),
     use=(
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1",
         "export OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.conf",
@@ -158,7 +153,7 @@ FORM = Form(
 HAN = Form(
     "Open MPI 5 rules of han",
     "han.conf",
-    _han_text,
+    lambda table, model: _han_text(table),
     use=(
         f"switchpoint export --format openmpi --output {FORM.file}",
         *FORM.use,
