@@ -17,7 +17,6 @@ from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
 from tuner.machine.systems import of_this_machine
 from tuner.models import fitting, predicting
-from tuner.models.predict import MethodTimes
 from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.selection import soaks, tuning
@@ -172,16 +171,16 @@ def _baseline(systems: Collection[str]) -> Baseline:
         return no_model
 
     @cache
-    def times_s(case: predicting.PatternCase, size: int) -> MethodTimes:
+    def times_s(case: predicting.PatternCase, size: int) -> dict[str, float]:
         try:
-            return predicting.predictor(model, case).times(size)
+            return predicting.predictor(model, case).known_s(size)
         except SwitchpointError:
             return {}
 
     def predicted_s(case: PlannedCase, method: str, size: int) -> float | None:
         predicted = predicting.PatternCase(case.operation, case.pattern, case.procs, case.ppn)
-        time_s = times_s(predicted, size).get(method)
-        return time_s if isinstance(time_s, float) and time_s > 0 else None
+        time_s = times_s(predicted, size).get(method, 0.0)
+        return time_s if time_s > 0 else None
 
     return predicted_s
 

@@ -115,8 +115,7 @@ def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[
     predictor = predicting.predictor(model, predicted, predicting.predictable(predicted, specs))
     nearest = dict.fromkeys(specs, math.inf) | {default: 0.0}
     for size in case.sizes:
-        times = predictor.times(size)
-        known = {name: time_s for name, time_s in times.items() if isinstance(time_s, float)}
+        known = predictor.known_s(size)
         best_s = min(known.values(), default=0.0) or math.inf  # 0: nobody has anything to send
         for name, time_s in known.items():
             nearest[name] = min(nearest[name], time_s / best_s)

@@ -42,10 +42,14 @@ class Predictor:
         found = {name: time_s(size_bytes) for name, time_s in self._methods.items()}
         return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
 
+    def known_s(self, size_bytes: int) -> dict[str, float]:
+        """Return the times that are identified, the fastest first."""
+        times = self.times(size_bytes).items()
+        return {name: its for name, its in times if not isinstance(its, NotIdentified)}
+
     def best(self, size_bytes: int) -> str | None:
         """Return the fastest method; None where no time is identified."""
-        method, time_s = next(iter(self.times(size_bytes).items()))
-        return None if isinstance(time_s, NotIdentified) else method
+        return next(iter(self.known_s(size_bytes)), None)
 
     def crossovers(self, sizes_bytes: Sequence[int]) -> list[SwitchPoint]:
         """Return where the best method changes between the first and last of increasing sizes."""

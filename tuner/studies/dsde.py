@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tuner.inputs.structure.patterns import pattern
 from tuner.models import predict
 from tuner.models.networks import as_model
-from tuner.models.parameter import NotIdentified
 from tuner.studies.findings import Finding
 from tuner.studies.simulator import Simulator
 
@@ -45,12 +44,11 @@ def study(simulator: Simulator, cases: Sequence[tuple[int, int]]) -> Iterator[Ds
         spec = f"random:degree={degree},seed=1"
         found = simulator.run("discovery", spec, procs, ";".join(METHODS), str(_ITEM_BYTES))
         predictor = predict.of_discovery(model, pattern(spec, procs), simulator.ppn, METHODS)
-        times = predictor.times(_ITEM_BYTES)
         yield DsdeRow(
             procs,
             degree,
             {each.method.partition(":")[0]: each.time_s for each in found},
-            {name: s for name, s in times.items() if not isinstance(s, NotIdentified)},
+            predictor.known_s(_ITEM_BYTES),
         )
 
 

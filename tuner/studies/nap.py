@@ -15,7 +15,6 @@ from tuner.inputs.structure.halo import Halo, halo
 from tuner.inputs.structure.methods import method
 from tuner.models import predict
 from tuner.models.networks import as_model
-from tuner.models.parameter import NotIdentified
 from tuner.studies.findings import Finding
 from tuner.studies.matrices import matrices_directory
 from tuner.studies.simulator import Simulator, StudyError
@@ -122,8 +121,7 @@ def _exchange(
 ) -> NodeExchange:
     ppn, model = simulator.ppn, as_model(simulator.machine)
     counts = method(spec, messages.procs).count(messages, ppn).statistics(_ITEM_BYTES)
-    predicted_s = predict.of_exchange(model, messages, ppn, [spec]).times(_ITEM_BYTES)[spec]
-    assert not isinstance(predicted_s, NotIdentified)  # noqa: S101 - all parameters are given
+    predicted_s = predict.of_exchange(model, messages, ppn, [spec]).known_s(_ITEM_BYTES)[spec]
     return NodeExchange(
         counts.off_node_mmax,
         counts.off_node_vmax_bytes,

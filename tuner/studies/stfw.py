@@ -19,7 +19,6 @@ from tuner.inputs.structure.halo import Halo, halo
 from tuner.inputs.structure.methods import method
 from tuner.models import predict
 from tuner.models.networks import as_model
-from tuner.models.parameter import NotIdentified
 from tuner.studies.matrices import lookalike_file, original_of
 from tuner.studies.simulator import Simulator, StudyError
 
@@ -135,17 +134,15 @@ def _rows(
     machine, procs = simulator.machine, messages.procs
     specs = schemes(procs)
     predictor = predict.of_exchange(as_model(machine), messages, simulator.ppn, list(specs))
-    predicted = predictor.times(_item_bytes(words))
+    predicted = predictor.known_s(_item_bytes(words))
     for spec, dims in specs.items():
         counts = method(spec, procs).count(messages, simulator.ppn).statistics(_WORD_BYTES)
-        time_s = predicted[spec]
-        assert not isinstance(time_s, NotIdentified)  # noqa: S101 - all parameters are given
         yield StfwRow(
             *(name, procs, dims, counts.mmax, counts.mavg),
             counts.vavg_bytes / _WORD_BYTES * words,
             counts.buffer_bytes / 1024 * words,
             entries,
-            time_s,
+            predicted[spec],
             times[0].get(dims),
             times[1].get(dims),
         )
