@@ -44,6 +44,12 @@ def machine_option(default: str) -> Callable[..., Any]:
     return click.option("--machine", default=default, metavar="NAME", help="Simulated machine.")
 
 
+def simulated_option(default: int) -> Callable[..., Any]:
+    """Return the option `--simulated`, the most ranks of which times are simulated."""
+    text = "Simulate up to this many ranks; predict times beyond."
+    return click.option("--simulated", type=whole_number(0), default=default, help=text)
+
+
 ppn_option = click.option("--ppn", type=whole_number(1), default=_PPN, help="Processes per node.")
 
 
@@ -170,12 +176,7 @@ def dsde(
     "--random-rows", type=whole_number(1), default=20, help="Rows of random matrices per rank."
 )
 @numbers_option("--nonzeros", "25,50,100", "Entries per row of random matrices.")
-@click.option(
-    "--simulated",
-    type=whole_number(0),
-    default=64,
-    help="Simulate up to this many ranks; predict times beyond.",
-)
+@simulated_option(64)
 @ppn_option
 @json_option
 def nap(
@@ -311,12 +312,7 @@ def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_
 @click.option(
     "--by", type=click.Choice(PARTITIONS), default="hypergraph", help="Partition of the rows."
 )
-@click.option(
-    "--simulated",
-    type=whole_number(0),
-    default=512,
-    help="Simulate up to this many ranks; predict times beyond.",
-)
+@simulated_option(512)
 @click.option(
     "--headers/--no-headers",
     default=True,
