@@ -23,6 +23,8 @@ from tuner.commands.options import system_option as system_id_option
 from tuner.commands.printing.lines import say_json
 from tuner.commands.show_plan import BUDGET
 from tuner.errors import SwitchpointError
+from tuner.files import shown
+from tuner.paths import database_path, results_directory
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +93,6 @@ def advise(
     from tuner.machine.mpi import preloaded
     from tuner.machine.sites.jobs import nodes_of_job
     from tuner.machine.systems import LOCAL, is_here
-    from tuner.paths import results_directory
 
     if (profile_file is None) == (not command):
         raise click.UsageError("give either a command after --, or --profile")
@@ -151,7 +152,6 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
     Where it has ReFrame's name, it is not of another machine.
     """
     from tuner.machine.systems import LOCAL, of_this_machine
-    from tuner.paths import database_path
     from tuner.store.store import Store
 
     if part is None and not database_path().is_file():
@@ -173,7 +173,6 @@ def system_of(part: str | None, environment: str = "", name: str = "") -> str | 
 
 def described(part: str | None) -> tuple[str, str]:
     """Return ReFrame's name and the environment of a system that was chosen, else ""."""
-    from tuner.paths import database_path
     from tuner.store.store import Store
 
     if part is None:
@@ -185,7 +184,6 @@ def described(part: str | None) -> tuple[str, str]:
 
 def _recorded_cores(name: str, environment: str) -> int | None:
     """Return the cores of a node of a system, as last recorded; None if it was not measured."""
-    from tuner.paths import database_path
     from tuner.store.store import Store
 
     if not database_path().is_file():
@@ -203,7 +201,6 @@ def _of_site(part: str | None, environment: str, elsewhere: bool) -> list[tuple[
     """
     from tuner.machine.directories import installation_directory
     from tuner.machine.systems import is_here
-    from tuner.paths import database_path
     from tuner.store.store import Store
 
     found = [described(part)]
@@ -221,8 +218,6 @@ def _of_site(part: str | None, environment: str, elsewhere: bool) -> list[tuple[
 
 def table_if_any(system: str | None) -> Table | None:
     """Return the table of a system; None where there is none."""
-    from tuner.paths import database_path
-
     if system is None:
         return None
     with tuned(database_path()) as store:
@@ -255,8 +250,6 @@ def _words(launcher: str) -> list[str]:
 
 def _require_utf8(texts: Sequence[str]) -> None:
     """Raise UsageError for a text that plans and kept advice cannot hold."""
-    from tuner.files import shown
-
     if other := next((text for text in texts if shown(text) != text), None):
         raise click.UsageError(
             f"{shown(other)} is not UTF-8: arguments, directories and preloaded libraries must be"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tuner import atomic
 from tuner.commands.options import (
     budget_option,
     config_option,
@@ -27,6 +28,7 @@ from tuner.commands.options import (
 )
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
+from tuner.paths import results_directory
 from tuner.units import change_text, share_text
 
 if TYPE_CHECKING:
@@ -96,9 +98,7 @@ def regret(
     would show; jobs of a site make its launches in three turns at most, for which REFRAME_OPTIONS
     are passed to ReFrame. Exits with 1 when a target is missed.
     """
-    from tuner import atomic
     from tuner.commands.printing.console import console
-    from tuner.paths import results_directory
     from tuner.studies.regret import judging
     from tuner.studies.regret.measuring import RegretRequest
     from tuner.studies.regret.problems import problems

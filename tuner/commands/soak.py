@@ -12,6 +12,7 @@ import click
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.options import config_option, minutes_option, require_soak_option, system_option
 from tuner.errors import SwitchpointError
+from tuner.paths import database_path
 
 if TYPE_CHECKING:
     from tuner.machine.nodes.namespaces import Nodes
@@ -47,7 +48,6 @@ def soak(
     from tuner.machine.nodes.launch import VIRTUAL_NODES
     from tuner.machine.nodes.namespaces import NodesError
     from tuner.machine.systems import other_machine
-    from tuner.paths import database_path
     from tuner.selection import soaks, tuning
     from tuner.store.store import Store
 
@@ -91,7 +91,6 @@ def soak(
 def _nodes_for(system: str, partition: str) -> AbstractContextManager[Nodes]:
     """Return virtual nodes that are up, else as many as measured a system. Raise NodesError."""
     from tuner.machine.nodes import namespaces
-    from tuner.paths import database_path
     from tuner.store.store import Store
 
     with Store.open(database_path(), readonly=True) as store:

@@ -18,6 +18,7 @@ from tuner.commands.options import (
     whole_numbers,
 )
 from tuner.commands.printing.lines import say, say_json
+from tuner.units import change_text, significant, us_text
 
 if TYPE_CHECKING:
     from tuner.studies.findings import Finding
@@ -124,7 +125,6 @@ def dsde(
     """Simulate the microbenchmark of the NBX paper: find senders among many ranks."""
     from tuner.studies import dsde as studying
     from tuner.studies import neighbours
-    from tuner.units import us_text
 
     simulator = simulator_of(machine, ppn, "dsde")
     most = max(procs)
@@ -191,7 +191,6 @@ def nap(
 ) -> None:
     """Simulate node-aware exchange on many ranks, with the paper's matrices."""
     from tuner.studies import nap as studying
-    from tuner.units import us_text
 
     simulator = simulator_of(machine, ppn, "nap")
     request = studying.NapRequest(procs, rows, random_rows, nonzeros, simulated)
@@ -233,7 +232,6 @@ def nap(
 def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -> None:
     """Simulate collectives along all process grids, as in the paper's figures."""
     from tuner.studies import grids as studying
-    from tuner.units import change_text
 
     simulator = simulator_of(machine, ppn, "grids")
     found = list(studying.study(simulator, procs, sizes))
@@ -270,7 +268,6 @@ def grids(machine: str, procs: list[int], sizes: str, ppn: int, as_json: bool) -
 def uneven(machine: str, procs: int, sizes: str, radix: list[int], ppn: int, as_json: bool) -> None:
     """Simulate an all-to-all of uneven blocks by each radix, within and between nodes too."""
     from tuner.studies import uneven as studying
-    from tuner.units import us_text
 
     simulator = simulator_of(machine, ppn, "uneven")
     found = list(studying.study(simulator, procs, sizes, radix))
@@ -386,16 +383,12 @@ _COLUMNS = {
 
 
 def _beside(ours: float | None, paper: float | None, factor: float) -> str:
-    from tuner.units import significant
-
     words = [significant(each * factor) for each in (ours, paper) if each is not None]
     return " / ".join(words) if ours is not None else f"- / {words[0]}" if words else "-"
 
 
 def _show_products(products: Sequence[Scaling]) -> None:
     """Print figure 8 in microseconds: BL, and the fastest STFW."""
-    from tuner.units import us_text
-
     procs = sorted({count for each in products for count in each.direct_s})
     rows = [
         [each.matrix, *(f"{us_text(each.direct_s[n])} / {us_text(each.stfw_s[n])}" for n in procs)]
