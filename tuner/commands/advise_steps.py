@@ -24,7 +24,7 @@ from tuner.advice.site import Site
 from tuner.campaign import soaking
 from tuner.commands.advise import described, print_advice, system_of, table_if_any
 from tuner.commands.finish import tune_systems
-from tuner.commands.printing.advice import show_line, show_outcome
+from tuner.commands.printing.advice import show_outcome
 from tuner.domain.tables import Table
 from tuner.errors import SwitchpointError
 from tuner.export import forms
@@ -95,7 +95,7 @@ class AdviceSteps:
         return print_advice(found, measuring_command(table, *here, place), self._out)
 
     def _say(self, text: str) -> None:
-        show_line(text, self._out)
+        self._out.print(text, soft_wrap=True)
 
     def _profile(self, stdout: Any) -> tuple[Path, float]:
         """Run the application once, with its output as it is; return its profile and seconds.

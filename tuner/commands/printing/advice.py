@@ -14,27 +14,17 @@ def show_calls(its: Advice, out: Console) -> None:
     for row in document.rows(its):
         grid.add_row(*row)
     for line in document.summary(its):
-        _show_sentence(line, out)
+        out.print(line)
     out.print(grid)
     for line in document.worth_measuring(its):
-        show_line(line, out)
+        out.print(line, soft_wrap=True)
 
 
 def show_outcome(its: Advice, out: Console) -> None:
     """Print what runs with and without the table showed, and how the table is used."""
     for line in document.outcome(its):
-        _show_sentence(line, out)
+        out.print(line)
     if lines := document.use(its):
-        show_line("to use the table:", out)
+        out.print("to use the table:")
         for line in lines:
-            show_line(line, out)
-
-
-def _show_sentence(line: str, out: Console) -> None:
-    """Print a line, broken between its words where a terminal is narrow."""
-    out.print(line, highlight=False, markup=False)
-
-
-def show_line(line: str, out: Console) -> None:
-    """Print a line as it is: a command, or a path."""
-    out.print(line, soft_wrap=True, highlight=False, markup=False)
+            out.print(line, soft_wrap=True)
