@@ -123,14 +123,8 @@ def _of_class(table: Table, degree_class: DegreeClass) -> Table:
     """Return the rules and points of a table that are about an operation on a layout."""
     return replace(
         table,
-        rules=[rule for _, rule in match.on_layout(table.rules, *degree_class[:3])],
-        points=[
-            point
-            for point in table.points
-            if point.case.operation == degree_class.operation
-            and (point.case.layout.nodes, point.case.layout.ppn)
-            == (degree_class.nodes, degree_class.ppn)
-        ],
+        rules=[rule for _, rule in match.on_layout(table.rules, degree_class)],
+        points=[point for point in table.points if point.case.of_any_degree == degree_class],
     )
 
 

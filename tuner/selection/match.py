@@ -47,10 +47,9 @@ def by_size(rules: Sequence[Rule], degree_class: DegreeClass) -> list[SizeStep]:
     return steps
 
 
-def on_layout(
-    rules: Iterable[Rule], operation: str, nodes: int, ppn: int
-) -> Iterator[tuple[int, Rule]]:
-    """Yield the rules of an operation that hold on a layout for some degrees and size."""
+def on_layout(rules: Iterable[Rule], degree_class: DegreeClass) -> Iterator[tuple[int, Rule]]:
+    """Yield the rules that hold for an operation on a layout for some degrees and size."""
+    operation, nodes, ppn, *_ = degree_class
     for index, rule in enumerate(rules):
         if (
             rule.operation == operation
@@ -62,10 +61,9 @@ def on_layout(
 
 def _for(rules: Iterable[Rule], degree_class: DegreeClass) -> Iterator[tuple[int, Rule]]:
     """Yield the rules that hold for a degree class at some size, with their indices."""
-    operation, nodes, ppn, mmax, mavg = degree_class
-    for index, rule in on_layout(rules, operation, nodes, ppn):
-        if within(rule.mmax_low, mmax, rule.mmax_high) and within(
-            rule.mavg_low, mavg, rule.mavg_high
+    for index, rule in on_layout(rules, degree_class):
+        if within(rule.mmax_low, degree_class.mmax, rule.mmax_high) and within(
+            rule.mavg_low, degree_class.mavg, rule.mavg_high
         ):
             yield index, rule
 
