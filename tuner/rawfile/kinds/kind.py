@@ -11,11 +11,6 @@ class UnusableError(ValueError):
     """Error raised when a line is well-formed but cannot be used; the message says why."""
 
 
-def no_samples(record: Any) -> int:
-    """Return 0, for kinds that count executions."""
-    return 0
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of records; `name` is its tag, its table, and the operation of its launches.
@@ -27,4 +22,4 @@ class Kind:
     name: str
     line: type[Any]
     of_line: Callable[[Any, Header], Any]
-    samples: Callable[[Any], int] = no_samples
+    samples: Callable[[Any], int] = lambda record: 0  # of kinds that count executions
