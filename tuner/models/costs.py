@@ -72,18 +72,25 @@ class Costs:
         return swept.protocols[int(np.searchsorted(ends, size_bytes))].rates
 
 
+def fitted_pair(model: SystemModel, on_node: bool) -> tuple[PairModel, LogGP] | None:
+    """Return a pair on a node or between nodes, and its LogGP; None when none was fitted."""
+    for scope in ("on_node", "on_socket") if on_node else ("off_node",):
+        pair = model.pairs.get(scope)
+        if pair and isinstance(pair.loggp, LogGP):
+            return pair, pair.loggp
+    return None
+
+
 def costs(model: SystemModel, on_node: bool, loaded: bool = True) -> Costs:
     """Return the costs of pairs on a node or between nodes.
 
     loaded: while all ranks of a node send and receive, as far as that was measured; the max-rate
     model then covers what leaves the node. Raise ModelError when none were fitted.
     """
-    for scope in ("on_node", "on_socket") if on_node else ("off_node",):
-        pair = model.pairs.get(scope)
-        if pair and isinstance(pair.loggp, LogGP):
-            protocols = pair.loggp.protocols
-            ends = np.array([each.up_to_bytes for each in protocols[:-1]], dtype=float)
-            return Costs(ends, [_message(each, loaded and on_node) for each in protocols], pair)
+    if found := fitted_pair(model, on_node):
+        pair, loggp = found
+        ends = np.array([each.up_to_bytes for each in loggp.protocols[:-1]], dtype=float)
+        return Costs(ends, [_message(each, loaded and on_node) for each in loggp.protocols], pair)
     where = "on a node" if on_node else "between nodes"
     raise ModelError(
         f"{model.system}: no parameters for messages {where} in campaign {model.campaign}; "

@@ -4,6 +4,7 @@ from tuner.machine.simulation import networks
 from tuner.machine.simulation.machines import CORES, Machine
 from tuner.machine.simulation.networks import Network
 from tuner.models import maxrate
+from tuner.models.costs import fitted_pair
 from tuner.models.loggp import LogGP, LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
 from tuner.models.parameter import Estimate, ModelError, NotIdentified
@@ -13,7 +14,6 @@ _NO_GAP = NotIdentified("a simulated network has none but overheads")
 _NOT_SWEPT = NotIdentified("the node's memory has one rate")
 _FENCE_BARRIERS = 2  # barriers in SMPI's MPI_Win_fence (smpi_win.cpp)
 _EVERY = 1 << 30  # processes of a node; their rates are not extrapolated
-_OFF_NODE, _ON_NODE = ("off_node",), ("on_node", "on_socket")
 
 
 def as_network(model: SystemModel) -> Network:
@@ -22,7 +22,7 @@ def as_network(model: SystemModel) -> Network:
     Overheads that are not identified are half of a message's time on the node: both ends have no
     more to do there. Raise ModelError when no pair on two nodes was fitted.
     """
-    off, on = _fitted(model, _OFF_NODE), _fitted(model, _ON_NODE)
+    off, on = fitted_pair(model, on_node=False), fitted_pair(model, on_node=True)
     if off is None:
         raise ModelError(
             f"{model.system}: no parameters for messages between nodes in campaign "
@@ -127,14 +127,6 @@ def _shared(protocols: list[tuple[networks.Protocol, float, float]], node_rate: 
 
 def _exactly(value: float) -> Estimate:
     return Estimate(value, value, value)
-
-
-def _fitted(model: SystemModel, scopes: tuple[str, ...]) -> tuple[PairModel, LogGP] | None:
-    for scope in scopes:
-        pair = model.pairs.get(scope)
-        if pair and isinstance(pair.loggp, LogGP):
-            return pair, pair.loggp
-    return None
 
 
 def _protocol(
