@@ -24,71 +24,42 @@ _ALTERNATING = (_BLUE, _OCHRE, _INDIGO, _ORANGE)
 """Neighbours in this circle differ for every reader, even in the pale shades of tiles."""
 
 
-_FAMILY_COLORS = {
+_FAMILIES = {  # colour and marker
     # defaults: neutral, because the others are compared with them
-    "direct": GREY,
-    "pex": GREY,
-    "vendor": GREY,
+    "direct": (GREY, "circle"),
+    "pex": (GREY, "circle"),
+    "vendor": (GREY, "circle"),
     # exchange
-    "neighbor": _GREEN,
-    "alltoallv": _PURPLE,
-    "nap": _RED,
-    "lent": _TEAL,
+    "neighbor": (_GREEN, "triangle-up"),
+    "alltoallv": (_PURPLE, "cross"),
+    "nap": (_RED, "hexagon"),
+    "lent": (_TEAL, "pentagon"),
     # discovery
-    "pcx": _GREEN,
-    "rsx": _PURPLE,
-    "put": _INDIGO,
-    "nbx": _ORANGE,
-    "dense": _TEAL,
-    "shared": _OCHRE,
+    "pcx": (_GREEN, "triangle-up"),
+    "rsx": (_PURPLE, "cross"),
+    "put": (_INDIGO, "triangle-down"),
+    "nbx": (_ORANGE, "diamond"),
+    "dense": (_TEAL, "pentagon"),
+    "shared": (_OCHRE, "star"),
     # collectives: methods for the same operation differ
-    "orthogonal": _ORANGE,
-    "twolevel": _RED,
-    "binomial": _GREEN,
-    "pairwise": _GREEN,
-    "ring": _PURPLE,
-    "knomial": _PURPLE,
-    "hypercube": _TEAL,
-    "scatter_allgather": _TEAL,
-    "star": _OCHRE,
-    "chain": _OCHRE,
-    "bruck": _OCHRE,
-    "rabenseifner": _BLUE,
-    "bine": _INDIGO,
-    "multiplying": _RED,
+    "orthogonal": (_ORANGE, "square"),
+    "twolevel": (_RED, "hexagon"),
+    "binomial": (_GREEN, "triangle-up"),
+    "pairwise": (_GREEN, "triangle-up"),
+    "ring": (_PURPLE, "cross"),
+    "knomial": (_PURPLE, "cross"),
+    "hypercube": (_TEAL, "diamond"),
+    "scatter_allgather": (_TEAL, "diamond"),
+    "star": (_OCHRE, "star"),
+    "chain": (_OCHRE, "star"),
+    "bruck": (_OCHRE, "star"),
+    "rabenseifner": (_BLUE, "triangle-down"),
+    "bine": (_INDIGO, "pentagon"),
+    "multiplying": (_RED, "star"),
 }
 _LIBRARY_COLORS = (_BLUE, _OCHRE, _INDIGO, _RED)  # without the orange of grids: both are dashed
 _OTHER_COLORS = (_TEAL, _OCHRE, _RED, _GREEN, _PURPLE, _ORANGE)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-_FAMILY_SYMBOLS = {
-    "direct": "circle",
-    "pex": "circle",
-    "vendor": "circle",
-    "neighbor": "triangle-up",
-    "pcx": "triangle-up",
-    "alltoallv": "cross",
-    "rsx": "cross",
-    "put": "triangle-down",
-    "nap": "hexagon",
-    "lent": "pentagon",
-    "nbx": "diamond",
-    "dense": "pentagon",
-    "shared": "star",
-    "orthogonal": "square",
-    "twolevel": "hexagon",
-    "binomial": "triangle-up",
-    "pairwise": "triangle-up",
-    "ring": "cross",
-    "knomial": "cross",
-    "hypercube": "diamond",
-    "scatter_allgather": "diamond",
-    "star": "star",
-    "chain": "star",
-    "bruck": "star",
-    "rabenseifner": "triangle-down",
-    "bine": "pentagon",
-    "multiplying": "star",
-}
 _GLYPHS = {
     "circle": "●",
     "square": "■",
@@ -132,14 +103,12 @@ def method_style(spec: str) -> MethodStyle:
         return MethodStyle(
             _TEAL, _DASHES[1 + code % (len(_DASHES) - 1)], _SYMBOLS[code % len(_SYMBOLS)]
         )
-    color = (
-        _FAMILY_COLORS.get(family)
-        or _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)]
-    )
+    unknown = _OTHER_COLORS[zlib.crc32(family.encode()) % len(_OTHER_COLORS)], "square"
+    color, symbol = _FAMILIES.get(family, unknown)
     if family == "vendor" and parameters:  # the library has many algorithms
         color = _LIBRARY_COLORS[code % len(_LIBRARY_COLORS)]
     if not parameters:
-        return MethodStyle(color, "solid", _FAMILY_SYMBOLS.get(family, "square"))
+        return MethodStyle(color, "solid", symbol)
     # The first two factors of a process count distinguish its grids: one by marker, one by dash.
     grid = _GRID.match(parameters)
     first, second = map(int, grid.groups()) if grid else (code >> 8, code)
