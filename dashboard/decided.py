@@ -63,7 +63,7 @@ def speedups(store: Store, cells: pd.DataFrame) -> pd.DataFrame:
 def verdicts(store: Store, system: str, point: Point) -> list[str]:
     """Return what a campaign decides at a point, and the table, if others made it too."""
     said = {"This campaign alone": point} | _in_table(store, system, point)
-    return [f"{by}: {sure_verdict(its, '×')}" for by, its in said.items()]
+    return [f"{by}: {sure_verdict(its)}" for by, its in said.items()]
 
 
 def _in_table(store: Store, system: str, point: Point) -> dict[str, Point]:

@@ -102,7 +102,7 @@ def _tile(point: Point) -> Element:
         alpha = _LEAST + (_MOST - _LEAST) * max(share, 0.0)
     is_default = method == DEFAULT_METHODS[point.case.operation]
     mark = "?" if status == OPEN and not point.filled else "" if is_default else style.glyph
-    said = f"{size_text(point.case.bytes)}: {sure_verdict(point, '×')}"
+    said = f"{size_text(point.case.bytes)}: {sure_verdict(point)}"
     return data_cell(
         [mark, *([element("Small", multiple_text(speed))] if speed else [])],
         className=f"tile {status}",

@@ -26,7 +26,7 @@ from tuner.inputs.matrices import amg, lookalike
 from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
 from tuner.inputs.matrices.degrees import degrees
 from tuner.inputs.matrices.market import MatrixError, read_pattern
-from tuner.inputs.matrices.symmetric import Locality, lower_triangle
+from tuner.inputs.matrices.symmetric import lower_triangle
 from tuner.paths import CHECKOUT
 
 TABLE = lookalike.originals()
@@ -35,7 +35,7 @@ TABLE = lookalike.originals()
 def test_the_table_has_22_matrices() -> None:
     assert len(TABLE) == 22
     assert TABLE["gupta2"].target == Target(62064, 4248286, 8413, 5.2)
-    assert TABLE["cbuckle"].locality.tail > TABLE["gupta2"].locality.tail
+    assert TABLE["cbuckle"].tail > TABLE["gupta2"].tail
 
 
 @pytest.mark.parametrize("name", ["cbuckle", "coAuthorsDBLP", "net125"])
@@ -105,7 +105,7 @@ def test_degrees_add_up(target: Target, seed: int) -> None:
     assert found.sum() == target.nnz
     assert found[0] == found.max() == target.max_degree
     assert found.min() >= 1
-    rows, columns = lower_triangle(found, Locality(1 + seed % 3, 1 + seed % 2), rng)
+    rows, columns = lower_triangle(found, 1 + seed % 2, rng)
     assert len(np.unique(rows * target.rows + columns)) == len(rows)
     assert np.all(columns <= rows) and rows.max() < target.rows
     counts = np.bincount(rows, minlength=target.rows)

@@ -82,10 +82,10 @@ def _axis(title: str, ticks: list[float], texts: list[str], low: float, high: fl
     )
 
 
-def byte_ticks(low: float, high: float, most: int = 12) -> list[float]:
-    """Return powers of two from `low` to `high` bytes, at most `most`, 1 KiB among the marks."""
+def byte_ticks(low: float, high: float) -> list[float]:
+    """Return powers of two from `low` to `high` bytes, at most 12, 1 KiB among the marks."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    step = next(step for step in (1, 2, 5, 10, 20, 60) if (last - first) // step < most)
+    step = next(step for step in (1, 2, 5, 10, 20, 60) if (last - first) // step < 12)
     return [float(2**power) for power in range(first, last + 1) if power % step == 0]
 
 

@@ -241,8 +241,8 @@ def test_the_table_of_two_campaigns_says_the_same_everywhere(tmp_path: Path) -> 
     tiles = tiles_of(database, "exchange")
     for of_campaign, point, in_json in zip(alone, table.points, shown["points"], strict=True):
         case, words = point.case, verdict(point, "×")
-        own = f"This campaign alone: {sure_verdict(of_campaign, '×')}"
-        by_all = f"2 campaigns: {sure_verdict(point, '×')}"
+        own = f"This campaign alone: {sure_verdict(of_campaign)}"
+        by_all = f"2 campaigns: {sure_verdict(point)}"
         tile = tiles[case.layout.procs, case.bytes]
         assert own in tile.verdict_lines and f"The table, by {by_all}" in tile.verdict_lines
         link = explore.cell_link(system, of_campaign.campaign, of_campaign.case)

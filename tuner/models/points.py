@@ -81,7 +81,7 @@ def points(samples: Iterable[Mapping[PointKey, NDArray[Any]]]) -> Points:
         return Points(np.empty((0, 1)), np.empty(0), np.empty((0, 0)), 0)
     keys = sorted(set.intersection(*(set(launch) for launch in by_launch)))
     ordered = [[_undisturbed(_checked(key, launch[key])) for key in keys] for launch in by_launch]
-    medians = np.array([[_quantile(values, 0.5) for values in launch] for launch in ordered])
+    medians = np.array([[_median(values) for values in launch] for launch in ordered])
     medians = medians.reshape(len(by_launch), len(keys))
     width = len(keys[0]) if keys else 1
     table = np.array(keys, dtype=float).reshape(len(keys), width)
@@ -103,16 +103,14 @@ def _checked(key: PointKey, samples: NDArray[Any]) -> Floats:
 
 def _undisturbed(values: Floats) -> Floats:
     """Return sorted values without outliers; at least half of them remain."""
-    away = np.abs(np.log(values / _quantile(values, 0.5)))
-    reach = REJECTION * 1.4826 * _quantile(np.sort(away), 0.5)
+    away = np.abs(np.log(values / _median(values)))
+    reach = REJECTION * 1.4826 * _median(np.sort(away))
     return values[away <= reach]
 
 
-def _quantile(values: Floats, quantile: float) -> float:
-    place = (len(values) - 1) * quantile
-    lower = int(place)
-    upper = min(lower + 1, len(values) - 1)
-    return float(values[lower] + (values[upper] - values[lower]) * (place - lower))
+def _median(values: Floats) -> float:
+    below, above = values[(len(values) - 1) // 2], values[len(values) // 2]
+    return float(below + (above - below) / 2)
 
 
 def _replicates(medians: Floats, ordered: list[list[Floats]]) -> Floats:

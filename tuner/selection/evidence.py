@@ -77,9 +77,9 @@ def certainty(points: Iterable[Point]) -> str:
     return f"{hold}; those by size are ranges, which have no level" if has_ranges else hold
 
 
-def sure_verdict(point: Point, times: str = "x") -> str:
-    """Return the verdict on a point in words, with the level of its interval."""
-    return "; ".join(filter(None, [verdict(point, times), certainty([point])]))
+def sure_verdict(point: Point) -> str:
+    """Return the verdict on a point as pages have it, with the level of its interval."""
+    return "; ".join(filter(None, [verdict(point, "×"), certainty([point])]))
 
 
 def level_text(level: float) -> str:

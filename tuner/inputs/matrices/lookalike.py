@@ -18,14 +18,13 @@ import numpy as np
 from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
 from tuner.inputs.matrices.degrees import Degrees
 from tuner.inputs.matrices.market import MatrixError
-from tuner.inputs.matrices.symmetric import Locality, lower_triangle
+from tuner.inputs.matrices.symmetric import lower_triangle
 from tuner.inputs.matrices.writing import write
 
 TOLERANCE = 0.1
 _SCATTERED = ("network", "optimization", "programming")
 _DENSE_ROW = 0.01  # share of the columns that the greatest row of a smaller version keeps
-_MESH = Locality(reach=2, tail=3)
-_NETWORK = Locality(reach=2, tail=1.5)
+_MESH_TAIL, _NETWORK_TAIL = 3.0, 1.5
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,9 @@ class Original:
     groups: tuple[str, ...]  # sets of the paper: small15, large10
 
     @property
-    def locality(self) -> Locality:
-        """Return how near to a row its partners are, by the kind of the matrix."""
-        return _NETWORK if any(word in self.kind for word in _SCATTERED) else _MESH
+    def tail(self) -> float:
+        """Return how fast the partners of a row become fewer farther away, by the kind."""
+        return _NETWORK_TAIL if any(word in self.kind for word in _SCATTERED) else _MESH_TAIL
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def make(original: Original, target: Target, path: Path, seed: int) -> Lookalike
     """Write a look-alike; the same seed gives the same file."""
     rng = np.random.default_rng([seed, zlib.crc32(original.name.encode())])
     degrees = degree_sequence(target, rng)
-    rows, columns = lower_triangle(degrees, original.locality, rng)
+    rows, columns = lower_triangle(degrees, original.tail, rng)
     comment = f"look-alike of {original.name}, seed {seed}, by switchpoint"
     write(path, target.rows, len(rows), [(rows, columns)], symmetry="symmetric", comment=comment)
     below = rows != columns

@@ -1,18 +1,17 @@
 """A symmetric pattern whose rows have given numbers of entries, and lie on a plane.
 
 Rows are points of a periodic square, numbered along a curve that passes near ones soon after each
-other (Morton's). Of the partners of a row with d entries, which would fill the `reach * d` rows
+other (Morton's). Of the partners of a row with d entries, which would fill the _REACH * d rows
 around it, those outside of the nearest v rows become fewer as v to the power of -tail: Rent's rule
 for circuits. Dense rows lie together, and have partners at all distances.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from tuner.inputs.matrices.market import Indices
 from tuner.stats import Floats
 
+_REACH = 2
 _REPEATED = 0.1  # share of repeated pairs from which on partners are not left to chance
 _ROUNDS = 30
 _WIDER = 1.25  # the growth of the distances from round to round
@@ -29,15 +28,7 @@ _HALVES = (
 )
 
 
-@dataclass(frozen=True)
-class Locality:
-    """The distances of a row's partners: see above."""
-
-    reach: float
-    tail: float
-
-
-def lower_triangle(degrees: Indices, locality: Locality, rng: np.random.Generator) -> Indices:
+def lower_triangle(degrees: Indices, tail: float, rng: np.random.Generator) -> Indices:
     """Return rows and columns of the entries on and below the diagonal, which is full.
 
     `degrees` decrease. The few pairs without a place are dropped.
@@ -48,13 +39,13 @@ def lower_triangle(degrees: Indices, locality: Locality, rng: np.random.Generato
     points = points[np.argsort(_along_curve(points))]
     place = _around_centres(count, rng)
     areas = np.empty(count)
-    areas[place] = locality.reach * degrees / count
+    areas[place] = _REACH * degrees / count
     chosen = int(np.count_nonzero(left * float(left[0]) > _REPEATED * max(left.sum(), 1)))
-    tails = np.where(left > _DENSE * left.mean(), _DENSE_TAIL, locality.tail)
+    tails = np.where(left > _DENSE * left.mean(), _DENSE_TAIL, tail)
     pairs = [np.arange(count) * (count + 1)]  # codes: row x count + column
     pairs.append(_choose(left, tails[:chosen], place, points[place], areas[place], rng))
     rows = np.repeat(place[chosen:], left[chosen:])
-    pairs.append(_meet(rows, points, areas, locality.tail, pairs[1], rng))
+    pairs.append(_meet(rows, points, areas, tail, pairs[1], rng))
     codes = np.concatenate(pairs)
     codes.sort()
     return np.array(np.divmod(codes, count))
