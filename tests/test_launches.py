@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import is_running, wait_for
-from tuner.campaign.ending import descendants
+from tuner.machine.ending import descendants
 from tuner.campaign.launches import LaunchError, run
 from tuner.machine.mpi import LaunchCommand
 
