@@ -71,11 +71,13 @@ def test_a_discovery_by_nodes_forwards_on_them_before_and_after_the_consensus() 
     assert times["stfw:radix=2"] == pytest.approx(on_node + 2 * one_way)
 
 
-@pytest.mark.parametrize(("procs", "ppn", "letters"), [(4, 1, 3), (10, 2, 3), (7, 3, 2)])
-def test_a_rank_of_the_smallest_node_deals_with_the_most_nodes(
+@pytest.mark.parametrize(
+    ("procs", "ppn", "letters"), [(4, 1, 3), (10, 2, 3), (7, 3, 2), (8, 3, 1), (18, 4, 2)]
+)
+def test_the_most_nodes_are_dealt_to_a_rank_of_a_small_node(
     procs: int, ppn: int, letters: int
 ) -> None:
-    """As there are no letters to its own node, others of the node may have more."""
+    """Its own node is not dealt, so others of the node may have more."""
     model = machine(on_node=pair(), off_node=pair(10))
     halo = halo_of({(0, procs - 1): {0}}, procs)
     (time_s,) = predict.of_discovery(model, halo, ppn, ["nap:find=dense"]).times(16).values()

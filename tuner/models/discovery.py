@@ -177,8 +177,8 @@ def _nap(find: str, by_memory: bool, census: Census) -> float | NotIdentified:
     on_node_s = census.forward_by_memory_s() if by_memory else census.forward_s(ppn - 1, local=True)
     if nodes == 1:
         return on_node_s
-    least = census.procs - (nodes - 1) * ppn  # ranks of the last node
-    share = min(nodes - 1, -(-nodes // least))
+    sizes = [ppn] * (nodes - 1) + [census.procs - (nodes - 1) * ppn]
+    share = max(_dealt(nodes, node, size) for node, size in enumerate(sizes))
     letters = share if find == "dense" else min(share, census.degree)
     crossed_s = 2 * on_node_s + census.forward_s(letters, local=False)
     if find == "dense":
@@ -186,6 +186,12 @@ def _nap(find: str, by_memory: bool, census: Census) -> float | NotIdentified:
     if find == "put":
         return crossed_s + float(census.fence_s(census.begin_s).max())
     return _consensus(census, crossed_s)
+
+
+def _dealt(nodes: int, node: int, size: int) -> int:
+    """Return the most nodes that a rank of a node of so many ranks gets; its own is not dealt."""
+    each, more = divmod(nodes, size)  # the first places get one more
+    return each - 1 if size == 1 else each + (more > 1 or (more == 1 and node % size != 0))
 
 
 def _probed_s(census: Census, began_s: Floats) -> float:

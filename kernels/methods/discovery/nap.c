@@ -249,11 +249,16 @@ done:
   return error;
 }
 
-/* The most nodes that are dealt to a rank, which is on a node with the fewest ranks. */
+/* The most nodes that are dealt to a rank: its own, of those that its place gets, is not. */
 static int most_dealt(const struct topology *topology) {
-  const int least = swp_topology_least(topology), others = topology->nodes - 1;
-  const int share = others / least + 1;
-  return share < others ? share : others;
+  int most = 0;
+  for (int node = 0; node < topology->nodes; node++) {
+    const int size = swp_topology_node_size(topology, node);
+    const int each = topology->nodes / size, more = topology->nodes % size; /* to the first places */
+    const int dealt = size == 1 ? each - 1 : each + (more > 1 || (more == 1 && node % size != 0));
+    most = dealt > most ? dealt : most;
+  }
+  return most;
 }
 
 static int nap_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
