@@ -203,7 +203,7 @@ static void check_lack(const struct by_memory *by, int culprit, enum lack each) 
   static const char *const reasons[LACKS] = {"",
                                              "not implemented",
                                              "File too large",
-                                             "Too many open files",
+                                             "for lack of a descriptor",
                                              "more than half of the 102400 left",
                                              "No space left",
                                              "not seen"};

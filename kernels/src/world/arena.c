@@ -116,7 +116,8 @@ static bool exceeds_limit(size_t bytes) {
 static int check_left(const struct segment *segment, bool begun) {
   const int64_t left = swp_memory_left(), bytes = (int64_t)segment->bytes;
   if (left < 0)
-    return refuse("what is left of it cannot be read", EMFILE);
+    return swp_fail(SWP_ERR_NOT_APPLICABLE, "memory of the node cannot be had: what is left of it cannot be "
+                                            "read, for lack of a descriptor or of memory");
   if (bytes <= (begun ? left : left / 2))
     return SWP_SUCCESS;
   return swp_fail(SWP_ERR_NOT_APPLICABLE,

@@ -68,8 +68,10 @@ static int64_t left_in_group(const struct version *version, const char *group) {
                               read_number(directory, version->slow, "", UNLIMITED));
   if (limit == UNKNOWN || limit >= UNLIMITED)
     return limit;
-  const int64_t used = read_number(directory, version->usage, "", 0) -
-                       read_number(directory, "memory.stat", version->inactive_file, 0) -
+  const int64_t usage = read_number(directory, version->usage, "", 0);
+  if (usage == UNKNOWN)
+    return UNKNOWN;
+  const int64_t used = usage - read_number(directory, "memory.stat", version->inactive_file, 0) -
                        read_number(directory, "memory.stat", version->active_file, 0);
   return limit > used ? limit - used : 0;
 }
