@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.processes import is_running, wait_for
-from tuner.machine.ending import descendants
 from tuner.campaign.launches import LaunchError, run
+from tuner.machine.ending import descendants
 from tuner.machine.mpi import LaunchCommand
 
 

@@ -29,7 +29,7 @@ def test_starts_repeat_the_plain_call(
     for guard in "0", "1":
         env = {"SWITCHPOINT_GUARD": guard}
         done = run_preloaded(kernels, "swp_together", procs, table=table, env=env)
-    assert_cases_passed(done)
+        assert_cases_passed(done)
     assert set(dispatched(done.stderr)) == set(COLLECTIVES), done.stderr
     why = "its operation is the program's own, which may be freed before the request"
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 1 calls" in done.stderr
