@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 goal=${1:-run}
+[ ! -e .venv/bin/python ] || .venv/bin/python -c '' || rm -rf .venv  # it would hide a Python that starts
 export PATH="$PWD/.venv/bin:$PATH"
 python=${PYTHON:-python3}  # where .venv is made, its own
 unset PYTHONPATH     # pip would take what modules put there for installed

@@ -144,6 +144,16 @@ def test_an_environment_of_another_place_or_python_is_made_anew(
     assert (b"-m venv --clear .venv" in said.stdout) == is_made
 
 
+def test_a_python_that_does_not_start_hides_no_other(tmp_path):
+    write_script(tmp_path / ".venv" / "bin" / "python", "exit 127")
+    (tmp_path / ".venv" / "bin" / "python3").symlink_to("python")
+    write_script(tmp_path / "python3", "echo started; exit 1")
+    shutil.copy2(CHECKOUT / "bootstrap.sh", tmp_path)
+    env = os.environ | {"PYTHON": "", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    said = subprocess.run(["sh", "bootstrap.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
+    assert (said.returncode, said.stdout) == (1, b"started\n")
+
+
 def test_the_setup_installs_what_is_here_into_its_environment(tmp_path):
     python, programs = tmp_path / "python", tmp_path / ".venv" / "bin"
     for path in (python, programs / "python"):
@@ -173,6 +183,7 @@ def test_make_sets_up_again_for_another_place_or_python(
     write_script(tmp_path / ".venv" / "bin" / "python", f"echo {tmp_path / place}")
     (tmp_path / ".venv" / "ready-run").touch()
     monkeypatch.setenv("PYTHON", python)
+    monkeypatch.delenv("MAKEFLAGS", raising=False)  # of a make that tests
     said = subprocess.run(
         ["make", "-n", "run"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
