@@ -33,10 +33,12 @@ from tests.bench.report import Figure, conclude, measured_mpis, options_of, raw_
 from tests.kernels.conftest import build_kernels
 from tuner import stats
 from tuner.campaign import race_job
+from tuner.campaign.durations import SOAKS_S
 from tuner.campaign.launches import words_of
 from tuner.campaign.order import PLANS
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.campaign.race_job import Start, Starts
+from tuner.domain.effort import SOAKS_SHARE
 from tuner.domain.operations import COLLECTIVES, DEFAULT_METHODS, NO_DATA, method_word, sizes_for
 from tuner.export import forms
 from tuner.machine import mpi
@@ -145,7 +147,9 @@ class Launches:
             for each in operations
             for sizes in [parse_sizes(sizes_for(each, self.sizes))]
         ]
-        plan = RacePlan(campaign_name(), "", seconds * len(cases), cases, in_job=True)
+        race_s = seconds * len(cases)
+        budget_s = max(race_s + SOAKS_S, race_s / (1 - SOAKS_SHARE))  # of a plan, also for soaks
+        plan = RacePlan(campaign_name(), "", budget_s, cases, in_job=True)
 
         def start(case: PlannedCase, options: Mapping[str, str]) -> Start:
             return Start(self.launch, words_of(options, plan.campaign, own, ""))
@@ -363,7 +367,7 @@ def main() -> int:
     parser.add_argument("--alone", action="store_true", help="on this machine, without nodes")
     parser.add_argument("--sizes", default="8,512,8K,64K")
     parser.add_argument("operations", nargs="*", default=list(COLLECTIVES), metavar="OPERATION")
-    least = {"seconds": 1, "procs": 4, "sizes": "8", "operations": ["bcast"]}
+    least = {"seconds": 3, "procs": 4, "sizes": "8", "operations": ["bcast"]}
     options = options_of(parser, "collectives", least)
     mpis = measured_mpis(options, options.mpi)
     if not mpis:
