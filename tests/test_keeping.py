@@ -51,5 +51,6 @@ def test_launches_on_another_layout_are_not_kept(
     stage = tmp_path / "stage"
     paths = synthetic.write(stage, synthetic.Campaign(name=NAME, procs=(2,), launches=2))
     keeping.expect(paths[0].parent, {path.name: (2, ppn) for path in paths})
+    keeping.expect(paths[0].parent, {"of-another-job.jsonl": (4, 4)})
     keep_finished(NAME, str(stage))
     assert len(keeping.of_campaign(NAME)) == kept

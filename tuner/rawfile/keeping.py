@@ -59,8 +59,18 @@ def complete_of_campaign(directory: Path, campaign: str) -> list[Path]:
 
 
 def expect(directory: Path, layouts: Mapping[str, tuple[int, int]]) -> None:
-    """Record the ranks, and those on a node, of launches that will write files in a directory."""
-    write(directory / _LAYOUTS, msgspec.json.encode(layouts))
+    """Record the ranks, and those on a node, of launches that will write files in a directory.
+
+    What was recorded before holds for other files.
+    """
+    write(directory / _LAYOUTS, msgspec.json.encode({**_expected(directory), **layouts}))
+
+
+def _expected(directory: Path) -> dict[str, tuple[int, int]]:
+    try:
+        return read_json(directory / _LAYOUTS, dict[str, tuple[int, int]])
+    except (OSError, ValueError):  # none is there, or it was damaged
+        return {}
 
 
 def wrong_layout(path: Path) -> str:
@@ -68,13 +78,12 @@ def wrong_layout(path: Path) -> str:
 
     A launcher without integration may start all ranks on one node.
     """
-    header = reading.read_header(header_line(path))
-    try:
-        procs, ppn = read_json(path.with_name(_LAYOUTS), dict[str, tuple[int, int]])[path.name]
-    except (OSError, ValueError, KeyError):  # none was expected
+    header, layout = reading.read_header(header_line(path)), _expected(path.parent).get(path.name)
+    if header is None or layout is None:
         return ""
+    procs, ppn = layout
     wanted = procs, -(-procs // ppn)
-    if header is None or (header.procs, header.nodes) == wanted:
+    if (header.procs, header.nodes) == wanted:
         return ""
     return f"the launch had (ranks, nodes) {(header.procs, header.nodes)}, expected {wanted}"
 
