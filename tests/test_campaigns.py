@@ -331,7 +331,10 @@ def test_a_resumed_campaign_measures_what_reframe_finds_then(
     keeping.keep(raw_files[:2])
     job = Job("exchange", "local:cpu", "mpich", "exchange", "random", "1_node", 2, 2, 1, "pass", "")
     planned = Session([replace(job, launches=missing)], [], stage, results / "output")
+    shown = replace(planned, stage=results / "shown")
+    monkeypatch.setattr(reframe, "dry_run", lambda call: shown)
     monkeypatch.setattr(reframe, "run", lambda *arguments: planned)
+    assert FixedCampaign(order, planned).resume().order.launches == 2 + missing
     assert len(FixedCampaign(order, planned).run(Console())) == 2 + missing
 
 

@@ -75,7 +75,9 @@ class FixedCampaign:
         """
         if self.order.done >= self.order.launches:
             return self
-        return FixedCampaign(self.order, reframe.dry_run(self.order.call).clear())
+        planned = reframe.dry_run(self.order.call).clear()
+        launches = self.order.done + planned.launches  # of other layouts, perhaps
+        return FixedCampaign(msgspec.structs.replace(self.order, launches=launches), planned)
 
     def document(self) -> dict[str, Any]:
         """Return what would run as a document for programs."""
