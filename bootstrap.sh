@@ -8,7 +8,7 @@ goal=${1:-run}
 export PATH="$PWD/.venv/bin:$PATH"
 python=${PYTHON:-python3}  # where .venv is made, its own
 unset PYTHONPATH     # pip would take what modules put there for installed
-export PIP_USER=0    # .venv refuses to, where pip.conf asks for it
+export PIP_USER=0 PIP_UPGRADE=0  # despite pip.conf: .venv takes no user packages, an index may have another Switchpoint
 fail() { echo "bootstrap: $*" >&2; exit 1; }
 
 case $goal in
@@ -33,10 +33,11 @@ if ! [ "$installed" -ef .venv ] || [ "$("$python" -c "$program")" != "$(.venv/bi
   "$python" -m venv --clear .venv || fail "Python's venv module does not work (Debian: apt install python3-venv)"
 fi
 echo "bootstrap: installing switchpoint$extras into .venv (a minute or two)"
-# Without isolation, what builds it is not fetched again, as a machine may have lost its network; by its path, as an
-# index may have another package of its name.
+# Without isolation, what builds it is not fetched again, as a machine may have lost its network. A package that it
+# needs may have to be built with isolation.
 pip install --quiet --disable-pip-version-check 'hatchling>=1.27' editables
-pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".$extras"
+pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+pip install --quiet --disable-pip-version-check "switchpoint$extras"
 
 find_mpis='from tuner.machine.mpi import find_mpis; print(*find_mpis(), sep="\n")'
 if [ -z "$(.venv/bin/python -c "$find_mpis")" ]; then
