@@ -71,8 +71,14 @@ def test_the_papers_figures_reproduce_the_paper():
 
 def test_other_figures_do_not():
     slow = {key: replace(each, time_s=1.0 * key[1]) for key, each in TABLE2.items()}
+    slow[64, 1] = replace(slow[64, 1], mavg=1.16 * slow[64, 1].mavg)
+    slow[128, 1] = replace(slow[128, 1], mmax=0.86 * slow[128, 1].mmax)
+    slow[256, 1] = replace(slow[256, 1], mmax=0.88 * slow[256, 1].mmax)
     pairs = stfw_tables.means([row_of(scheme) for scheme in slow.values()], TABLE2)
     found = statements(stfw_tables.findings(pairs))
+    assert not found["64: ranks send as many messages with BL"]
+    assert not found["128: ranks send as many messages with BL"]
+    assert found["256: ranks send as many messages with BL"]
     assert not found["64: every STFW is faster than BL"]
     assert not found["64: the best STFW gains a factor of 2.00 over BL, at STFW6"]
     assert found["64: volumes grow with dimensions as in the paper"]
