@@ -101,6 +101,14 @@ int fallocate(int file, int mode, off_t offset, off_t bytes) {
   return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
 }
 
+/* A limit that is set would end MPICH 5 by SIGXFSZ, which makes files of its own meanwhile. */
+int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
+  const int failed = (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+  if (lack == HAS_SMALL_FILES && resource == RLIMIT_FSIZE)
+    limit->rlim_cur = 4096;
+  return failed;
+}
+
 /* Another process has the first rank's number where this rank is in a container of its own. */
 int fstat(int file, struct stat *found) {
   int failed = (int)syscall(SYS_newfstatat, file, "", found, AT_EMPTY_PATH);
@@ -132,10 +140,6 @@ static void remove_machine_without_memory(void) {
 }
 
 static void set_lack(enum lack each) {
-  struct rlimit limit;
-  getrlimit(RLIMIT_FSIZE, &limit);
-  limit.rlim_cur = each == HAS_SMALL_FILES ? 4096 : limit.rlim_max; /* else a larger one raises SIGXFSZ */
-  setrlimit(RLIMIT_FSIZE, &limit);
   lack = each;
   swp_memory_root = each == LACKS_MEMORY ? machine_without_memory : "";
 }
