@@ -200,12 +200,10 @@ def test_messages_that_a_discovery_cannot_carry(any_kernels: Kernels, tmp_path: 
     assert "2 GiB" in text
 
 
-def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path: Path) -> None:
-    table = tmp_path / "a.table"
-    table.write_text("switchpoint-table 1\n" + "x" * 5000)
-    os.truncate(table, 1 << 30)
+def refused_table(kernels: Kernels, table: Path) -> tuple[str, int]:
+    """Return what is said of a table that is refused, and the most memory that was used, in KiB."""
     reader = subprocess.Popen(
-        [any_kernels.build / "bench/swpbench", "table", table],
+        [kernels.build / "bench/swpbench", "table", table],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -215,8 +213,26 @@ def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path:
     _, status, used = os.wait4(reader.pid, 0)
     reader.returncode = os.waitstatus_to_exitcode(status)
     assert reader.returncode != 0
+    return said, used.ru_maxrss
+
+
+def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path: Path) -> None:
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\n" + "x" * 5000)
+    os.truncate(table, 1 << 30)
+    said, used_kib = refused_table(any_kernels, table)
     assert f"{table}:2: " in said
-    assert used.ru_maxrss < 1 << 19  # KiB
+    assert used_kib < 1 << 19
+
+
+def test_what_is_no_rule_of_a_table_takes_little_memory(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    table = tmp_path / "a.table"
+    table.write_text("switchpoint-table 1\n" + f"#{' r' * 500}\n" * 2000 + "x\n")
+    said, used_kib = refused_table(any_kernels, table)
+    assert f"{table}:2002: " in said
+    assert used_kib < 1 << 19
 
 
 @pytest.mark.parametrize(

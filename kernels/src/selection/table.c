@@ -144,8 +144,11 @@ static int find_operation(const char *name) {
 }
 
 static int parse_rule(struct reader *reader, char *line) {
-  struct rule *rule = &reader->table->rules[reader->table->nrules];
   struct fields fields = {0};
+  struct rule *rule = swp_array_add(&reader->rules, sizeof *rule, NULL);
+  if (rule == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "%s: no memory for %lld rules", reader->table->path,
+                    (long long)reader->rules.count + 1);
   rule->line = reader->line;
   for (int i = 0; i < CONDITIONS; i++)
     rule->ranges[i] = (struct range){0, INFINITY};
@@ -174,7 +177,6 @@ static int parse_rule(struct reader *reader, char *line) {
     return BROKEN(reader, "%s", why);
   }
   rule->unusable = swp_is_off(&rule->spec) ? SWP_WHY_OFF : NULL;
-  reader->table->nrules++;
   return SWP_SUCCESS;
 }
 
@@ -244,21 +246,16 @@ static int parse_lines(struct reader *reader, const char *text, size_t length) {
 }
 
 int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table) {
-  size_t most = 1; /* the words that begin like `rule`: other files may have millions of lines */
-  for (size_t i = 0; i < length; i++)
-    most += text[i] == 'r' && (i == 0 || isspace((unsigned char)text[i - 1]));
   *table = swp_allocate(1, sizeof **table, NULL);
-  if (*table != NULL)
-    (*table)->rules = swp_allocate(most, sizeof *(*table)->rules, NULL);
-  if (*table == NULL || (*table)->rules == NULL) {
-    swp_table_free(table);
-    return swp_fail(SWP_ERR_MEMORY, "%s: no memory for %zu rules", path, most);
-  }
+  if (*table == NULL)
+    return swp_fail(SWP_ERR_MEMORY, "%s: no memory for a table", path);
   size_t path_length = strlen(path), room = sizeof(*table)->path - 1;
   strcpy((*table)->path, path_length > room ? path + (path_length - room) : path);
   (*table)->hash = swp_text_hash(text);
   struct reader reader = {.table = *table};
   int error = parse_lines(&reader, text, length);
+  (*table)->rules = reader.rules.items;
+  (*table)->nrules = (int)reader.rules.count;
   if (error != SWP_SUCCESS)
     swp_table_free(table);
   return error;

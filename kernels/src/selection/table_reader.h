@@ -2,6 +2,7 @@
 #ifndef SWP_TABLE_READER_H
 #define SWP_TABLE_READER_H
 
+#include "allocate.h"
 #include "error.h"
 #include "table.h"
 
@@ -10,6 +11,7 @@ enum { PROVENANCE_KEYS = 64 };
 /* The state of the parser. */
 struct reader {
   struct swp_table *table;
+  struct array rules;
   int line;
   bool versioned;
   char keys[PROVENANCE_KEYS][32]; /* of provenance, seen so far */
