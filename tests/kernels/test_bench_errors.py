@@ -225,6 +225,18 @@ def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path:
     assert used_kib < 1 << 19
 
 
+def test_a_file_that_is_no_table_is_not_read_to_its_end(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    table = tmp_path / "a.table"
+    with table.open("w") as file:
+        file.write("# a comment\n\n")
+        file.writelines(f"{'x' * 1023}\n" * 1024 for _ in range(256))
+    said, used_kib = refused_table(any_kernels, table)
+    assert f"{table}:3: not a method table" in said
+    assert used_kib < 1 << 18
+
+
 def test_what_is_no_rule_of_a_table_takes_little_memory(
     any_kernels: Kernels, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 enum { LINE_BYTES = 4096 };
+static const char VERSION_WORD[] = "switchpoint-table";
 
 static const char *const condition_names[CONDITIONS] = {"nodes", "ppn",   "mmax",
                                                         "mavg",  "bytes", "executions"};
@@ -205,7 +206,7 @@ static int parse_line(struct reader *reader, char *line) {
   if (!reader->versioned) {
     rest += strspn(rest, " \t");
     size_t end = strcspn(rest, " \t");
-    if (strcmp(line, "switchpoint-table") != 0)
+    if (strcmp(line, VERSION_WORD) != 0)
       return BROKEN(reader, "not a method table: the first line must be 'switchpoint-table 1'");
     if (end != 1 || rest[0] != '1' || rest[1 + strspn(rest + 1, " \t")] != '\0')
       return BROKEN(reader, "version '%.40s' is not supported; this library reads version 1", rest);
@@ -274,16 +275,18 @@ static int open_table(const char *path, FILE **file) {
                        : swp_fail(SWP_ERR_TABLE, "%s: cannot be read: %s", path, strerror(errno));
 }
 
-/* The bytes to parse: all of the file, or what it has up to a line that is refused for its length. */
+/* The bytes to parse: all of the file, or what it has up to a line that is refused before others are read:
+   for its length, or as the first line of something else. */
 static int64_t parsed_length(FILE *file) {
-  char block[LINE_BYTES];
-  int64_t length = 0, line = 0;
-  for (size_t count; length - line <= LINE_BYTES && (count = fread(block, 1, sizeof block, file)) > 0;)
-    for (size_t i = 0; i < count; i++) {
-      length++;
-      if (block[i] == '\n')
-        line = length;
-    }
+  char line[LINE_BYTES + 2];
+  int64_t length = 0;
+  bool versioned = false, more = true;
+  while (more && length <= INT_MAX && fgets(line, sizeof line, file) != NULL) {
+    const char *word = line + strspn(line, " \t\r\n");
+    versioned = versioned || strncmp(word, VERSION_WORD, strlen(VERSION_WORD)) == 0;
+    more = strchr(line, '\n') != NULL && (versioned || *word == '\0' || *word == '#');
+    length = ftell(file);
+  }
   return length;
 }
 

@@ -42,8 +42,8 @@ struct swp_table {
  * SWP_ERR_MEMORY. */
 int swp_table_parse(const char *path, const char *text, size_t length, struct swp_table **table);
 
-/* Reads a file, of which what follows a line that is too long is left out. *text, which ends with a NUL, must
-   be released. Local. Errors: SWP_ERR_TABLE, _MEMORY. */
+/* Reads a file, of which what follows a line that is refused may be left out. *text, which ends with a NUL,
+   must be released. Local. Errors: SWP_ERR_TABLE, _MEMORY. */
 int swp_table_text(const char *path, char **text, int64_t *length);
 
 /* The table that a variable of rank 0's environment names, or NULL; an optional one may be missing.
