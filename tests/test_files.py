@@ -17,7 +17,7 @@ from tests.cli import call
 from tests.processes import TIMEOUT_S
 from tuner import atomic
 from tuner.catalogue import shelf
-from tuner.files import shown
+from tuner.files import read_json, shown
 from tuner.paths import CHECKOUT
 
 NOT_REGULAR = "not a regular file; save its contents to a file first"
@@ -86,6 +86,14 @@ def specials(tmp_path: Path, fifo: Path) -> Iterator[list[Path]]:
     ):
         listening.bind(f"{short}/socket")
         yield [device, fifo, Path(short, "socket")]
+
+
+def test_a_json_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    path.touch()
+    os.truncate(path, 1 << 27)
+    with pytest.raises(OSError, match="larger than 64 MiB"):
+        read_json(path, dict[str, int])
 
 
 def test_a_name_that_is_not_utf8_is_ingested_and_printed(tmp_path: Path, raw: list[Path]) -> None:

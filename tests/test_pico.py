@@ -273,6 +273,15 @@ def test_a_bad_row_is_one_line_and_the_others_arrive(
     assert message in problem
 
 
+@pytest.mark.parametrize("name", ["local_metadata.csv", f"{RUN}/0/16_ring_ompi_int32.csv"])
+@pytest.mark.usefixtures("results")
+def test_a_file_that_is_too_large_is_one_line(theirs: Path, name: str) -> None:
+    os.truncate(theirs / name, 1 << 29)
+    _, (problem,) = pico.translated([theirs])
+    assert "cannot be read: larger than 256 MiB" in problem.message
+    assert name in str(problem)
+
+
 @given(
     of_file=st.binary(max_size=60) | st.text("0123456789,\nhigest", max_size=60).map(str.encode),
     of_row=st.binary(max_size=80),

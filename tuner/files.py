@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tuner.units import size_text
+
 T = TypeVar("T")
 CONTROL = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that a terminal obeys, and those that change the direction of writing: for `[]`."""
@@ -55,10 +57,16 @@ def _open_lock(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT | os.O_NONBLOCK, 0o666)  # a FIFO waits for its readers
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a regular file. Raise OSError as `open_file` does."""
+def read_bytes(path: Path, most_bytes: int = 1 << 26) -> bytes:
+    """Return the content of a regular file. Raise OSError as `open_file` does, or if it is larger.
+
+    What a file holds takes many times its size once it is decoded.
+    """
     with open_file(path) as file:
-        return file.read()
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {size_text(most_bytes)}", str(path))
+    return content
 
 
 def read_json(path: Path, kind: type[T], dec_hook: Callable[[type, Any], Any] | None = None) -> T:

@@ -24,7 +24,7 @@ from tuner.domain.cases import LaunchKey, ProbeLaunch
 from tuner.domain.flat import flat
 from tuner.domain.records import Cell, Header, Launch, Problem, Product, System
 from tuner.errors import SwitchpointError
-from tuner.files import open_file, read_bytes, shown
+from tuner.files import open_file, shown
 from tuner.machine.mpi import available_cores
 from tuner.rawfile import cells, reading
 from tuner.rawfile.kinds import KINDS
@@ -263,7 +263,8 @@ def _read(source: _Source) -> tuple[str, BenchFile]:
     file = reading.read(source.path)
     if _state(source.path.stat()) == source.state:
         return source.content, file
-    content = read_bytes(source.path)
+    with open_file(source.path) as lines:
+        content = lines.read()
     file = reading.read_lines(source.path, BytesIO(content))
     return hashlib.sha256(content).hexdigest(), file
 

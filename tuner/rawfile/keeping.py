@@ -1,5 +1,6 @@
 """Copies of raw files from the scratch directories of launches to the results and the store."""
 
+import filecmp
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -11,7 +12,7 @@ import msgspec
 from tuner.atomic import replacing, write
 from tuner.domain.records import Header, System
 from tuner.errors import SwitchpointError
-from tuner.files import open_file, read_bytes, read_json, shown
+from tuner.files import open_file, read_json, shown
 from tuner.paths import database_path, results_directory
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
@@ -165,7 +166,7 @@ def _copy(path: Path) -> Path:
     if not target.exists():
         with replacing(target) as aside:
             shutil.copyfile(path, aside)
-    elif read_bytes(target) != read_bytes(path):
+    elif not filecmp.cmp(target, path, shallow=False):
         raise RawFileError(
             f"{shown(target)} exists and is another file; {shown(path)} is not copied"
         )

@@ -21,7 +21,7 @@ import msgspec
 from tuner import atomic
 from tuner.domain.operations import ALGORITHM, FOREIGN
 from tuner.domain.records import Problem
-from tuner.files import files_below, one_line, read_bytes, shown
+from tuner.files import files_below, one_line, open_file, read_bytes, shown
 from tuner.rawfile import reading
 from tuner.rawfile.keeping import campaign_directory
 from tuner.rawfile.kinds.kind import UnusableError
@@ -134,7 +134,7 @@ def translated(sources: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
 def _of_metadata(metadata: Path, problems: list[Problem]) -> Iterator[Path]:
     """Yield the raw files of all tests of a metadata file."""
     try:
-        text = read_bytes(metadata).decode()
+        text = read_bytes(metadata, _MEMBER_BYTES_MOST).decode()
         rows = list(csv.DictReader(StringIO(text), restkey="", restval="", strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -204,7 +204,7 @@ def _raw_file(test: _Test, problems: list[Problem]) -> Path:
     content = b"\n".join([*lines, msgspec.json.encode(end), b""])
     name = f"pico-{test.operation}-{test.nodes}-x-{test.ppn}-{test.number}.jsonl"
     target = campaign_directory(header) / name
-    before = read_bytes(target) if target.exists() else b""
+    before = _beginning(target, len(content) + 1)
     if before and not before.startswith(first_line + b"\n"):
         raise UnusableError(
             f"its metadata or hosts differ from those that {shown(target)} was made of: delete it "
@@ -215,6 +215,14 @@ def _raw_file(test: _Test, problems: list[Problem]) -> Path:
     elif before != content:
         raise UnusableError(f"holds no more than {shown(target)}, which stays as it is")
     return target
+
+
+def _beginning(path: Path, most_bytes: int) -> bytes:
+    """Return what a file begins with, nothing if there is none."""
+    if not path.exists():
+        return b""
+    with open_file(path) as file:
+        return file.read(most_bytes)
 
 
 def _files(test: _Test) -> Iterator[tuple[str, bytes]]:
@@ -228,7 +236,7 @@ def _files(test: _Test) -> Iterator[tuple[str, bytes]]:
             for directory in (test.run, test.run / str(test.number)):
                 for path in sorted(directory.iterdir()):
                     if path.suffix == ".csv" and path.is_file():
-                        yield str(path.relative_to(test.run)), read_bytes(path)
+                        yield str(path.relative_to(test.run)), read_bytes(path, _MEMBER_BYTES_MOST)
             return
         # As a stream, which refuses to go back, and so ends.
         with _Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r|") as tar:
@@ -239,7 +247,8 @@ def _files(test: _Test) -> Iterator[tuple[str, bytes]]:
                     yield name, _content(tar, member)
     except (*_READ_ERRORS, *_HEADER_ERRORS) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or one_line(str(error))
-        where = shown(archive if archive.is_file() else test.run / str(test.number))
+        source = archive if archive.is_file() else test.run / str(test.number)
+        where = shown(getattr(error, "filename", None) or source)
         raise UnusableError(f"{where} cannot be read: {reason}") from error
 
 
