@@ -323,7 +323,7 @@ class LaunchesCheck(rfm.RunOnlyRegressionTest):
         A launcher without integration may start all ranks on one node.
         """
         found = sn.extractall(
-            r"^swpbench: ranks (\d+)\nswpbench: nodes (\d+)$", self.stdout, (1, 2), int
+            r"^swpbench: ranks ([0-9]+)\nswpbench: nodes ([0-9]+)$", self.stdout, (1, 2), int
         )
         nodes = math.ceil(self.num_tasks / self.num_tasks_per_node)
         return sn.assert_eq(

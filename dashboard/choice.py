@@ -240,8 +240,8 @@ def cores_text(system: dict[str, Any]) -> str:
     return counted(system["cores"], "core")
 
 
-_VERSION = re.compile(r"\d+(?:\.\d+)+")
-_VERSION_OF_NAME = r"[-_/@.]?\d+(?:\.\d+)*"
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+_VERSION_OF_NAME = r"[-_/@.]?[0-9]+(?:\.[0-9]+)*"
 
 
 def upgrades(systems: pd.DataFrame, system: str) -> pd.DataFrame:

@@ -243,7 +243,8 @@ def test_a_cut_raw_file_of_a_campaign_is_one_line(results: Path, cut: int) -> No
     (whole,) = synthetic.write(results / "raw", synthetic.Campaign(launches=1, samples=5))
     path = directory / "planned-0.jsonl"
     path.write_bytes(whole.read_bytes()[:cut])
-    (directory / "planned-3 (copy).jsonl").write_bytes(whole.read_bytes())
+    for other in ("planned-3 (copy).jsonl", "planned-\u0663.jsonl"):
+        (directory / other).write_bytes(whole.read_bytes())
     PLANS.path_of(NAME).parent.mkdir()
     PLANS.path_of(NAME).write_text(json.dumps(PLAN))
     assert done(PLANS.load(PLANS.path_of(NAME))) == {0}

@@ -56,6 +56,23 @@ def test_numbers_have_ascii_digits(tmp_path: Path, number: str) -> None:
         assert "is not a" in said.stderr
 
 
+@pytest.mark.parametrize("number", ["\u0663", "\u00b2", "1_0", " 3", "nan"])
+@pytest.mark.parametrize(
+    ("option", "form"),
+    [
+        ("soak --minutes", "{}"),
+        ("serve --port", "{}"),
+        ("tune --require-soak", "{}"),
+        ("run --budget", "{}m"),
+    ],
+)
+def test_options_take_numbers_of_ascii_digits(option: str, form: str, number: str) -> None:
+    command = option.split()
+    said = call(*command, form.format(number))
+    assert said.exit_code == 2
+    assert f"Invalid value for '{command[-1]}'" in said.stderr
+
+
 @pytest.mark.parametrize(
     ("study", "few"), [("stfw", "3"), ("nap", "1"), ("dsde", "1")], ids=["stfw", "nap", "dsde"]
 )
@@ -68,6 +85,7 @@ def test_studies_need_enough_ranks(study: str, few: str) -> None:
 def test_structure_refuses_what_it_cannot_count(tmp_path: Path) -> None:
     command = ("matrix", "messages")
     assert "nap:x" in fail(*command, MATRIX, "--parts", "2", "--methods", "nap:x")
+    assert "dims=\u0663" in fail(*command, MATRIX, "--parts", "9", "--methods", "stfw:dims=\u0663")
     assert "no grid for 3" in fail(*command, MATRIX, "--parts", "3", "--methods", "stfw:dims=2")
     assert "cannot be read" in fail(*command, tmp_path / "none.mtx", "--parts", "2")
 

@@ -153,6 +153,17 @@ def test_a_communicator_is_crowded_by_its_own_processes_alone(
         assert case.oversubscribed == crowded
 
 
+@pytest.mark.parametrize(("number", "crowded"), [("1", True), ("2", False), ("1(x2)", False)])
+def test_nodes_of_a_job_have_the_cores_that_slurm_gave_it(
+    monkeypatch: pytest.MonkeyPatch, number: str, crowded: bool
+) -> None:
+    monkeypatch.setattr("tuner.advice.site.available_cores", lambda: 2)
+    monkeypatch.setenv("SLURM_CPUS_ON_NODE", number)
+    calls = mix.mix(parse(content(tally("Bcast", 8, 0.4))), None).to_measure  # on 2 processes
+    (case,) = measuring.cases_of(calls, site("srun"))
+    assert case.oversubscribed == crowded
+
+
 @pytest.mark.usefixtures("synthetic_machine")
 def test_methods_that_failed_a_soak_are_not_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

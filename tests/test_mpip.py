@@ -92,6 +92,7 @@ def test_reports_of_versions_that_do_not_count_calls_are_read(cov: str) -> None:
         ("   1      0.999       0.54    54.05\n", "", "times of some processes"),
         ("     0.75    0.375  30.03", "      nan    0.375  30.03", "line 82 is not of mpiP"),
         ("Bcast                1    0    400", "Bcast                1    -    400", "line 81"),
+        ("Bcast                1    0    400", "Bcast                1    0    4_0", "line 81"),
         ("Bcast                1    0    400", "Bcast                1", "line 81"),
         ("Bcast                1    0    400", "\x1b[31m             1    0    400", r"\x1b[31m"),
         (TEXT[TEXT.index("@ Command") :], "", "where each process runs"),

@@ -12,6 +12,16 @@ _MOST_BYTES = 1 << 40
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
+def parse_number(text: str) -> float:
+    """Return the number that a text is, as C reads it. Raise ValueError.
+
+    Python would take the digits of all scripts, `1_0` as 10, and NaN.
+    """
+    if not re.fullmatch("[-+.0-9eE]+", text):
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Return `value` with that many significant digits, never in exponent form."""
     if value == 0:

@@ -34,7 +34,7 @@ _LIBRARY_LETTERS = 32
 _HOVER = "%{text}<br>%{x:.3g}× the time, p %{y:.2g}<extra></extra>"
 _LEAST_P = 1e-12  # less is drawn there, as are exact times, whose p is 0
 
-_DATE = re.compile(r"^(\d{4})(\d{2})(\d{2})T.*$")  # of the campaigns of `switchpoint run`
+_DATE = re.compile(r"^([0-9]{4})([0-9]{2})([0-9]{2})T.*$")  # of the campaigns of `switchpoint run`
 _SENTENCE = re.compile(r",|\. ")
 
 

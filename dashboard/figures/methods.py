@@ -71,8 +71,8 @@ _GLYPHS = {
     "pentagon": "⬟",
     "hexagon": "⬢",
 }
-_DIMS = re.compile(r"dims=(\d{1,9})")
-_GRID = re.compile(r"grid=(\d{1,9})x(\d{1,9})")
+_DIMS = re.compile(r"dims=([0-9]{1,9})")
+_GRID = re.compile(r"grid=([0-9]{1,9})x([0-9]{1,9})")
 _SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
 
 

@@ -24,15 +24,16 @@ from tuner.advice.profile import (
 )
 from tuner.domain.operations import COLLECTIVES, DISPATCHED, NO_DATA
 from tuner.files import one_line
+from tuner.units import parse_number
 
 T = TypeVar("T", int, float)
 
 FIRST_LINE = b"@ mpiP"
 
 _COMMAND = re.compile(r"@ Command : *(\S*)")
-_TASK = re.compile(r"@ MPI Task Assignment *: (\d{1,10}) (\S+)")
+_TASK = re.compile(r"@ MPI Task Assignment *: ([0-9]{1,10}) (\S+)")
 _HEADING = re.compile(r"@--- (.+?) -*")
-_OF_COLLECTIVE = re.compile(r"([A-Z]\w+) +\S+ +(\d{1,10}) - +(\d{1,10}) +\d+ - +\d+")
+_OF_COLLECTIVE = re.compile(r"([A-Z]\w+) +\S+ +([0-9]{1,10}) - +([0-9]{1,10}) +[0-9]+ - +[0-9]+")
 _CALL = re.compile(r"[A-Z][A-Za-z_]{1,60}")
 _HEADS = ("Call ", "Name ", "Task ", "Total send")
 _MOST = 1e18
@@ -172,7 +173,7 @@ def _count(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    value = float(text)
+    value = parse_number(text)
     if not 0 <= value <= _MOST:
         raise ValueError(text)
     return value

@@ -1,5 +1,6 @@
 """Read the record of an application's run: a profile of Switchpoint, or a report of mpiP."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +22,7 @@ def read(path: Path) -> Profile:
     """
     if path.is_dir():
         there = [each.name for each in path.iterdir()]
-        names = sorted(filter(str.isdecimal, there), key=int)
+        names = sorted(filter(re.compile("[0-9]+").fullmatch, there), key=int)
         if there and not names:
             raise ProfileError(f"{path}: has no files 1, 2, …; name a file")
         return _in_turn(path, [path / name for name in names])

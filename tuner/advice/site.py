@@ -17,6 +17,7 @@ from tuner.machine.nodes import launch as virtual
 from tuner.machine.nodes.namespaces import Nodes, NodesError, meant
 from tuner.machine.sites.configuration import host_stem
 from tuner.machine.sites.environments import reframe_name
+from tuner.machine.sites.jobs import cpus_on_node
 from tuner.machine.systems import LOCAL, BuiltKernels
 
 _EXEC = ["nodes", "exec"]  # of `switchpoint`, which starts ranks on virtual nodes
@@ -56,7 +57,7 @@ class Site:
         if self.nodes:  # see checks/config/nodes.py
             cores = max(2, cores // self.nodes.count)
         elif self.app.launcher:
-            cores = int(os.environ.get("SLURM_CPUS_ON_NODE") or cores)
+            cores = cpus_on_node() or cores
         return shape.ppn > cores
 
     def start(self, nodes: int, ppn: int, procs: int) -> LaunchCommand | None:

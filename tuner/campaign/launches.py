@@ -106,7 +106,7 @@ def specs(
     if ended.code != 0:
         raise ended.error()
     found: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for number, operation, spec in re.findall(r"^(\d+)\t(\w+)\t(\S+)$", ended.output, re.M):
+    for number, operation, spec in re.findall(r"^([0-9]+)\t(\w+)\t(\S+)$", ended.output, re.M):
         found[operation, int(number)].append(spec)
     return found
 

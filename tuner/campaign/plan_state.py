@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import cache, lru_cache
@@ -26,7 +27,11 @@ from tuner.store.store import Store
 def done(plan: RacePlan) -> set[int]:
     """Return the numbers of the launches whose raw files are among the results."""
     names = (path.stem.rpartition("-") for path in keeping.of_campaign(plan.campaign))
-    return {int(number) for name, _, number in names if name == RAW_NAME and number.isdecimal()}
+    return {
+        int(number)
+        for name, _, number in names
+        if name == RAW_NAME and re.fullmatch("[0-9]+", number)
+    }
 
 
 def plan_next(plan: RacePlan, turn: Turn) -> bool:

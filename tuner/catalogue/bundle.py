@@ -271,7 +271,7 @@ def _is_dated(date: str) -> bool:
         datetime.fromisoformat(date)
     except ValueError:
         return False
-    return re.match(r"\d{4}-\d\d-\d\d", date) is not None  # dates are compared as texts
+    return re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", date) is not None  # dates are compared as texts
 
 
 _POINT = columns(Point)

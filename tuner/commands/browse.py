@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tuner.commands.options import FILE, database_option, tuned
+from tuner.commands.options import FILE, database_option, tuned, whole_number
 from tuner.commands.printing.lines import say_written
 from tuner.errors import SwitchpointError
 
@@ -25,7 +25,7 @@ def _prefix(context: click.Context, parameter: click.Parameter, value: str) -> s
 @click.command()
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8050, help="Port; 0 selects a free one."
+    "--port", type=whole_number(0, 65535), default=8050, help="Port; 0 selects a free one."
 )
 @click.option(
     "--prefix",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from click.shell_completion import CompletionItem
 from tuner.errors import SwitchpointError
 from tuner.files import require_regular
 from tuner.paths import database_path
-from tuner.units import parse_sizes
+from tuner.units import parse_number, parse_sizes
 
 if TYPE_CHECKING:
     from tuner.store.store import Store
@@ -76,26 +75,35 @@ OptionDecorator = Callable[[Callable[..., None]], Callable[..., None]]
 """A decorator that adds an option to a command."""
 
 
-def whole_number(least: int) -> click.IntRange:
-    """Return the type of a count, up to the largest that MPI can count."""
-    return click.IntRange(least, _MOST)
-
-
-class _Number(click.FloatRange):
-    """A number in a range; click's own range lets NaN pass."""
+class _Number(click.ParamType[Any]):
+    """A number as `parse_number` reads it, in a range."""
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> float:
-        number = float(super().convert(value, parameter, context))
-        if math.isnan(number):
-            self.fail(f"{value} is not a number", parameter, context)
-        return number
+    ) -> Any:
+        try:
+            parse_number(str(value))
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
+        return super().convert(value, parameter, context)
+
+
+class _WholeNumber(_Number, click.IntRange):
+    """A whole number in a range."""
+
+
+class _Duration(_Number, click.FloatRange):
+    """A time in a range."""
+
+
+def whole_number(least: int, most: int = _MOST) -> click.IntRange:
+    """Return the type of a count, at the most the largest that MPI can count."""
+    return _WholeNumber(least, most)
 
 
 def duration(least: float) -> click.FloatRange:
     """Return the type of seconds or minutes, up to the most that clocks can count."""
-    return _Number(least, 1e6)
+    return _Duration(least, 1e6)
 
 
 def whole_numbers(

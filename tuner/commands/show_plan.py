@@ -39,7 +39,7 @@ class _BudgetType(click.ParamType):  # type: ignore[type-arg]
         """Return the budget that a value stands for; its number must be above 0."""
         from tuner.campaign.plans import Budget
 
-        found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh%])", str(value))
+        found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh%])", str(value))
         number = float(found[1]) if found else 0.0
         if not found or not number:
             self.fail(f"{value} is not a budget such as 90s, 10m, 1.5h or 15%", parameter, context)

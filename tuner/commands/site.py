@@ -94,7 +94,7 @@ def init(
         account = "" if is_local else _asked("Account to charge, if any", "")
     most = max(partition.nodes for partition in partitions)
     if max_nodes is None and not is_local:
-        kind = click.IntRange(1, most)
+        kind = whole_number(1, most)
         max_nodes = _asked("Maximum number of nodes of a job", most, kind)
     if max_nodes is not None and max_nodes > most:
         raise SiteError(f"--max-nodes {max_nodes}: {scheduler.name} gives a job {most} at most")

@@ -22,7 +22,7 @@ PATTERN_SPEC = rf"[a-z][^{CONTROL}<>]{{0,300}}"
 SPEC = rf"[a-z][a-z0-9_]*(:[^\s\"{CONTROL}]+)?"
 """A method with its parameters."""
 
-DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
 
 SYNC = rf"[a-z]{{1,10}}({COLD})?({STAGGERED})?"
 

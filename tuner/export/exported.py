@@ -38,7 +38,7 @@ class Exported(NamedTuple):
         return [first, last] if self.last_nodes else [first]
 
 
-_N = r"\d{1,18}"
+_N = r"[0-9]{1,18}"
 _LINE = re.compile(
     rf"^[^\w\n]*rule: (\w+) on ({_N}) x ({_N})(?: to ({_N}) x ({_N}))?, ({_N}) to ({_N}|any) B: "
     r"([^\s,]+)(, inferred)?$",

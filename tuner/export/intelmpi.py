@@ -6,6 +6,7 @@ counts; they are not used, because 2021.18 was seen to ignore them. So each sett
 one process count.
 """
 
+import re
 from typing import Any
 
 from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
@@ -62,7 +63,9 @@ def _setting(choices: Choices, operation: str, counts: Counts) -> str:
     "" if no setting can express the intervals.
     """
     names = [interval.algorithm for interval in counts.intervals]
-    wrong = next((name for name in names if name is not None and not name.isdigit()), None)
+    wrong = next(
+        (name for name in names if name is not None and not re.fullmatch("[0-9]+", name)), None
+    )
     if wrong is not None:
         choices.leave_out(operation, counts, f"{wrong} is not the number of a preset")
         return ""

@@ -15,7 +15,7 @@ from tuner.export.choices import VendorError
 from tuner.machine.mpi import LABELS, Mpi, find_all_mpis, is_of, library_of
 from tuner.machine.processes import answer
 
-_MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI|Intel MPI) (\d[\w.]*)")
+_MARK = re.compile(r"Switchpoint's choices for (MPICH|Open MPI|Intel MPI) ([0-9][\w.]*)")
 _TIMEOUT_S = 60
 
 
@@ -80,9 +80,11 @@ def openmpi_algorithms(mpi: Mpi) -> dict[str, dict[str, Algorithm]]:
     program = Path(mpi.mpiexec).with_name("ompi_info")
     command = [str(program), "--param", "coll", "tuned", "--level", "9", "--parsable"]
     its = answer(command, _TIMEOUT_S, VendorError)
-    fan_outs = dict(re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:(\d+)", its.stdout))
+    fan_outs = dict(
+        re.findall(r"coll_tuned_(\w+)_algorithm_chain_fanout:value:([0-9]+)", its.stdout)
+    )
     found: dict[str, dict[str, Algorithm]] = {}
-    pattern = r"coll_tuned_(\w+)_algorithm:enumerator:value:(\d+):(\S+)"
+    pattern = r"coll_tuned_(\w+)_algorithm:enumerator:value:([0-9]+):(\S+)"
     for operation, number, name in re.findall(pattern, its.stdout):
         fan_out = int(fan_outs.get(operation, 0)) if name == "chain" else 0
         found.setdefault(operation, {})[name] = Algorithm(int(number), fan_out)

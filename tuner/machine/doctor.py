@@ -45,7 +45,7 @@ OLDEST_CMAKE = "3.20"
 
 
 def _is_old_cmake(path: str) -> bool:
-    found = re.search(r"(\d+)\.(\d+)", _version(path, "--version"))
+    found = re.search(r"([0-9]+)\.([0-9]+)", _version(path, "--version"))
     return found is not None and [*map(int, found.groups())] < [*map(int, OLDEST_CMAKE.split("."))]
 
 

@@ -33,10 +33,10 @@ text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
 ctypes.CDLL(sys.argv[1]).MPI_Get_library_version(text, ctypes.byref(length))
 print(text.value.decode(errors="replace"))
 """
-_INTEL_MPI = r"Intel\(R\) MPI Library.*? (\d[\w.]+)"
+_INTEL_MPI = r"Intel\(R\) MPI Library.*? ([0-9][\w.]+)"
 _BANNERS = {
-    "mpich": r"MPICH Version:\s*(\d[\w.]*)",
-    "openmpi": r"Open MPI v(\d[\w.]*)",
+    "mpich": r"MPICH Version:\s*([0-9][\w.]*)",
+    "openmpi": r"Open MPI v([0-9][\w.]*)",
     "intelmpi": _INTEL_MPI,
 }
 DYNAMIC_RULES = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}  # of Open MPI
@@ -176,7 +176,7 @@ def library_of(banner: str) -> tuple[str, str]:
 
 
 def _has_version(mpi: Mpi, text: str) -> bool:
-    return re.search(rf"(?<![\d.]){re.escape(mpi.version)}(?!\d)", text) is not None
+    return re.search(rf"(?<![0-9.]){re.escape(mpi.version)}(?![0-9])", text) is not None
 
 
 def available_cores() -> int:
@@ -333,17 +333,17 @@ def _pairs() -> Iterator[tuple[str, str]]:
 
 def _compiler_identity(mpicc: str) -> tuple[str, str]:
     """Return family and version of a compiler wrapper; both are empty for an unknown one."""
-    simgrid = re.search(r"^SimGrid version (\d+[\w.]*)", _ask([mpicc, "--version"]))
+    simgrid = re.search(r"^SimGrid version ([0-9]+[\w.]*)", _ask([mpicc, "--version"]))
     if simgrid:  # with -v, it would compile
         return "simgrid", simgrid.group(1)
     said = _ask([mpicc, "-v"])
-    mpich = re.search(r"for MPICH version (\d+[\w.]*)", said)
+    mpich = re.search(r"for MPICH version ([0-9]+[\w.]*)", said)
     if mpich:
         return "mpich", mpich.group(1)
     intel = re.search(_INTEL_MPI, said)
     if intel:
         return "intelmpi", intel.group(1)
-    openmpi = re.search(r"Open MPI (\d+[\w.]*)", _ask([mpicc, "--showme:version"]))
+    openmpi = re.search(r"Open MPI ([0-9]+[\w.]*)", _ask([mpicc, "--showme:version"]))
     return ("openmpi", openmpi.group(1)) if openmpi else ("", "")
 
 

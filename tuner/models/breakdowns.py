@@ -56,7 +56,7 @@ class SpmvShape(NamedTuple):
 
 def _numbers(form: str, pattern: str) -> list[int]:
     """Return the numbers where the form has N; none for a pattern of another form."""
-    found = re.fullmatch(form.replace("N", r"([1-9]\d{0,8})"), pattern)
+    found = re.fullmatch(form.replace("N", r"([1-9][0-9]{0,8})"), pattern)
     return [int(number) for number in found.groups()] if found else []
 
 
@@ -123,7 +123,7 @@ def _ft(
     parameters: str,
     alone_s: float,
 ) -> Overlap | None:
-    chunk = re.match(r"rows=(\d+)", parameters)
+    chunk = re.match(r"rows=([0-9]+)", parameters)
     at_once = 1 if family == "pencils" else int(chunk[1]) if chunk else shape.rows
     if not 1 <= at_once <= shape.rows:
         return None

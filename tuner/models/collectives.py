@@ -367,12 +367,12 @@ def grid_of(spec: str, procs: int) -> tuple[int, ...] | None:
     if key == "grid":
         sizes = _sizes(value, procs)
         return sizes if len(sizes) > 1 and min(sizes) > 1 else None
-    return _balanced(procs, int(value)) if re.fullmatch(r"\d\d?", value) else None
+    return _balanced(procs, int(value)) if re.fullmatch(r"[0-9]{1,2}", value) else None
 
 
 def _sizes(text: str, procs: int) -> tuple[int, ...]:
     """Return the sizes of a grid as AxB; none unless they multiply to the number of ranks."""
-    sizes = re.fullmatch(r"\d{1,9}(x\d{1,9})*", text) and tuple(map(int, text.split("x")))
+    sizes = re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text) and tuple(map(int, text.split("x")))
     return sizes if sizes and math.prod(sizes) == procs else ()
 
 

@@ -1,6 +1,7 @@
 """Copies of raw files from the scratch directories of launches to the results and the store."""
 
 import filecmp
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -122,7 +123,7 @@ def numbers_there(campaign: str, system: str, environment: str, name: str) -> se
     there = set()
     for path in of_campaign(campaign):
         job, _, number = path.stem.rpartition("-")
-        if job != name or not number.isdecimal():
+        if job != name or not re.fullmatch("[0-9]+", number):
             continue
         header = reading.read_header(header_line(path))
         if header and (header.system, header.environment) == (system, environment):

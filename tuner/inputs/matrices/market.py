@@ -22,6 +22,7 @@ from tuner.errors import SwitchpointError
 from tuner.files import open_file
 from tuner.inputs.matrices.packed import unpacked
 from tuner.stats import Floats, Integers
+from tuner.units import parse_number
 
 Indices = Integers
 
@@ -35,7 +36,6 @@ _LARGEST = 2**61 - 1
 _ROWS_MOST, _ROWS_PER_ENTRY_MOST = 1 << 20, 64  # rows take memory, a size line does not
 _LINE_BYTES = 1 << 16
 _INTEGER = re.compile(r"([-+]?)0*([0-9]{1,19})")
-_REAL = re.compile(r"[-+.0-9eE]+")
 _PLAIN = b"0123456789+-.eE \t\n"  # all that pandas may see: it takes other blanks and words too
 _NEAR_LARGEST = 1e308  # rounding beyond it may differ
 
@@ -301,6 +301,6 @@ def _is_value(field: str, word: str) -> bool:
     if field == "integer":
         return _integer(word) is not None
     try:
-        return _REAL.fullmatch(word) is not None and math.isfinite(float(word))
+        return math.isfinite(parse_number(word))
     except ValueError:
         return False

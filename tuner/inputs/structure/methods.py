@@ -66,7 +66,8 @@ def stfw_grid(spec: str, procs: int) -> grids.Grid:
         MethodError: it is none, or there is no such grid.
     """
     found = re.fullmatch(
-        r"stfw(?::(?:dims=(\d{1,9})|radix=(\d{1,5})|grid=(\d{1,9}(?:x\d{1,9})*)))?", spec
+        r"stfw(?::(?:dims=([0-9]{1,9})|radix=([0-9]{1,5})|grid=([0-9]{1,9}(?:x[0-9]{1,9})*)))?",
+        spec,
     )
     if found is None:
         raise _not_counted(spec)

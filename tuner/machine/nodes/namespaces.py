@@ -32,7 +32,7 @@ PROGRAMS = {
 }
 MOST_NODES = 64
 UNLIMITED = "unlimited"
-RATE = re.compile(r"[1-9]\d*(kbit|mbit|gbit)")
+RATE = re.compile(r"[1-9][0-9]*(kbit|mbit|gbit)")
 DEFAULT_COUNT = 4
 DEFAULT_RATE = "1gbit"
 NETWORK = "tcp-"  # before the rate in ReFrame's name of a partition

@@ -50,7 +50,7 @@ class Machine:
 
 def machine(name: str) -> Machine:
     """Return the machine of a name, KIND-SIZES or KIND-SIZES-NETWORK. Raise NetworkError."""
-    found = re.fullmatch(r"([a-z]+)-(\d{1,5}(?:x\d{1,5})*)(?:-([a-z0-9]+))?", name)
+    found = re.fullmatch(r"([a-z]+)-([0-9]{1,5}(?:x[0-9]{1,5})*)(?:-([a-z0-9]+))?", name)
     if not found or found[1] not in KINDS:
         raise NetworkError(
             f"no simulated machine {name!r}; write {', '.join(KINDS)} with sizes, and a network's "

@@ -63,10 +63,10 @@ class SiteConfiguration:
 
 def host_pattern() -> str:
     """Return a pattern of the names of hosts like this one: login[0-9]+ for login3."""
-    parts = re.split(r"(\d+)", socket.gethostname().split(".")[0])
+    parts = re.split(r"([0-9]+)", socket.gethostname().split(".")[0])
     return "".join("[0-9]+" if part.isdigit() else re.escape(part) for part in parts)
 
 
 def host_stem() -> str:
     """Return this host's name without domain and trailing numbers."""
-    return reframe_name(re.sub(r"[-\d]+$", "", socket.gethostname().split(".")[0]))
+    return reframe_name(re.sub(r"[-0-9]+$", "", socket.gethostname().split(".")[0]))

@@ -12,8 +12,8 @@ from tuner.machine.sites.schedulers import srun_type
 
 # As sites, EasyBuild, Spack, OpenHPC, Red Hat, Intel and Cray name them, by their families.
 _MPI_MODULE = re.compile(
-    r"(?:^|/)(?:(?P<openmpi>openmpi\d?|hpcx)|(?P<mpich>mpich|mvapich2?)|(?P<cray>cray-mpich(?:-abi|-ucx)?)"
-    r"|(?P<intelmpi>intel-?mpi|intel-oneapi-mpi|impi|mpi(?=/(?:latest|20\d\d))))"
+    r"(?:^|/)(?:(?P<openmpi>openmpi[0-9]?|hpcx)|(?P<mpich>mpich|mvapich2?)|(?P<cray>cray-mpich(?:-abi|-ucx)?)"
+    r"|(?P<intelmpi>intel-?mpi|intel-oneapi-mpi|impi|mpi(?=/(?:latest|20[0-9]{2}))))"
     r"(?:-mt|-x86_64|-aarch64)?(?=/|$)",
     re.IGNORECASE,
 )
@@ -120,4 +120,4 @@ def reframe_name(text: str) -> str:
 
 
 def _version(module: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", module)]
+    return [int(number) for number in re.findall(r"[0-9]+", module)]

@@ -24,7 +24,7 @@ _SLURM_STATES = {
 
 # What schedulers write among the output of a job that they end.
 _WRITTEN = (
-    r"error: \*\*\* JOB \d+ ON \S+ (CANCELLED AT .*?) \*\*\*",  # Slurm
+    r"error: \*\*\* JOB [0-9]+ ON \S+ (CANCELLED AT .*?) \*\*\*",  # Slurm
     r"^=>> PBS: (job killed: .*)$",
     r"^(TERM_\w+: .*?)\.?$",  # LSF
 )
@@ -74,8 +74,18 @@ def nodes_of_job() -> int:
     hosts = os.environ.get("LSB_HOSTS", "").split()
     with suppress(OSError, KeyError):
         hosts += Path(os.environ["PBS_NODEFILE"]).read_text().split()
-    number = os.environ.get("SLURM_JOB_NUM_NODES", "")
-    return max(len({*hosts}), int(number) if number.isdecimal() else 1, 1)
+    return max(len({*hosts}), _number("SLURM_JOB_NUM_NODES"), 1)
+
+
+def cpus_on_node() -> int:
+    """Return the CPUs of this node that Slurm gave the job of this process, 0 in none."""
+    return _number("SLURM_CPUS_ON_NODE")
+
+
+def _number(variable: str) -> int:
+    """Return the number that a variable of the environment holds, 0 if it holds none."""
+    text = os.environ.get(variable, "")
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
 
 
 def pending(scheduler: str, place: Path) -> str:

@@ -170,7 +170,7 @@ def _pbs_partitions() -> list[Partition]:
 
 def _lsf_partitions() -> list[Partition]:
     # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; "-" is unknown
-    cpus = {row[0]: int(row[4]) for row in _rows("lshosts") if row[4:] and row[4].isdigit()}
+    cpus = {row[0]: int(row[4]) for row in _rows("lshosts") if row[4:] and row[4].isdecimal()}
     # QUEUE_NAME PRIO STATUS …
     queues = [row[0] for row in _rows("bqueues") if row[2:3] == ["Open:Active"]]
     described = dict(re.findall(_LSF_QUEUE, ask("bqueues", "-l"), re.MULTILINE))

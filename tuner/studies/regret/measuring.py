@@ -219,7 +219,7 @@ def known(described: str, request: RegretRequest) -> str:
     """
     if not described:  # built by an earlier version of the kernels
         return "not stated"
-    used = re.search(rf", chosen by rule {re.escape(str(request.path))}:(\d+)", described)
+    used = re.search(rf", chosen by rule {re.escape(str(request.path))}:([0-9]+)", described)
     if used is None:
         if ", chosen by the model " in described:
             return "no rule, estimated"
