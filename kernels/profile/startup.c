@@ -18,7 +18,7 @@ static double started;
 static pid_t process; /* a child that it forks must not write its line */
 
 static void fail(const char *text) {
-  fprintf(stderr, "switchpoint: profile %s: %s\n", path, text);
+  write_complain(path, text);
   nanosleep(&(struct timespec){.tv_nsec = 200000000},
             NULL); /* launchers drop what an abort follows at once */
   PMPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);

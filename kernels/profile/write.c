@@ -3,6 +3,7 @@
 #include "write.h"
 
 #include "layout.h"
+#include "printable.h"
 #include "record.h"
 
 #include <errno.h>
@@ -105,8 +106,10 @@ static char *print_line(bool finalized, bool aborted, double seconds, size_t *le
   return fclose(to) == 0 ? line : NULL;
 }
 
-static void complain(const char *path) {
-  fprintf(stderr, "switchpoint: profile %s: %s\n", path, strerror(errno));
+void write_complain(const char *path, const char *why) {
+  char shown[4096];
+  swp_printable(path, shown, sizeof shown);
+  fprintf(stderr, "switchpoint: profile %s: %s\n", shown, why);
 }
 
 /* Opens the file for lines. Locked, as a network's file system may have no atomic append; one without locks
@@ -115,7 +118,7 @@ static int open_locked(const char *path) {
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   const int file = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
   if (file < 0)
-    complain(path);
+    write_complain(path, strerror(errno));
   while (file >= 0 && fcntl(file, F_SETLKW, &whole) != 0 && errno == EINTR)
     ;
   return file;
@@ -127,7 +130,7 @@ static bool append(int file, const char *path, const char *line, size_t length) 
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0) {
-      complain(path);
+      write_complain(path, strerror(errno));
       return false;
     }
     line += written;

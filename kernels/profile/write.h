@@ -9,6 +9,9 @@
 /* Makes the file, empty; in a directory a new one, whose name it adds to the path. False if that fails. */
 bool write_file(char *path, size_t path_bytes);
 
+/* Prints what is wrong with the file. */
+void write_complain(const char *path, const char *why);
+
 /* Learns what a line says of this process; MPI is initialised. */
 void write_begin(void);
 

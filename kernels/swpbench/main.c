@@ -69,7 +69,7 @@ static int read_table(const struct team *team, const char *path) {
   if (swp_table_read(team->comm, path, &table))
     return team_agree(team, failure_set("%s", swp_error_message()));
   if (team->rank == 0)
-    printf("%s: %d rules\n", path, swp_table_rules(table));
+    printf("%s: %d rules\n", path_shown(path), swp_table_rules(table));
   swp_table_free(&table);
   return 0;
 }

@@ -275,6 +275,11 @@ def test_control_characters_of_a_table_are_escaped(any_kernels: Kernels, tmp_pat
     assert "\x1b" not in done.stderr
 
 
+def test_control_characters_of_a_path_are_escaped(any_kernels: Kernels, tmp_path: Path) -> None:
+    out = tmp_path / "o\x1b[31m.jsonl"
+    assert bench(any_kernels, out).stdout.endswith(f"swpbench: complete {printable(str(out))}\n")
+
+
 def test_measured_data_are_not_overwritten(any_kernels: Kernels, tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     for content in ('{"record": "header"}\n', ""):

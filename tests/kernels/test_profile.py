@@ -12,6 +12,7 @@ from tests.processes import TIMEOUT_S
 from tuner.advice import recorded
 from tuner.advice.profile import Profile
 from tuner.domain.operations import DISPATCHED
+from tuner.files import printable
 from tuner.machine import mpi
 
 from .conftest import Kernels, finish
@@ -181,6 +182,7 @@ def test_programs_in_turn_have_a_file_each_in_a_directory(
 
 
 def test_a_profile_that_cannot_be_written_is_one_line(any_kernels: Kernels, tmp_path: Path) -> None:
-    path = tmp_path / "none" / "mix.profile"
+    path = tmp_path / "no\x1b[31mne" / "mix.profile"
     done = run_profiled(any_kernels, path, any_kernels.build / "tests/swp_mix", "1", "8", "0")
-    assert done.returncode != 0 and f"switchpoint: profile {path}: cannot be written" in done.stderr
+    assert done.returncode != 0
+    assert f"switchpoint: profile {printable(str(path))}: cannot be written" in done.stderr

@@ -163,10 +163,15 @@ def test_a_machine_is_known_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(simulated, "build_root", lambda: tmp_path)
     mpi = Mpi("simgrid", "simgrid", "3", "smpicc", "smpirun")
     launch_on(TORUS.system, mpi, 32, 16)
+    for path in (tmp_path / "simulated").iterdir():
+        path.write_bytes(b"\xff")
+    launch_on(TORUS.system, mpi, 32, 16)
     written = sorted(path.name for path in (tmp_path / "simulated").iterdir())
     assert written == ["torus-4x4x2-16.hosts", "torus-4x4x2.xml"]
-    with pytest.raises(NetworkError, match="no simulated machine 'cube-9x9x9'; write torus"):
-        launch_on(f"{SIMULATED_MACHINES}:cube-9x9x9", mpi, 32, 16)
+    assert b"\xff" not in (tmp_path / "simulated" / written[1]).read_bytes()
+    for other in ("cube-9x9x9", "torus-4x4x\u0662"):
+        with pytest.raises(NetworkError, match=f"no simulated machine '{other}'; write torus"):
+            launch_on(f"{SIMULATED_MACHINES}:{other}", mpi, 32, 16)
 
 
 @pytest.mark.parametrize(

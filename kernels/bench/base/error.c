@@ -36,6 +36,12 @@ const char *failure_text(void) {
   return text;
 }
 
+const char *path_shown(const char *path) {
+  static char shown[4096];
+  swp_printable(path, shown, sizeof shown);
+  return shown;
+}
+
 void failure_clear(void) {
   text[0] = '\0';
 }

@@ -11,6 +11,9 @@ void failure_place(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* The kept text, "" when nothing failed here. */
 const char *failure_text(void);
 
+/* A path as it can be printed, until the next call. */
+const char *path_shown(const char *path);
+
 /* Discards the kept text, if the failure was handled and the job continues. */
 void failure_clear(void);
 

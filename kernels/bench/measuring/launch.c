@@ -323,6 +323,6 @@ int launch_end(struct launch *launch) {
   if (team->rank == 0)
     printf("swpbench: payload ok\nswpbench: ranks %d\nswpbench: nodes %d\nswpbench: samples %d\nswpbench: "
            "complete %s\n",
-           team->procs, team->nodes, launch->samples, launch->options->out);
+           team->procs, team->nodes, launch->samples, path_shown(launch->options->out));
   return 0;
 }

@@ -388,7 +388,7 @@ static int finish(struct launch *launch, int failed) {
   }
   if (team->rank == 0)
     printf("swpbench: soak passed\nswpbench: ranks %d\nswpbench: nodes %d\nswpbench: complete %s\n",
-           team->procs, team->nodes, path);
+           team->procs, team->nodes, path_shown(path));
   return 0;
 }
 

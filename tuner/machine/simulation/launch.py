@@ -94,7 +94,7 @@ def _write(machine: Machine, ppn: int) -> tuple[Path, Path]:
         (platform, _platform(machine)),
         (hosts, "".join(f"node{number}:{ppn}\n" for number in range(machine.nodes))),
     ):
-        if not path.is_file() or path.read_text() != text:
+        if not path.is_file() or path.read_bytes() != text.encode():
             atomic.write(path, text)  # concurrent launches read whole files only
     return platform, hosts
 
