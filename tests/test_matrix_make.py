@@ -26,6 +26,7 @@ from tuner.inputs.matrices import amg, lookalike
 from tuner.inputs.matrices.degree_sequence import Target, degree_sequence
 from tuner.inputs.matrices.degrees import degrees
 from tuner.inputs.matrices.market import MatrixError, read_pattern
+from tuner.inputs.matrices.suitesparse import fetch
 from tuner.inputs.matrices.symmetric import lower_triangle
 from tuner.paths import CHECKOUT
 
@@ -206,6 +207,21 @@ def test_only_an_error_of_the_network_is_called_one(
     client = Mock(search=Mock(return_value=[found]))
     monkeypatch.setitem(sys.modules, "ssgetpy", client)
     assert said in fail("matrix", "fetch", "a", "--directory", tmp_path)
+
+
+def test_what_is_fetched_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(_form: str, scratch: str, **_: bool) -> None:
+        Path(scratch, "a").mkdir()
+        Path(scratch, "a", "a.mtx").write_text("content")
+
+    found = SimpleNamespace(group="HB", name="a", download=download)
+    monkeypatch.setitem(sys.modules, "ssgetpy", Mock(search=Mock(return_value=[found])))
+    sync = Mock(wraps=os.fsync)
+    monkeypatch.setattr(os, "fsync", sync)
+    path = fetch("a", tmp_path)
+    assert path.read_text() == "content"
+    assert [*path.parent.iterdir()] == [path]
+    assert sync.call_count == 2  # the file, and its name
 
 
 def test_fetching_needs_a_name() -> None:

@@ -349,6 +349,10 @@ def test_no_order_of_ranks_breaks_the_protocol_of_boards(any_kernels: Kernels) -
     assert run(any_kernels, "swp_boards", 1) == 39
 
 
+def test_files_are_replaced_whole(any_kernels: Kernels) -> None:
+    assert run(any_kernels, "swp_replace", 1) == 3
+
+
 @pytest.mark.parametrize("procs", [1, 2, 4])
 def test_tables_choose_the_method_and_broken_ones_are_refused(kernels: Kernels, procs: int) -> None:
     assert run(kernels, "swp_tables", procs, TESTS / "tables" / "broken") > 60

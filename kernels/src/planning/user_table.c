@@ -1,17 +1,15 @@
 /* Appends the results of races to the user's table. */
-#define _DEFAULT_SOURCE /* gethostname, realpath */
+#define _DEFAULT_SOURCE /* realpath */
 #include "user_table.h"
 
+#include "replace.h"
 #include "table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,31 +30,10 @@ static void follow_links(const char *name, char *path) {
   free(real);
 }
 
-/* Opens a new file beside the table, on the same file system, which no other process or thread has. */
-static int open_beside(const char *path, char *beside, size_t length) {
-  enum { TRIES = 1000 };
-  static atomic_int number;
-  char host[64] = "";
-  int file = -1;
-  gethostname(host, sizeof host - 1);
-  for (int i = 0; i < TRIES && file < 0 && (i == 0 || errno == EEXIST); i++) {
-    snprintf(beside, length, "%s.%s.%ld.%d", path, host, (long)getpid(), atomic_fetch_add(&number, 1));
-    file = open(beside, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  }
-  return file;
-}
-
 static int check_writable(const char *name) {
-  char path[PATH_BYTES], beside[PATH_BYTES + 128];
+  char path[PATH_BYTES];
   follow_links(name, path);
-  if (access(path, F_OK) == 0 && access(path, W_OK) != 0)
-    return cannot_write(path);
-  int file = open_beside(path, beside, sizeof beside);
-  if (file < 0)
-    return cannot_write(path);
-  close(file);
-  unlink(beside);
-  return SWP_SUCCESS;
+  return swp_replace_possible(path) == 0 ? SWP_SUCCESS : cannot_write(path);
 }
 
 int swp_remember_possible(struct swp_plan *plan, bool *possible) {
@@ -136,25 +113,6 @@ static int compose(const char *path, const char *rules, char **text) {
   return error;
 }
 
-static int replace(const char *path, const char *text) {
-  char beside[PATH_BYTES + 128];
-  struct stat before;
-  const size_t length = strlen(text);
-  int file = open_beside(path, beside, sizeof beside);
-  if (file < 0)
-    return cannot_write(path);
-  bool good = write(file, text, length) == (ssize_t)length;
-  good = good && (stat(path, &before) != 0 || fchmod(file, before.st_mode & 07777) == 0);
-  good = good && fsync(file) == 0;
-  good = close(file) == 0 && good;
-  good = good && rename(beside, path) == 0;
-  if (good)
-    return SWP_SUCCESS;
-  int error = cannot_write(path);
-  unlink(beside);
-  return error;
-}
-
 static int rewrite(const struct swp_plan *plan, const struct outcome *outcome) {
   char path[PATH_BYTES], *text = NULL;
   const size_t room = (size_t)outcome->count * RULE_BYTES;
@@ -165,7 +123,7 @@ static int rewrite(const struct swp_plan *plan, const struct outcome *outcome) {
   write_rules(plan, outcome, rules, room);
   int error = compose(path, rules, &text);
   if (error == SWP_SUCCESS)
-    error = replace(path, text);
+    error = swp_replace(path, text) == 0 ? SWP_SUCCESS : cannot_write(path);
   swp_release(text);
   swp_release(rules);
   return error;

@@ -1,6 +1,7 @@
 """The download of matrices of the SuiteSparse collection, by its Python client."""
 
 import re
+import shutil
 import sqlite3
 import zlib
 from gzip import BadGzipFile
@@ -8,6 +9,7 @@ from pathlib import Path
 from tarfile import TarError
 from tempfile import TemporaryDirectory
 
+from tuner import atomic
 from tuner.inputs.matrices.market import MatrixError
 
 _MOST_MATRICES = 1_000_000  # the client's own limit is ten, of all whose names contain one
@@ -55,7 +57,8 @@ def fetch(name: str, directory: Path) -> Path:
                 unpacked = Path(scratch) / path.stem / path.name
                 if not unpacked.is_file():
                     raise MatrixError(f"{name}: what the collection sent does not hold it")
-                unpacked.replace(path)
+                with atomic.replacing(path) as aside:
+                    shutil.copyfile(unpacked, aside)
     except ImportError as error:
         raise MatrixError("ssgetpy is not installed; get it with: pip install ssgetpy") from error
     except _UNUSABLE as error:
