@@ -427,6 +427,18 @@ def test_the_launcher_of_another_mpi_is_named(built, launched, kernels_of, tmp_p
     assert not (tmp_path / "raw.jsonl").exists()
 
 
+@pytest.mark.parametrize("variable", ["SLURM_STEP_NUM_TASKS", "FLUX_JOB_SIZE"])
+def test_the_launcher_of_a_scheduler_is_named(
+    any_kernels: Kernels, tmp_path: Path, variable: str
+) -> None:
+    command = f"run --op=bcast --pattern=blocks:root=0 --sizes=8 --out={tmp_path}/raw".split()
+    alone = [str(any_kernels.build / SWPBENCH), *command]
+    done = finish(alone, os.environ | {variable: "2"}, TIMEOUT_S)
+    assert done.returncode != 0
+    assert f"the launcher started 2 processes ({variable})" in done.stderr
+    assert not (tmp_path / "raw").exists()
+
+
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size=$1 none "$2" && disk=$2 && shift 2 && "$@"; code=$?; '
 ON_A_SMALL_DISK += 'cp "$disk"/o "$disk"-kept; exit $code'
 

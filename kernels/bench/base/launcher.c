@@ -4,8 +4,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Variables with the number of processes that Open MPI's launcher, MPICH's and its kin, and srun started. */
-static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+/* Variables with the number of processes that was started by Open MPI's launcher, MPICH's and its kin, srun,
+   and Flux. */
+static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
+                                     "FLUX_JOB_SIZE"};
 
 int launcher_check(int procs) {
   const char *several = NULL;
