@@ -22,7 +22,11 @@ _SMALL_BYTES = 8
 _SLICED_BYTES = 8192  # of an allreduce that `shared` does by slices
 RADIXES = (3, 4, 8)
 _RADIX = 4
-BRUCK_RADIXES, GLOBAL_RADIXES = (2, 4, 8), (2, 4)  # of an alltoallv
+_BRUCKS = {
+    **dict.fromkeys((2, 4, 8), ("", ",global=2", ",global=4")),
+    **dict.fromkeys((16, 32), ("",)),
+}
+"""Radices of an alltoallv, with what follows them in specs."""
 SEGMENTS_BYTES = (8192, 32768, 131072)
 
 FORMULAS: dict[str, dict[str, Formula]] = {
@@ -455,9 +459,8 @@ def methods(operation: str, procs: int, ppn: int) -> list[str]:
 
 
 def _brucks(procs: int) -> list[str]:
-    radixes = [f"bruck:radix={k}" for k in BRUCK_RADIXES if k == BRUCK_RADIXES[0] or k <= procs]
-    levels = ["", *(f",global={k}" for k in GLOBAL_RADIXES)]
-    return [radix + level for radix in radixes for level in levels]
+    known = [radix for radix in _BRUCKS if radix <= max(procs, 2)]
+    return [f"bruck:radix={radix}{level}" for radix in known for level in _BRUCKS[radix]]
 
 
 def _grids(procs: int) -> list[str]:

@@ -225,14 +225,17 @@ static const char *rooms_applicable(const struct spec *spec, const struct featur
              : "three times as many blocks as ranks, all as the largest, are over 2 GiB - 1";
 }
 
-/* Each radix that is new at this number of ranks, alone, and for the node together with one for all nodes. */
+/* Each radix that is new at this number of ranks, alone; up to 8 also within nodes, with one between them:
+   two levels lose where larger radices win. */
 static bool bruck_variant(enum swp_operation operation, int index, int procs, char *text, size_t length) {
-  static const int radices[] = {2, 4, 8};
-  static const int globals[] = {0, 2, 4};
-  enum { RADICES = sizeof radices / sizeof radices[0], GLOBALS = sizeof globals / sizeof globals[0] };
-  const int radix = radices[index / GLOBALS % RADICES], global = globals[index % GLOBALS];
+  static const struct {
+    int radix, global;
+  } proposed[] = {{2, 0}, {2, 2}, {2, 4}, {4, 0}, {4, 2}, {4, 4}, {8, 0}, {8, 2}, {8, 4}, {16, 0}, {32, 0}};
   (void)operation;
-  if (index >= RADICES * GLOBALS || (radix > LEAST_RADIX && radix > procs))
+  if (index >= (int)(sizeof proposed / sizeof proposed[0]))
+    return false;
+  const int radix = proposed[index].radix, global = proposed[index].global;
+  if (radix > LEAST_RADIX && radix > procs)
     return false;
   if (global == 0)
     snprintf(text, length, "bruck:radix=%d", radix);
