@@ -13,10 +13,16 @@
 
 enum { SEGMENT_BYTES = 96, UNKNOWN = -1, GROUP = 3, VIRTUAL_PPN = 2 };
 
+/* The blocks of an alltoallv. In place, two ranks send each other the same number of bytes. */
+enum blocks { EVEN, UNEVEN, UNEVEN_IN_PLACE };
+
+static const char *const blocks_names[] = {"even", "uneven", "uneven, in place"};
+
 /* P ranks: 2^steps of them and `extra` more; up to 2^rounds. m bytes in a vector, or in a rank's block. */
 static struct {
   int64_t procs, cube, extra, steps, rounds, m;
   bool root_is_extra; /* its partner stands for it */
+  enum blocks blocks;
 } s;
 
 struct sent {
@@ -151,33 +157,42 @@ static struct sent bruck_blocks(void) {
   return (struct sent){s.procs * s.rounds, s.rounds, s.procs * (s.procs - 1) * s.m};
 }
 
-/* Messages for the digits other than 0 that distances have to base 4. */
-static int64_t digits(void) {
+/* Messages for the digits other than 0 that distances between `procs` ranks have to a base. */
+static int64_t digits(int64_t radix, int64_t procs) {
   int64_t count = 0;
-  for (int64_t value = 1; value < s.procs; value *= 4)
-    for (int64_t digit = 1; digit < 4 && digit * value < s.procs; digit++)
+  for (int64_t value = 1; value < procs; value *= radix)
+    for (int64_t digit = 1; digit < radix && digit * value < procs; digit++)
       count++;
   return count;
 }
 
+/* The digits other than 0 of a distance: a block is sent on once for each. */
+static int64_t hops(int64_t radix, int64_t distance) {
+  int64_t count = 0;
+  for (; distance > 0; distance /= radix)
+    count += distance % radix != 0;
+  return count;
+}
+
 static struct sent bruck_4_blocks(void) {
-  return (struct sent){s.procs * digits(), digits(), s.procs * (s.procs - 1) * s.m};
+  const int64_t each = digits(4, s.procs);
+  return (struct sent){s.procs * each, each, s.procs * (s.procs - 1) * s.m};
+}
+
+static struct sent all_hops(int64_t radix) {
+  const int64_t each = digits(radix, s.procs);
+  int64_t blocks = 0;
+  for (int64_t distance = 0; distance < s.procs; distance++)
+    blocks += hops(radix, distance);
+  return (struct sent){s.procs * each, each, s.procs * blocks * s.m};
+}
+
+static struct sent bruck_hops(void) {
+  return all_hops(2);
 }
 
 static struct sent bruck_4_hops(void) {
-  int64_t hops = 0;
-  for (int64_t distance = 0; distance < s.procs; distance++)
-    for (int64_t rest = distance; rest > 0; rest /= 4)
-      hops += rest % 4 != 0;
-  return (struct sent){s.procs * digits(), digits(), s.procs * hops * s.m};
-}
-
-/* A block is sent on once for each bit of the distance it goes. */
-static struct sent bruck_hops(void) {
-  int64_t hops = 0;
-  for (int64_t distance = 0; distance < s.procs; distance++)
-    hops += __builtin_popcountll((unsigned long long)distance);
-  return (struct sent){s.procs * s.rounds, s.rounds, s.procs * hops * s.m};
+  return all_hops(4);
 }
 
 /* Half of the blocks in each dimension; applicable where no rank is extra. */
@@ -209,24 +224,41 @@ static struct sent multiplying_blocks(void) {
   return multiplying(true);
 }
 
-/* Turns to base `radix` along `procs` ranks, of blocks for `each` other ranks: adds to the messages and
-   blocks that a rank sends. */
-static void add_turns(int64_t radix, int64_t procs, int64_t each, int64_t *messages, int64_t *blocks) {
-  for (int64_t value = 1; value < procs; value *= radix)
-    for (int64_t digit = 1; digit < radix && digit * value < procs; digit++) {
-      *messages += 1;
-      for (int64_t distance = 0; distance < procs; distance++)
-        *blocks += distance / value % radix == digit ? each : 0;
-    }
+/* What a rank sends to another: if uneven, to some nothing, who may nevertheless send it something unless
+   that is in place. */
+static int64_t block_bytes(int64_t from, int64_t to) {
+  return s.blocks == EVEN ? s.m : (from + 1) * (to + (s.blocks == UNEVEN ? 2 : 1)) % 3 * s.m / 2;
 }
 
-/* A block travels with the four bytes of its size. */
+/* A message for each block that is not empty. */
+static struct sent blocks_each(void) {
+  struct sent sent = {0, 0, 0};
+  for (int64_t from = 0; from < s.procs; from++) {
+    int64_t messages = 0;
+    for (int64_t to = 0; to < s.procs; to++) {
+      const int64_t bytes = to == from ? 0 : block_bytes(from, to);
+      messages += bytes > 0;
+      sent.bytes += bytes;
+    }
+    sent.messages += messages;
+    sent.most = messages > sent.most ? messages : sent.most;
+  }
+  return sent;
+}
+
+/* Turns along the ranks of a node, or all ranks, and then along the nodes. A block travels with the four
+   bytes of its size, an empty one too. */
 static struct sent uneven_bruck(int64_t radix, int64_t global) {
-  int64_t messages = 0, blocks = 0, ppn = global > 0 ? VIRTUAL_PPN : s.procs;
-  add_turns(radix, ppn, s.procs / ppn, &messages, &blocks);
-  if (global > 0)
-    add_turns(global, s.procs / ppn, ppn, &messages, &blocks);
-  return (struct sent){s.procs * messages, messages, s.procs * blocks * (s.m + 4)};
+  const int64_t ppn = global > 0 ? VIRTUAL_PPN : s.procs, nodes = s.procs / ppn;
+  const int64_t each = digits(radix, ppn) + digits(global, nodes);
+  struct sent sent = {s.procs * each, each, 0};
+  for (int64_t from = 0; from < s.procs; from++)
+    for (int64_t to = 0; to < s.procs; to++) {
+      const int64_t places = (to % ppn - from % ppn + ppn) % ppn;
+      const int64_t farther = (to / ppn - from / ppn + nodes) % nodes;
+      sent.bytes += (hops(radix, places) + hops(global, farther)) * (block_bytes(from, to) + 4);
+    }
+  return sent;
 }
 
 static struct sent bruck_by_two(void) {
@@ -320,7 +352,7 @@ static const struct {
     {SWP_ALLTOALL, "bruck:radix=4", bruck_4_hops},
     {SWP_ALLREDUCE, "multiplying:radix=4", multiplying_vector},
     {SWP_ALLGATHER, "multiplying:radix=4", multiplying_blocks},
-    {SWP_ALLTOALLV, "pairwise", once_each},
+    {SWP_ALLTOALLV, "pairwise", blocks_each},
     {SWP_ALLTOALLV, "bruck:radix=2", bruck_by_two},
     {SWP_ALLTOALLV, "bruck:radix=3", bruck_by_three},
     {SWP_ALLTOALLV, "bruck:radix=2,global=3", bruck_by_nodes},
@@ -346,7 +378,7 @@ static const struct {
 static int rank;
 
 /* The vector has an even number of items for each rank and position, so that pieces are equal. */
-static void set_sizes(int procs, int root) {
+static void set_sizes(int procs, int root, enum blocks blocks) {
   s.procs = procs;
   for (s.cube = 1, s.steps = 0; 2 * s.cube <= procs; s.cube *= 2)
     s.steps++;
@@ -354,30 +386,36 @@ static void set_sizes(int procs, int root) {
   s.rounds = s.steps + (s.extra > 0);
   s.m = 8 * s.procs * s.cube * (int64_t)sizeof(int);
   s.root_is_extra = root < 2 * s.extra && root % 2 == 1;
+  s.blocks = blocks;
 }
 
 /* Executed twice: what is sent must not depend on what was before. */
 static void check(enum swp_operation operation, const char *method, struct sent expected, int root) {
-  int items = (int)(s.m / (int64_t)sizeof(int));
+  const int items = (int)(s.m / (int64_t)sizeof(int));
   size_t ranks = (size_t)s.procs, all = ranks * (size_t)items;
   int *send = test_allocate(all * sizeof(int)), *recv = test_allocate(all * sizeof(int));
-  int *counts = test_allocate(ranks * sizeof(int)), *displs = test_allocate(ranks * sizeof(int));
-  int *nodes = test_allocate(ranks * sizeof(int));
+  int *counts = test_allocate(ranks * sizeof(int)), *send_counts = test_allocate(ranks * sizeof(int));
+  int *displs = test_allocate(ranks * sizeof(int)), *nodes = test_allocate(ranks * sizeof(int));
   swp_plan *plan = NULL;
-  test_case("%s %s, root %d", swp_operation_name(operation), method, root);
-  for (int i = 0; i < (int)s.procs; i++)
-    counts[i] = items, displs[i] = i * items, nodes[i] = i / GROUP;
+  test_case("%s %s, root %d, %s blocks", swp_operation_name(operation), method, root, blocks_names[s.blocks]);
+  for (int i = 0; i < (int)s.procs; i++) {
+    counts[i] = (int)(block_bytes(i, rank) / (int64_t)sizeof(int));
+    send_counts[i] = (int)(block_bytes(rank, i) / (int64_t)sizeof(int));
+    displs[i] = i * items;
+    nodes[i] = i / GROUP;
+  }
   memset(send, 0, all * sizeof(int));
   memset(recv, 0, all * sizeof(int));
-  struct swp_collective problem = {operation, items,   MPI_INT, items,  MPI_INT, counts,
-                                   displs,    MPI_SUM, root,    counts, displs};
+  struct swp_collective problem = {operation, items,   MPI_INT, items,       MPI_INT, counts,
+                                   displs,    MPI_SUM, root,    send_counts, displs};
   struct swp_hints hints = SWP_HINTS_DEFAULT;
   hints.ppn = strstr(method, "global") != NULL ? VIRTUAL_PPN : 0;
   EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, &hints, &plan), SWP_SUCCESS);
   for (int turn = 0; turn < 2 && plan != NULL; turn++) {
     MPI_Barrier(MPI_COMM_WORLD);
     activity_start(nodes);
-    EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
+    EXPECT_ERROR(swp_collective_execute(plan, s.blocks == UNEVEN_IN_PLACE ? MPI_IN_PLACE : send, recv),
+                 SWP_SUCCESS);
     struct activity activity = activity_stop();
     EXPECT_EQUAL(activity.allocations, 0);
     EXPECT_EQUAL(reduced(activity.messages, MPI_SUM), expected.messages);
@@ -390,24 +428,30 @@ static void check(enum swp_operation operation, const char *method, struct sent 
       printf("%s %s %d: %g\n", swp_operation_name(operation), method, root, (double)leaving / (double)s.m);
   }
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
-  free(send), free(recv), free(counts), free(displs), free(nodes);
+  free(send), free(recv), free(counts), free(send_counts), free(displs), free(nodes);
+}
+
+/* One of the checks, where the ranks suffice. */
+static void check_one(size_t k, int procs, int root, enum blocks blocks) {
+  set_sizes(procs, root, blocks);
+  const bool has_nodes = procs % VIRTUAL_PPN == 0 && procs > VIRTUAL_PPN;
+  if ((strstr(checks[k].method, "global") == NULL || has_nodes) &&
+      (checks[k].expected != bine_hops || s.extra == 0))
+    check(checks[k].operation, checks[k].method, checks[k].expected(), root);
 }
 
 int main(int argc, char **argv) {
-  int procs, roots[3];
+  int procs;
   test_begin(&argc, &argv, "swp_collective_counts");
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  roots[0] = 0, roots[1] = procs / 2, roots[2] = procs - 1;
-  for (int i = 0; i < 3; i++)
-    for (size_t k = 0; k < sizeof checks / sizeof checks[0]; k++) {
-      if (strstr(checks[k].method, "global") != NULL && (procs % VIRTUAL_PPN != 0 || procs <= VIRTUAL_PPN))
-        continue;
-      set_sizes(procs, roots[i]);
-      if ((i > 0 && !swp_shapes[checks[k].operation].rooted) ||
-          (checks[k].expected == bine_hops && s.extra > 0))
-        continue;
-      check(checks[k].operation, checks[k].method, checks[k].expected(), roots[i]);
-    }
+  const int roots[] = {0, procs / 2, procs - 1};
+  for (size_t k = 0; k < sizeof checks / sizeof checks[0]; k++) {
+    const bool rooted = swp_shapes[checks[k].operation].rooted;
+    for (int i = 0; i < (rooted ? 3 : 1); i++)
+      check_one(k, procs, roots[i], EVEN);
+    for (int blocks = UNEVEN; checks[k].operation == SWP_ALLTOALLV && blocks <= UNEVEN_IN_PLACE; blocks++)
+      check_one(k, procs, 0, (enum blocks)blocks);
+  }
   return test_end();
 }
