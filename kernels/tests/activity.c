@@ -8,6 +8,7 @@ enum { MOST_PERSISTENT = 4096 };
 
 static bool counting;
 static const int *nodes;
+static int64_t *bytes_to;
 static struct activity activity;
 
 /* Persistent sends that exist: what each start of them sends. */
@@ -18,9 +19,10 @@ static struct {
 } persistent[MOST_PERSISTENT];
 static int persistent_count;
 
-void activity_start(const int *node_of) {
+void activity_start(const int *node_of, int64_t *bytes_to_each) {
   memset(&activity, 0, sizeof activity);
   nodes = node_of;
+  bytes_to = bytes_to_each;
   counting = true;
 }
 
@@ -39,7 +41,9 @@ int64_t reduced(int64_t value, MPI_Op op) {
 static void add_message(int64_t bytes, int source, int destination) {
   if (!counting || destination == source || destination == MPI_PROC_NULL)
     return;
-  bool off_node = nodes[source] != nodes[destination];
+  bool off_node = nodes != NULL && nodes[source] != nodes[destination];
+  if (bytes_to != NULL)
+    bytes_to[destination] += bytes;
   activity.messages++;
   activity.bytes += bytes;
   activity.off_node_messages += off_node;

@@ -13,8 +13,9 @@ struct activity {
   int64_t copied_bytes;                      /* by memcpy and memmove in the library's own code */
 };
 
-/* Counted from now on, with a node of each rank. */
-void activity_start(const int *nodes);
+/* Counted from now on. Of each rank: its node, and where to add the bytes that this one sends to it; NULL if
+   nobody asks. */
+void activity_start(const int *nodes, int64_t *bytes_to);
 
 /* The counts since then. */
 struct activity activity_stop(void);

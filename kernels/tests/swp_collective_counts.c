@@ -1,7 +1,7 @@
 /*
  * What collective methods really send, counted, against the formulas of their papers: messages of all ranks,
  * the most of one, and bytes of all. Nothing is allocated while they do. Prints, for comparison with
- * tuner/studies, the bytes that leave groups of GROUP ranks.
+ * tuner/studies, the bytes from each rank to each, row by row.
  */
 #include "activity.h"
 #include "operations.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEGMENT_BYTES = 96, UNKNOWN = -1, GROUP = 3, VIRTUAL_PPN = 2 };
+enum { SEGMENT_BYTES = 96, UNKNOWN = -1, VIRTUAL_PPN = 2 };
 
 /* The blocks of an alltoallv. In place, two ranks send each other the same number of bytes. */
 enum blocks { EVEN, UNEVEN, UNEVEN_IN_PLACE };
@@ -375,6 +375,12 @@ static const struct {
     {SWP_BARRIER, "shared", nothing},
 };
 
+/* By a grid the butterfly of bine sends as much, but to others. */
+static const struct {
+  int procs;
+  const char *method;
+} grids[] = {{8, "bine:grid=2x4"}, {16, "bine:grid=4x4"}, {16, "bine:grid=8x2"}};
+
 static int rank;
 
 /* The vector has an even number of items for each rank and position, so that pieces are equal. */
@@ -389,20 +395,50 @@ static void set_sizes(int procs, int root, enum blocks blocks) {
   s.blocks = blocks;
 }
 
+static void print_bytes(enum swp_operation operation, const char *method, int root, const int64_t *bytes_to) {
+  const int procs = (int)s.procs;
+  int64_t *all = test_allocate((size_t)(s.procs * s.procs) * sizeof *all);
+  MPI_Gather(bytes_to, procs, MPI_INT64_T, all, procs, MPI_INT64_T, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("%s %s %d:", swp_operation_name(operation), method, root);
+    for (int i = 0; i < procs * procs; i++)
+      printf(" %g", (double)all[i] / (double)s.m);
+    printf("\n");
+  }
+  free(all);
+}
+
 /* Executed twice: what is sent must not depend on what was before. */
+static void execute_counted(swp_plan *plan, const void *send, void *recv, struct sent expected,
+                            int64_t *bytes_to) {
+  for (int turn = 0; turn < 2; turn++) {
+    memset(bytes_to, 0, (size_t)s.procs * sizeof *bytes_to);
+    MPI_Barrier(MPI_COMM_WORLD);
+    activity_start(NULL, bytes_to);
+    EXPECT_ERROR(swp_collective_execute(plan, send, recv), SWP_SUCCESS);
+    struct activity activity = activity_stop();
+    EXPECT_EQUAL(activity.allocations, 0);
+    EXPECT_EQUAL(reduced(activity.messages, MPI_SUM), expected.messages);
+    EXPECT_EQUAL(reduced(activity.messages, MPI_MAX), expected.most);
+    int64_t bytes = reduced(activity.bytes, MPI_SUM);
+    if (expected.bytes != UNKNOWN)
+      EXPECT_EQUAL(bytes, expected.bytes);
+  }
+}
+
 static void check(enum swp_operation operation, const char *method, struct sent expected, int root) {
   const int items = (int)(s.m / (int64_t)sizeof(int));
   size_t ranks = (size_t)s.procs, all = ranks * (size_t)items;
   int *send = test_allocate(all * sizeof(int)), *recv = test_allocate(all * sizeof(int));
   int *counts = test_allocate(ranks * sizeof(int)), *send_counts = test_allocate(ranks * sizeof(int));
-  int *displs = test_allocate(ranks * sizeof(int)), *nodes = test_allocate(ranks * sizeof(int));
+  int *displs = test_allocate(ranks * sizeof(int));
+  int64_t *bytes_to = test_allocate(ranks * sizeof *bytes_to);
   swp_plan *plan = NULL;
   test_case("%s %s, root %d, %s blocks", swp_operation_name(operation), method, root, blocks_names[s.blocks]);
   for (int i = 0; i < (int)s.procs; i++) {
     counts[i] = (int)(block_bytes(i, rank) / (int64_t)sizeof(int));
     send_counts[i] = (int)(block_bytes(rank, i) / (int64_t)sizeof(int));
     displs[i] = i * items;
-    nodes[i] = i / GROUP;
   }
   memset(send, 0, all * sizeof(int));
   memset(recv, 0, all * sizeof(int));
@@ -411,33 +447,20 @@ static void check(enum swp_operation operation, const char *method, struct sent 
   struct swp_hints hints = SWP_HINTS_DEFAULT;
   hints.ppn = strstr(method, "global") != NULL ? VIRTUAL_PPN : 0;
   EXPECT_ERROR(swp_collective_plan(MPI_COMM_WORLD, &problem, method, &hints, &plan), SWP_SUCCESS);
-  for (int turn = 0; turn < 2 && plan != NULL; turn++) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    activity_start(nodes);
-    EXPECT_ERROR(swp_collective_execute(plan, s.blocks == UNEVEN_IN_PLACE ? MPI_IN_PLACE : send, recv),
-                 SWP_SUCCESS);
-    struct activity activity = activity_stop();
-    EXPECT_EQUAL(activity.allocations, 0);
-    EXPECT_EQUAL(reduced(activity.messages, MPI_SUM), expected.messages);
-    EXPECT_EQUAL(reduced(activity.messages, MPI_MAX), expected.most);
-    int64_t bytes = reduced(activity.bytes, MPI_SUM);
-    if (expected.bytes != UNKNOWN)
-      EXPECT_EQUAL(bytes, expected.bytes);
-    const int64_t leaving = reduced(activity.off_node_bytes, MPI_SUM);
-    if (turn == 0 && rank == 0)
-      printf("%s %s %d: %g\n", swp_operation_name(operation), method, root, (double)leaving / (double)s.m);
+  if (plan != NULL) {
+    execute_counted(plan, s.blocks == UNEVEN_IN_PLACE ? MPI_IN_PLACE : send, recv, expected, bytes_to);
+    print_bytes(operation, method, root, bytes_to);
   }
   EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
-  free(send), free(recv), free(counts), free(send_counts), free(displs), free(nodes);
+  free(send), free(recv), free(counts), free(send_counts), free(displs), free(bytes_to);
 }
 
-/* One of the checks, where the ranks suffice. */
-static void check_one(size_t k, int procs, int root, enum blocks blocks) {
+/* One of the checks, where the ranks suffice, by its method or the same with a grid. */
+static void check_one(size_t k, const char *method, int procs, int root, enum blocks blocks) {
   set_sizes(procs, root, blocks);
   const bool has_nodes = procs % VIRTUAL_PPN == 0 && procs > VIRTUAL_PPN;
-  if ((strstr(checks[k].method, "global") == NULL || has_nodes) &&
-      (checks[k].expected != bine_hops || s.extra == 0))
-    check(checks[k].operation, checks[k].method, checks[k].expected(), root);
+  if ((strstr(method, "global") == NULL || has_nodes) && (checks[k].expected != bine_hops || s.extra == 0))
+    check(checks[k].operation, method, checks[k].expected(), root);
 }
 
 int main(int argc, char **argv) {
@@ -449,9 +472,12 @@ int main(int argc, char **argv) {
   for (size_t k = 0; k < sizeof checks / sizeof checks[0]; k++) {
     const bool rooted = swp_shapes[checks[k].operation].rooted;
     for (int i = 0; i < (rooted ? 3 : 1); i++)
-      check_one(k, procs, roots[i], EVEN);
+      check_one(k, checks[k].method, procs, roots[i], EVEN);
     for (int blocks = UNEVEN; checks[k].operation == SWP_ALLTOALLV && blocks <= UNEVEN_IN_PLACE; blocks++)
-      check_one(k, procs, 0, (enum blocks)blocks);
+      check_one(k, checks[k].method, procs, 0, (enum blocks)blocks);
+    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++)
+      if (grids[i].procs == procs && !rooted && strcmp(checks[k].method, "bine") == 0)
+        check_one(k, grids[i].method, procs, 0, EVEN);
   }
   return test_end();
 }

@@ -20,7 +20,7 @@ static struct activity execute_counted(struct exchange_run *run) {
   run_fill(run, 1);
   MPI_Barrier(MPI_COMM_WORLD);
   long allocations = swp_allocate_count();
-  activity_start(nodes);
+  activity_start(nodes, NULL);
   int error = run_execute(run);
   struct activity activity = activity_stop();
   EXPECT_ERROR(error, SWP_SUCCESS);
