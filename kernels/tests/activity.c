@@ -124,6 +124,32 @@ int MPI_Request_free(MPI_Request *request) {
   return PMPI_Request_free(request);
 }
 
+/* ---- How discoveries find senders, beside messages ---- */
+
+#define COUNT(name, parameters, arguments, counter)                                                          \
+  int MPI_##name parameters {                                                                                \
+    activity.counter += counting;                                                                            \
+    return PMPI_##name arguments;                                                                            \
+  }
+
+COUNT(Put,
+      (const void *buffer, int count, MPI_Datatype type, int target, MPI_Aint place, int target_count,
+       MPI_Datatype target_type, MPI_Win window),
+      (buffer, count, type, target, place, target_count, target_type, window), one_sided)
+COUNT(Fetch_and_op,
+      (const void *buffer, void *result, MPI_Datatype type, int target, MPI_Aint place, MPI_Op op,
+       MPI_Win window),
+      (buffer, result, type, target, place, op, window), one_sided)
+COUNT(Win_fence, (int assertion, MPI_Win window), (assertion, window), collectives)
+COUNT(Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), collectives)
+COUNT(Alltoall,
+      (const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+       MPI_Datatype recv_type, MPI_Comm comm),
+      (send, send_count, send_type, recv, recv_count, recv_type, comm), collectives)
+COUNT(Reduce_scatter_block,
+      (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+      (send, recv, count, type, op, comm), collectives)
+
 /* ---- The library's own allocations and copies: its calls to X come to __wrap_X ---- */
 
 #define WRAP(result, name, parameters, arguments, counter, amount)                                           \

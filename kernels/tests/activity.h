@@ -9,6 +9,8 @@
 struct activity {
   int64_t messages, bytes;                   /* started by point-to-point calls, to other ranks */
   int64_t off_node_messages, off_node_bytes; /* those of them to ranks of another node */
+  int64_t one_sided;                         /* calls of MPI_Put and MPI_Fetch_and_op */
+  int64_t collectives;                       /* calls of those by which discoveries find senders */
   int64_t allocations;                       /* by the library's own code */
   int64_t copied_bytes;                      /* by memcpy and memmove in the library's own code */
 };

@@ -56,6 +56,12 @@ void check_exchange_orders(MPI_Comm comm, const char *const methods[2], bool eve
 /* Three started plans at the same time on one communicator, completed in another order. */
 void check_exchange_outstanding(MPI_Comm comm, const char *const methods[3]);
 
+/* Plans a discovery; NULL where it is expected not to be applicable. */
+swp_plan *discovery_open(MPI_Comm comm, const char *method);
+/* One execution into *inbox, checked. */
+void discovery_execute(MPI_Comm comm, swp_plan *plan, const struct traffic *traffic, int64_t unit_bytes,
+                       uint64_t call, swp_inbox **inbox);
+
 /* Inbox against the oracle: sources, sizes, payload, order, reuse, lifetime. */
 void check_discovery(MPI_Comm comm, const char *method, const struct family *family, int64_t unit_bytes);
 

@@ -78,9 +78,8 @@ static void check_inbox(const swp_inbox *inbox, const struct traffic *traffic, i
   EXPECT(inbox->nsources == at, "call %d: %d messages, expected %d", (int)call, inbox->nsources, at);
 }
 
-/* One execution into *inbox, checked. */
-static void discover(MPI_Comm comm, swp_plan *plan, const struct traffic *traffic, int64_t unit_bytes,
-                     uint64_t call, swp_inbox **inbox) {
+void discovery_execute(MPI_Comm comm, swp_plan *plan, const struct traffic *traffic, int64_t unit_bytes,
+                       uint64_t call, swp_inbox **inbox) {
   int rank;
   MPI_Comm_rank(comm, &rank);
   struct outgoing out = outgoing_new(traffic, rank, unit_bytes, call);
@@ -92,8 +91,7 @@ static void discover(MPI_Comm comm, swp_plan *plan, const struct traffic *traffi
     check_inbox(*inbox, traffic, rank, unit_bytes, call);
 }
 
-/* NULL where it is not applicable. */
-static swp_plan *open_plan(MPI_Comm comm, const char *method) {
+swp_plan *discovery_open(MPI_Comm comm, const char *method) {
   swp_plan *plan = NULL;
   if (!nodes_suffice(comm, method)) {
     EXPECT_ERROR(swp_discovery_plan(comm, method, &oracle_hints, &plan), SWP_ERR_NOT_APPLICABLE);
@@ -108,16 +106,16 @@ void check_discovery(MPI_Comm comm, const char *method, const struct family *fam
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &procs);
   test_case("discovery %s, %s, units of %d bytes", method, family->name, (int)unit_bytes);
-  swp_plan *plan = open_plan(comm, method);
+  swp_plan *plan = discovery_open(comm, method);
   if (plan == NULL)
     return;
   struct traffic *traffic = traffic_new(family, procs, 5);
   swp_inbox *kept = NULL, *reused = NULL;
-  discover(comm, plan, traffic, unit_bytes, 0, &kept);
+  discovery_execute(comm, plan, traffic, unit_bytes, 0, &kept);
   if (rank == procs / 2)
     usleep(LATE_US);
-  discover(comm, plan, traffic, unit_bytes, 1, &reused);
-  discover(comm, plan, traffic, unit_bytes, 2, &reused);
+  discovery_execute(comm, plan, traffic, unit_bytes, 1, &reused);
+  discovery_execute(comm, plan, traffic, unit_bytes, 2, &reused);
   check_inbox(kept, traffic, rank, unit_bytes, 0); /* later calls leave it alone */
   swp_inbox_free(&reused);
   EXPECT(reused == NULL, "swp_inbox_free left the pointer");
@@ -131,7 +129,7 @@ void check_discovery_during_exchange(MPI_Comm comm, const char *exchange, const 
   struct exchange_run run;
   swp_inbox *inbox = NULL;
   test_case("discovery %s during exchange %s", discovery, exchange);
-  swp_plan *plan = open_plan(comm, discovery);
+  swp_plan *plan = discovery_open(comm, discovery);
   if (plan == NULL || !run_open(&run, comm, exchange, &families[0], 11, 24, 0)) {
     swp_plan_free(&plan);
     return;
@@ -140,7 +138,7 @@ void check_discovery_during_exchange(MPI_Comm comm, const char *exchange, const 
     struct traffic *traffic = traffic_new(&families[0], run.traffic->procs, call);
     run_fill(&run, call);
     EXPECT_ERROR(run_start(&run), SWP_SUCCESS);
-    discover(comm, plan, traffic, 24, call, &inbox);
+    discovery_execute(comm, plan, traffic, 24, call, &inbox);
     EXPECT_ERROR(swp_wait(run.plan), SWP_SUCCESS);
     run_check(&run, call);
     traffic_free(traffic);
@@ -155,7 +153,7 @@ void check_discovery_repeated(MPI_Comm comm, const char *method, double seconds)
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &procs);
   test_case("discovery %s, back to back", method);
-  swp_plan *plan = open_plan(comm, method);
+  swp_plan *plan = discovery_open(comm, method);
   if (plan == NULL)
     return;
   swp_inbox *inbox = NULL;
@@ -167,7 +165,7 @@ void check_discovery_repeated(MPI_Comm comm, const char *method, double seconds)
     struct traffic *traffic = traffic_new(family, procs, (uint64_t)call);
     if (mix((uint64_t)rank, (uint64_t)call, 8, 0) % 64 == 0)
       usleep(200);
-    discover(comm, plan, traffic, 1 + call % 13, (uint64_t)call, &inbox);
+    discovery_execute(comm, plan, traffic, 1 + call % 13, (uint64_t)call, &inbox);
     traffic_free(traffic);
     if (call == AT_LEAST - 1)
       calls = repetitions(comm, MPI_Wtime() - start, seconds);

@@ -1,9 +1,10 @@
 /*
  * What an execution really does, counted, against what the plan says and the papers' formulas: messages,
- * bytes, copies, allocations.
+ * bytes, copies, allocations. What discoveries do is in counts_discovery.c.
  */
 #include "activity.h"
 #include "allocate.h"
+#include "counts.h"
 #include "nodes.h"
 #include "oracle.h"
 #include "testing.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEM_BYTES = 24, MOST_DIMS = 8 };
+enum { ITEM_BYTES = 24 };
 
 /* One execution, counted, with its payload checked. */
 static struct activity execute_counted(struct exchange_run *run) {
@@ -89,10 +90,6 @@ static void check_copies(const struct exchange_run *run, const struct activity *
 
 /* ---- The formulas of store-and-forward ---- */
 
-struct sizes {
-  int ndims, k[MOST_DIMS];
-};
-
 /* The sizes in "4x3"; no dimensions when their product is not procs. */
 static struct sizes read_sizes(const char *text, int procs) {
   struct sizes sizes = {0};
@@ -109,8 +106,7 @@ static struct sizes read_sizes(const char *text, int procs) {
   return sizes;
 }
 
-/* Coordinates of `at` replaced by those of `destination` in the first `stages` dimensions. */
-static int forwarded(const struct sizes *sizes, int at, int destination, int stages) {
+int forwarded(const struct sizes *sizes, int at, int destination, int stages) {
   int stride = 1;
   for (int d = 0; d < stages; d++)
     stride *= sizes->k[d];
@@ -238,10 +234,12 @@ static void check_grids(int procs) {
     struct sizes sizes = read_sizes(grids[i].sizes, procs);
     snprintf(method, sizeof method, "stfw:grid=%s", grids[i].sizes);
     check_method(method, &sizes);
+    check_discovery_on_grid(method, &sizes);
     if (grids[i].chosen_by == NULL)
       continue;
     snprintf(method, sizeof method, "stfw:%s", grids[i].chosen_by);
     check_method(method, &sizes);
+    check_discovery_on_grid(method, &sizes);
   }
 }
 
@@ -328,13 +326,17 @@ int main(int argc, char **argv) {
     return test_end();
   }
   check_all_methods(procs);
+  check_discoveries();
   check_grids(procs);
   if (procs == 4)
     check_memory();
   oracle_hints.ppn = 2;
   check_all_methods(procs);
+  check_discoveries();
   oracle_hints.ppn = 3;
+  check_discoveries();
   oracle_hints.placement = SWP_PLACEMENT_CYCLIC;
   check_all_methods(procs);
+  check_discoveries();
   return test_end();
 }
