@@ -125,7 +125,8 @@ def outcome(
     output = done.stdout
     match = CASES_PASSED.search(output)
     if done.returncode != 0 or match is None:
-        words = "\n".join(output.splitlines()[:40])
+        lines = sorted(output.splitlines(), key=lambda line: not line.startswith(f"{program}:"))
+        words = "\n".join(lines[:40])
         pytest.fail(f"{program}, {procs} ranks, {kernels.mpi}:\n{words}", pytrace=False)
     return int(match.group(1)), output
 
