@@ -13,9 +13,7 @@
 
 #define NO_TABLE "no table is about this function"
 #define NONBLOCKING "nonblocking; methods wait for other ranks"
-#define NEIGHBOR_NONBLOCKING "nonblocking; only plain and persistent calls are dispatched"
-#define PLANNED_NONBLOCKING "nonblocking; only plain calls are dispatched"
-#define PLANNED_PERSISTENT "persistent; only plain calls are dispatched"
+#define PLANNED_NONBLOCKING "nonblocking; only plain and persistent calls are dispatched"
 
 /* The forms of a function. Parameters and arguments are those before the communicator, with a comma. */
 #define PLAIN(name, why, parameters, arguments)                                                              \
@@ -38,10 +36,8 @@
   BEGUN(nonblocking##suffix, NO_TABLE, parameters, arguments)                                                \
   MADE(name##_init##suffix, NO_TABLE, parameters, arguments)
 #define PLANNED(name, nonblocking, suffix, parameters, arguments)                                            \
-  BEGUN(nonblocking##suffix, PLANNED_NONBLOCKING, parameters, arguments)                                     \
-  MADE(name##_init##suffix, PLANNED_PERSISTENT, parameters, arguments)
-#define NEIGHBOR(name, nonblocking, suffix, parameters, arguments)                                           \
-  BEGUN(nonblocking##suffix, NEIGHBOR_NONBLOCKING, parameters, arguments)
+  BEGUN(nonblocking##suffix, PLANNED_NONBLOCKING, parameters, arguments)
+#define NEIGHBOR PLANNED
 
 #define EACH(group, name, nonblocking, suffix, parameters, arguments, items, type)                           \
   group(name, nonblocking, suffix, (LIST parameters, ), (LIST arguments, ))

@@ -20,6 +20,7 @@ struct persistent {
   struct place *place;     /* NULL: the communicator was freed */
   MPI_Request request;
   int tag;
+  int procs;                 /* as many as lists of the call have */
   struct repeated_call call; /* its `make` is NULL: an exchange, by the members below */
   struct planned *planned;
   const void *send;
@@ -87,14 +88,37 @@ static bool is_kept(MPI_Datatype type) {
   return type != MPI_DATATYPE_NULL && types_named(type, &named) && !named;
 }
 
+static bool keep(MPI_Datatype *type) {
+  return !is_kept(*type) || PMPI_Type_dup(*type, type) == MPI_SUCCESS;
+}
+
+/* MPICH allows any type for a block of nothing. */
+static bool keep_types(struct part *part, int procs) {
+  if (part->types == NULL)
+    return keep(&part->type);
+  MPI_Datatype *types = malloc((size_t)procs * sizeof *types);
+  bool kept = types != NULL;
+  for (int i = 0; i < procs && kept; i++) {
+    types[i] = part_count(part, i) != 0 ? part->types[i] : MPI_BYTE;
+    kept = keep(&types[i]);
+  }
+  part->types = types;
+  return kept;
+}
+
+static void free_types(struct part *part, int procs) {
+  for (int i = 0; i < (part->types != NULL ? procs : 1); i++) {
+    MPI_Datatype type = part->types != NULL ? part->types[i] : part->type;
+    if (is_kept(type))
+      PMPI_Type_free(&type);
+  }
+  free((void *)part->types);
+}
+
 int persistent_repeat(struct place *place, const struct repeated_call *call, MPI_Request *request) {
-  struct persistent given = {.place = place, .call = *call};
-  int error = MPI_SUCCESS;
-  if (is_kept(call->send_type))
-    error = PMPI_Type_dup(call->send_type, &given.call.send_type);
-  if (error == MPI_SUCCESS && is_kept(call->recv_type))
-    error = PMPI_Type_dup(call->recv_type, &given.call.recv_type);
-  if (error != MPI_SUCCESS) /* the other ranks have their requests */
+  struct persistent given = {.place = place, .call = *call, .procs = place->procs};
+  if (!keep_types(&given.call.send, given.procs) ||
+      !keep_types(&given.call.recv, given.procs)) /* the other ranks have their requests */
     startup_abort("no memory for the types of a persistent request");
   return make(&given, request);
 }
@@ -208,10 +232,8 @@ int persistent_result(MPI_Request request) {
 }
 
 static void free_repeated(struct persistent *its) {
-  if (is_kept(its->call.send_type))
-    PMPI_Type_free(&its->call.send_type);
-  if (is_kept(its->call.recv_type))
-    PMPI_Type_free(&its->call.recv_type);
+  free_types(&its->call.send, its->procs);
+  free_types(&its->call.recv, its->procs);
   free(its);
 }
 

@@ -25,18 +25,16 @@ int persistent_make(struct place *place, struct planned *planned, const void *se
 /* A plain call, with all that it was given: what the starts of a request repeat. */
 struct repeated_call {
   int (*make)(const struct repeated_call *call); /* returns the application's return code */
-  const void *send;
-  void *recv;
-  MPI_Count send_count, recv_count;
-  const void *send_counts, *send_displs, *recv_counts, *recv_displs; /* the application's lists */
-  MPI_Datatype send_type, recv_type; /* MPI_DATATYPE_NULL where the call ignores it */
+  const void *from;
+  void *into;
+  struct part send, recv; /* types are MPI_DATATYPE_NULL where the call ignores them */
   MPI_Op op;
   int root;
   MPI_Comm comm;
 };
 
-/* Makes a request that repeats a call on the place's communicator. Local. The request keeps the types.
-   Returns an MPI error code. */
+/* Makes a request that repeats a call on the place's communicator. Local. The request keeps the types, and
+   needs the other lists of the application. Returns an MPI error code. */
 int persistent_repeat(struct place *place, const struct repeated_call *call, MPI_Request *request);
 
 /* Why this rank can make no request, whatever it is for; NULL: it can. The caller of the function may be a

@@ -11,6 +11,10 @@
 /* Ends the job: a rank cannot inform the others, which are about to do the call by the plan. */
 _Noreturn void promise_break(const struct place *place, const char *function, const char *text);
 
+/* The communicator's place, if the table has rules for exchanges on it. Counts the call of the function when
+   not. */
+struct place *planned_place(MPI_Comm comm, const char *function);
+
 /* Forgets what ranks agreed on for MPI_Alltoallv. Collective, as freeing a plan is. */
 void alltoallv_forget(struct place *place);
 

@@ -117,8 +117,7 @@ struct call {
   enum guard_turn turn;
 };
 
-/* The place, if the table has rules for exchanges on it. Counts the call of the function when not. */
-static struct place *place_with_rules(MPI_Comm comm, const char *function) {
+struct place *planned_place(MPI_Comm comm, const char *function) {
   struct place *place = planned_on ? place_of(comm) : NULL;
   if (place == NULL && report_on)
     report_left(function, place_lacks(comm));
@@ -148,7 +147,7 @@ static struct planned *find_plan(struct place *place, const struct planned_call 
 /* Returns whether the call is done by a method; else it is the MPI library's. */
 static bool begin(struct call *call, MPI_Comm comm, const struct planned_call *given) {
   const char *why = NULL;
-  struct place *place = place_with_rules(comm, given->name);
+  struct place *place = planned_place(comm, given->name);
   struct planned *planned = place != NULL ? find_plan(place, given, &why) : NULL;
   *call = (struct call){.place = place, .planned = planned, .turn = GUARD_GO_ON};
   if (why != NULL && report_on)
@@ -190,7 +189,7 @@ static int execute(const struct call *call, const struct planned_call *given) {
 /* False: the request is left to the MPI library. Collective. */
 static bool make_persistent(const void *caller, MPI_Comm comm, const struct planned_call *given,
                             MPI_Request *request, int *result) {
-  struct place *place = place_with_rules(comm, given->name);
+  struct place *place = planned_place(comm, given->name);
   if (place == NULL)
     return false;
   const char *refused = persistent_refuses(caller);

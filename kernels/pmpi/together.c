@@ -2,7 +2,7 @@
  * Persistent collectives on communicators with the promise swp_started_together. Methods wait for other ranks
  * while they execute. In MPI_Start that would be wrong where another rank needs a message of this one before
  * it starts, and in MPI_Wait where it needs one before it waits. The promise excludes the first: so each
- * start makes the plain call. All other persistent collectives are the MPI library's.
+ * start makes the plain call. All others but those of neighbours are the MPI library's.
  */
 #include "dispatch.h"
 #include "functions.h"
@@ -17,14 +17,13 @@ enum { ANY_ITEMS = -1 }; /* a rank alone does not know the bytes that rules refe
 /* Why starts cannot repeat the plain call; NULL: they can, as far as this rank knows. */
 static const char *why_not(struct place *place, enum swp_operation operation, int64_t items,
                            MPI_Datatype type, const struct repeated_call *call) {
-  const struct rules *rules = &place->selectors->list[operation - FIRST_OPERATION];
-  if (operation == SWP_ALLTOALLV && !place->promised[FIXED_COUNTS])
+  if ((operation == SWP_ALLTOALLV || operation == SWP_EXCHANGE) && !place->promised[FIXED_COUNTS])
     return "its counts are not promised to stay: swp_fixed_counts";
   if (call->op != MPI_OP_NULL && !swp_is_predefined(call->op))
     return "its operation is the program's own, which may be freed before the request";
   if (type == MPI_DATATYPE_NULL ||
-      (items != ANY_ITEMS &&
-       !place_asks(rules, place_bytes(place, operation, items, dispatch_size(place, type)))))
+      (items != ANY_ITEMS && !place_asks(&place->selectors->list[operation - FIRST_OPERATION],
+                                         place_bytes(place, operation, items, dispatch_size(place, type)))))
     return "by the rules for its bytes, or for an argument that MPI does not allow";
   return NULL;
 }
@@ -32,7 +31,8 @@ static const char *why_not(struct place *place, enum swp_operation operation, in
 /* False: the request is the MPI library's. Collective where the promise is made. */
 static bool make(const void *caller, const char *function, enum swp_operation operation, int64_t items,
                  MPI_Datatype type, const struct repeated_call *call, MPI_Request *request, int *result) {
-  struct place *place = place_for(operation, call->comm, function);
+  struct place *place = operation == SWP_EXCHANGE ? planned_place(call->comm, function)
+                                                  : place_for(operation, call->comm, function);
   if (place == NULL)
     return false;
   const char *why = "persistent; ranks are not promised to start it together: swp_started_together";
@@ -60,16 +60,25 @@ static bool is_root(MPI_Comm comm, int root) {
 
 #define AT_ROOT(there, elsewhere) (is_root(comm, root) ? there : elsewhere)
 
-/* What a call is given, and the arguments that repeat it. */
-#define SIDES_KEPT(sent, received)                                                                           \
-  .send = send, .send_count = send_count, .send_type = sent, .recv = recv, .recv_count = recv_count,         \
-  .recv_type = received, .op = MPI_OP_NULL
-#define SIDES_KEPT_EVERYWHERE SIDES_KEPT(dispatch_type(send, send_type), dispatch_type(recv, recv_type))
-#define SIDES_TAKEN                                                                                          \
-  call->send, call->send_count, call->send_type, call->recv, call->recv_count, call->recv_type
+/* What a call is given, side by side, and the arguments that repeat it. */
+#define KEPT(sent, received)                                                                                 \
+  .from = send, .into = recv, .send = {LIST sent}, .recv = {LIST received}, .op = MPI_OP_NULL
+#define BLOCKS(side, its_type) (.count = side##_count, .type = its_type)
+#define BLOCKS_TAKEN(side) call->side.count, call->side.type
+#define LISTS(side, Counts, Displs, its_type)                                                                \
+  (.Counts = side##_counts, .Displs = side##_displs, .type = its_type)
+#define LISTS_TAKEN(side, Counts, Displs) call->side.Counts, call->side.Displs, call->side.type
+#define SENT_TYPE dispatch_type(send, send_type)
+#define RECEIVED_TYPE dispatch_type(recv, recv_type)
+#define SIDES_KEPT KEPT(BLOCKS(send, SENT_TYPE), BLOCKS(recv, RECEIVED_TYPE))
+#define SIDES_TAKEN call->from, BLOCKS_TAKEN(send), call->into, BLOCKS_TAKEN(recv)
 #define VECTOR_KEPT                                                                                          \
-  .send = send, .send_type = MPI_DATATYPE_NULL, .recv = recv, .recv_count = count, .recv_type = type, .op = op
-#define VECTOR_TAKEN call->send, call->recv, call->recv_count, call->recv_type, call->op
+  .from = send, .send = {.type = MPI_DATATYPE_NULL}, .into = recv, .recv = {.count = count, .type = type},   \
+  .op = op
+#define VECTOR_TAKEN call->from, call->into, call->recv.count, call->recv.type, call->op
+
+/* In place, MPI ignores the lists of what is sent, which may be anything. */
+#define SENT_LIST(list) (send == MPI_IN_PLACE ? recv_##list : send_##list)
 
 /* Parameters and arguments are in parentheses, without the communicator and the arguments behind it; so are
    what is kept and the arguments taken from it. Then come items and type of the largest block. */
@@ -87,51 +96,63 @@ static bool is_root(MPI_Comm comm, int root) {
     return PMPI_##name##_init##suffix(LIST arguments, comm, info, request);                                  \
   }
 
-/* The functions with counts of int, or with large ones. */
-#define ALL(suffix, count_t, displ_t)                                                                        \
+/* The functions with counts and displacements of int, or with large ones, which a struct part has as `Counts`
+   and `Displs`. */
+#define ALL(suffix, count_t, displ_t, Counts, Displs)                                                        \
   REPEATED(Bcast, suffix, SWP_BCAST, (void *buffer, count_t count, MPI_Datatype type, int root),             \
            (buffer, count, type, root), count, type,                                                         \
-           (.send_type = MPI_DATATYPE_NULL, .recv = buffer, .recv_count = count, .recv_type = type,          \
+           (.send = {.type = MPI_DATATYPE_NULL}, .into = buffer, .recv = {.count = count, .type = type},     \
             .op = MPI_OP_NULL, .root = root),                                                                \
-           (call->recv, call->recv_count, call->recv_type, call->root))                                      \
+           (call->into, BLOCKS_TAKEN(recv), call->root))                                                     \
   REPEATED(                                                                                                  \
       Gather, suffix, SWP_GATHER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                           \
       AT_ROOT(recv_count, send_count), AT_ROOT(recv_type, send_type),                                        \
-      (SIDES_KEPT(dispatch_type(send, send_type), AT_ROOT(recv_type, MPI_DATATYPE_NULL)), .root = root),     \
+      (KEPT(BLOCKS(send, SENT_TYPE), BLOCKS(recv, AT_ROOT(recv_type, MPI_DATATYPE_NULL))), .root = root),    \
       (SIDES_TAKEN, call->root))                                                                             \
-  REPEATED(                                                                                                  \
-      Scatter, suffix, SWP_SCATTER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                         \
-      AT_ROOT(send_count, recv_count), AT_ROOT(send_type, recv_type),                                        \
-      (SIDES_KEPT(AT_ROOT(send_type, MPI_DATATYPE_NULL), dispatch_type(recv, recv_type)), .root = root),     \
-      (SIDES_TAKEN, call->root))                                                                             \
+  REPEATED(Scatter, suffix, SWP_SCATTER, (SIDES(count_t), int root), (SIDES_GIVEN, root),                    \
+           AT_ROOT(send_count, recv_count), AT_ROOT(send_type, recv_type),                                   \
+           (KEPT(BLOCKS(send, AT_ROOT(send_type, MPI_DATATYPE_NULL)), BLOCKS(recv, RECEIVED_TYPE)),          \
+            .root = root),                                                                                   \
+           (SIDES_TAKEN, call->root))                                                                        \
   REPEATED(Reduce, suffix, SWP_REDUCE, (VECTOR(count_t), int root), (VECTOR_GIVEN, root), count, type,       \
            (VECTOR_KEPT, .root = root), (VECTOR_TAKEN, call->root))                                          \
   REPEATED(Allreduce, suffix, SWP_ALLREDUCE, (VECTOR(count_t)), (VECTOR_GIVEN), count, type, (VECTOR_KEPT),  \
            (VECTOR_TAKEN))                                                                                   \
   REPEATED(Allgather, suffix, SWP_ALLGATHER, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type,         \
-           (SIDES_KEPT_EVERYWHERE), (SIDES_TAKEN))                                                           \
+           (SIDES_KEPT), (SIDES_TAKEN))                                                                      \
   REPEATED(Allgatherv, suffix, SWP_ALLGATHERV, (GATHERED(count_t, displ_t)), (GATHERED_GIVEN), ANY_ITEMS,    \
-           recv_type,                                                                                        \
-           (.send = send, .send_count = send_count, .send_type = dispatch_type(send, send_type),             \
-            .recv = recv, .recv_counts = recv_counts, .recv_displs = recv_displs, .recv_type = recv_type,    \
-            .op = MPI_OP_NULL),                                                                              \
-           (call->send, call->send_count, call->send_type, call->recv, call->recv_counts, call->recv_displs, \
-            call->recv_type))                                                                                \
+           recv_type, (KEPT(BLOCKS(send, SENT_TYPE), LISTS(recv, Counts, Displs, recv_type))),               \
+           (call->from, BLOCKS_TAKEN(send), call->into, LISTS_TAKEN(recv, Counts, Displs)))                  \
   REPEATED(Alltoall, suffix, SWP_ALLTOALL, (SIDES(count_t)), (SIDES_GIVEN), recv_count, recv_type,           \
-           (SIDES_KEPT_EVERYWHERE), (SIDES_TAKEN))                                                           \
+           (SIDES_KEPT), (SIDES_TAKEN))                                                                      \
   REPEATED(Alltoallv, suffix, SWP_ALLTOALLV, (EXCHANGED(count_t, displ_t)), (EXCHANGED_GIVEN), ANY_ITEMS,    \
            recv_type,                                                                                        \
-           (.send = send, .send_counts = send_counts, .send_displs = send_displs,                            \
-            .send_type = dispatch_type(send, send_type), .recv = recv, .recv_counts = recv_counts,           \
-            .recv_displs = recv_displs, .recv_type = recv_type, .op = MPI_OP_NULL),                          \
-           (call->send, call->send_counts, call->send_displs, call->send_type, call->recv,                   \
-            call->recv_counts, call->recv_displs, call->recv_type))                                          \
+           (KEPT(LISTS(send, Counts, Displs, SENT_TYPE), LISTS(recv, Counts, Displs, recv_type))),           \
+           (call->from, LISTS_TAKEN(send, Counts, Displs), call->into, LISTS_TAKEN(recv, Counts, Displs)))   \
   REPEATED(Reduce_scatter_block, suffix, SWP_REDUCE_SCATTER_BLOCK, (VECTOR(count_t)), (VECTOR_GIVEN), count, \
-           type, (VECTOR_KEPT), (VECTOR_TAKEN))
+           type, (VECTOR_KEPT), (VECTOR_TAKEN))                                                              \
+  REPEATED(                                                                                                  \
+      Gatherv, suffix, SWP_EXCHANGE, (GATHERED(count_t, displ_t), int root), (GATHERED_GIVEN, root),         \
+      ANY_ITEMS, AT_ROOT(recv_type, send_type),                                                              \
+      (KEPT(BLOCKS(send, SENT_TYPE), LISTS(recv, Counts, Displs, AT_ROOT(recv_type, MPI_DATATYPE_NULL))),    \
+       .root = root),                                                                                        \
+      (call->from, BLOCKS_TAKEN(send), call->into, LISTS_TAKEN(recv, Counts, Displs), call->root))           \
+  REPEATED(Scatterv, suffix, SWP_EXCHANGE, (SCATTERED(count_t, displ_t), int root), (SCATTERED_GIVEN, root), \
+           ANY_ITEMS, AT_ROOT(send_type, recv_type),                                                         \
+           (KEPT(LISTS(send, Counts, Displs, AT_ROOT(send_type, MPI_DATATYPE_NULL)),                         \
+                 BLOCKS(recv, RECEIVED_TYPE)),                                                               \
+            .root = root),                                                                                   \
+           (call->from, LISTS_TAKEN(send, Counts, Displs), call->into, BLOCKS_TAKEN(recv), call->root))      \
+  REPEATED(Alltoallw, suffix, SWP_EXCHANGE, (OF_TYPES(count_t, displ_t)), (OF_TYPES_GIVEN), ANY_ITEMS,       \
+           MPI_BYTE,                                                                                         \
+           (KEPT((.Counts = SENT_LIST(counts), .Displs = SENT_LIST(displs), .types = SENT_LIST(types)),      \
+                 (.Counts = recv_counts, .Displs = recv_displs, .types = recv_types))),                      \
+           (call->from, call->send.Counts, call->send.Displs, call->send.types, call->into,                  \
+            call->recv.Counts, call->recv.Displs, call->recv.types))
 
-ALL(, int, int)
+ALL(, int, int, counts, displs)
 #ifdef SWP_HAVE_LARGE_COUNTS
-ALL(_c, MPI_Count, MPI_Aint)
+ALL(_c, MPI_Count, MPI_Aint, large_counts, large_displs)
 #endif
 
 static int repeat_Barrier(const struct repeated_call *call) {
@@ -140,8 +161,8 @@ static int repeat_Barrier(const struct repeated_call *call) {
 
 EXPORTED int MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request) {
   const struct repeated_call call = {.make = repeat_Barrier,
-                                     .send_type = MPI_DATATYPE_NULL,
-                                     .recv_type = MPI_DATATYPE_NULL,
+                                     .send = {.type = MPI_DATATYPE_NULL},
+                                     .recv = {.type = MPI_DATATYPE_NULL},
                                      .op = MPI_OP_NULL,
                                      .comm = comm};
   int result;

@@ -1,8 +1,10 @@
 /*
  * MPI_Gatherv, MPI_Scatterv and MPI_Alltoallw of a program that knows nothing of Switchpoint, in all their
- * forms: with counts that change, and with the promise swp_fixed_counts. For a preload with rules for
- * exchanges, and without. Usage: swp_planned [--break-promise NUMBER | --renew]
+ * forms: with counts that change, and with the promise swp_fixed_counts, alone and beside
+ * swp_started_together. For a preload with rules for exchanges, and without.
+ * Usage: swp_planned [--break-promise NUMBER [--started] | --renew]
  *   --break-promise  two ranks change their counts in that function, of the three from 0 on
+ *   --started        in starts of persistent requests, if the MPI library has them
  *   --renew          the promise is made twice, for many calls each time
  */
 #include "sides.h"
@@ -219,11 +221,12 @@ static void check_call(enum function function, int root, uint64_t counts, int nu
 
 /* ---- What is checked ---- */
 
-static MPI_Comm promised(void) {
+static MPI_Comm promised(bool together) {
   MPI_Comm copy;
   MPI_Info info;
   MPI_Info_create(&info);
   MPI_Info_set(info, "swp_fixed_counts", "true");
+  MPI_Info_set(info, "swp_started_together", together ? "true" : "false");
   MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &copy);
   MPI_Info_free(&info);
   return copy;
@@ -244,10 +247,10 @@ static void check_changing(MPI_Comm comm, uint64_t seed) {
       check_call((enum function)function, i % procs, seed + (uint64_t)i, i, comm);
 }
 
-/* The same counts for each root. */
+/* The same counts for each root; then other ones, without the promise of them. */
 static void check_fixed(void) {
   for (uint64_t series = 0; series < SERIES; series++) {
-    MPI_Comm comm = promised();
+    MPI_Comm comm = promised(series % 2 != 0);
     for (int function = 0; function < FUNCTIONS; function++)
       for (int root = 0; root < (function == ALLTOALLW ? 1 : procs); root++)
         for (int i = 0; i < CALLS; i++)
@@ -260,7 +263,7 @@ static void check_fixed(void) {
 
 /* A root that is no rank is refused by MPI. */
 static void check_refused(void) {
-  MPI_Comm comm = promised();
+  MPI_Comm comm = promised(false);
   int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), number = 0;
   for (int i = 0; i < 2 * procs; i++)
     counts[i] = 0;
@@ -298,14 +301,14 @@ static void check_between_groups(void) {
 }
 
 /* Rank 1 and the root know; right without the promise. */
-static void break_promise(enum function function) {
-  MPI_Comm comm = promised();
+static void break_promise(enum function function, bool started) {
+  MPI_Comm comm = promised(started);
   for (int i = 0; i < 3; i++) {
     if (i == 2) {
       longer_from = function == SCATTERV ? 0 : 1;
       longer_to = 1 - longer_from;
     }
-    check_call(function, 0, 3, 0, comm);
+    check_call(function, 0, 3, started ? FORMS - 1 : 0, comm);
   }
   MPI_Comm_free(&comm);
 }
@@ -331,7 +334,7 @@ int main(int argc, char **argv) {
   sides_begin();
   try_alone();
   if (argc > 2 && strcmp(argv[1], "--break-promise") == 0) {
-    break_promise((enum function)atoi(argv[2]));
+    break_promise((enum function)atoi(argv[2]), argc > 3 && strcmp(argv[3], "--started") == 0);
   } else if (argc > 1 && strcmp(argv[1], "--renew") == 0) {
     renew_promise();
   } else {

@@ -25,6 +25,9 @@ enum function {
   ALLTOALL,
   ALLTOALLV,
   REDUCE_SCATTER_BLOCK,
+  GATHERV,
+  SCATTERV,
+  ALLTOALLW,
   FUNCTIONS
 };
 
@@ -37,32 +40,44 @@ struct persistent {
   enum function function;
   bool in_place; /* on the ranks that may */
   MPI_Request request;
-  int *send, *recv, *ones, *displs;
+  int *send, *recv, *ones, *displs, *places; /* displacements in items, and in bytes */
+  MPI_Datatype *types;
 };
+
+static bool is_gather(enum function function) {
+  return function == GATHER || function == GATHERV;
+}
+
+static bool is_scatter(enum function function) {
+  return function == SCATTER || function == SCATTERV;
+}
 
 /* Returns whether the rank gives MPI_IN_PLACE for what it sends: its numbers are in `recv` then. */
 static bool sends_in_place(const struct persistent *it) {
   const enum function function = it->function;
-  return it->in_place && function != BARRIER && function != BCAST && function != SCATTER &&
-         ((function != GATHER && function != REDUCE) || rank == ROOT);
+  return it->in_place && function != BARRIER && function != BCAST && !is_scatter(function) &&
+         ((!is_gather(function) && function != REDUCE) || rank == ROOT);
 }
 
 static int init(struct persistent *it, MPI_Datatype type, MPI_Comm comm) {
   const MPI_Info none = MPI_INFO_NULL;
   const void *send = sends_in_place(it) ? MPI_IN_PLACE : it->send;
+  void *recv = it->in_place && is_scatter(it->function) && rank == ROOT ? MPI_IN_PLACE : it->recv;
+  const MPI_Datatype root_type = rank == ROOT ? type : MPI_DATATYPE_NULL; /* it is nothing elsewhere */
   MPI_Request *request = &it->request;
   switch (it->function) {
   case BARRIER:
     return MPI_Barrier_init(comm, none, request);
   case BCAST:
     return MPI_Bcast_init(it->recv, procs, type, ROOT, comm, none, request);
-  case GATHER: /* the type is nothing elsewhere */
-    return MPI_Gather_init(send, 1, type, it->recv, 1, rank == ROOT ? type : MPI_DATATYPE_NULL, ROOT, comm,
-                           none, request);
+  case GATHER:
+    return MPI_Gather_init(send, 1, type, recv, 1, root_type, ROOT, comm, none, request);
+  case GATHERV:
+    return MPI_Gatherv_init(send, 1, type, recv, it->ones, it->displs, root_type, ROOT, comm, none, request);
   case SCATTER:
-    return MPI_Scatter_init(it->send, 1, rank == ROOT ? type : MPI_DATATYPE_NULL,
-                            it->in_place && rank == ROOT ? MPI_IN_PLACE : it->recv, 1, type, ROOT, comm, none,
-                            request);
+    return MPI_Scatter_init(send, 1, root_type, recv, 1, type, ROOT, comm, none, request);
+  case SCATTERV:
+    return MPI_Scatterv_init(send, it->ones, it->displs, root_type, recv, 1, type, ROOT, comm, none, request);
   case REDUCE:
     return MPI_Reduce_init(send, it->recv, procs, MPI_INT, MPI_SUM, ROOT, comm, none, request);
   case ALLREDUCE:
@@ -76,6 +91,10 @@ static int init(struct persistent *it, MPI_Datatype type, MPI_Comm comm) {
   case ALLTOALLV:
     return MPI_Alltoallv_init(send, it->ones, it->displs, type, it->recv, it->ones, it->displs, type, comm,
                               none, request);
+  case ALLTOALLW: /* in place, the lists of what is sent are nothing */
+    return MPI_Alltoallw_init(send, it->in_place ? NULL : it->ones, it->in_place ? NULL : it->places,
+                              it->in_place ? NULL : it->types, it->recv, it->ones, it->places, it->types,
+                              comm, none, request);
   default:
     return MPI_Reduce_scatter_block_init(send, it->recv, 1, MPI_INT, MPI_SUM, comm, none, request);
   }
@@ -89,14 +108,18 @@ static struct persistent make(enum function function, bool in_place, MPI_Comm co
                             test_allocate(length),
                             test_allocate(length),
                             test_allocate(length),
-                            test_allocate(length)};
+                            test_allocate(length),
+                            test_allocate(length),
+                            test_allocate((size_t)procs * sizeof(MPI_Datatype))};
   MPI_Datatype type;
+  MPI_Type_contiguous(1, MPI_INT, &type);
+  MPI_Type_commit(&type);
   for (int i = 0; i < procs; i++) {
     made.ones[i] = 1;
     made.displs[i] = i;
+    made.places[i] = i * (int)sizeof(int);
+    made.types[i] = type;
   }
-  MPI_Type_contiguous(1, MPI_INT, &type);
-  MPI_Type_commit(&type);
   EXPECT_EQUAL(init(&made, type, comm), MPI_SUCCESS);
   MPI_Type_free(&type);
   return made;
@@ -104,7 +127,7 @@ static struct persistent make(enum function function, bool in_place, MPI_Comm co
 
 static void release(struct persistent *it) {
   EXPECT_EQUAL(MPI_Request_free(&it->request), MPI_SUCCESS);
-  free(it->send), free(it->recv), free(it->ones), free(it->displs);
+  free(it->send), free(it->recv), free(it->ones), free(it->displs), free(it->places), free(it->types);
 }
 
 /* What a rank sends to rank i. */
@@ -121,7 +144,7 @@ static int sum(int i, int round) {
 
 /* Where MPI looks for the numbers that this rank sends. */
 static void fill(struct persistent *it, int round) {
-  const bool gathers = it->function == ALLGATHER || it->function == ALLGATHERV || it->function == GATHER;
+  const bool gathers = it->function == ALLGATHER || it->function == ALLGATHERV || is_gather(it->function);
   for (int i = 0; i < procs; i++) {
     it->send[i] = number(rank, i, round);
     it->recv[i] =
@@ -136,8 +159,10 @@ static int expected(enum function function, int i, int round) {
   case BCAST:
     return number(ROOT, i, round);
   case GATHER:
+  case GATHERV:
     return rank == ROOT ? number(i, 0, round) : UNTOUCHED;
   case SCATTER:
+  case SCATTERV:
     return i == 0 ? number(ROOT, rank, round) : UNTOUCHED;
   case REDUCE:
     return rank == ROOT ? sum(i, round) : UNTOUCHED;
@@ -148,6 +173,7 @@ static int expected(enum function function, int i, int round) {
     return number(i, 0, round);
   case ALLTOALL:
   case ALLTOALLV:
+  case ALLTOALLW:
     return number(i, rank, round);
   case REDUCE_SCATTER_BLOCK:
     return i == 0 ? sum(rank, round) : UNTOUCHED;
@@ -157,8 +183,8 @@ static int expected(enum function function, int i, int round) {
 }
 
 static void check_numbers(const struct persistent *it, int round) {
-  const bool all = it->function != SCATTER && it->function != REDUCE_SCATTER_BLOCK;
-  if (it->function == SCATTER && it->in_place && rank == ROOT)
+  const bool all = !is_scatter(it->function) && it->function != REDUCE_SCATTER_BLOCK;
+  if (is_scatter(it->function) && it->in_place && rank == ROOT)
     return;
   for (int i = 0; i < (all ? procs : 1); i++)
     EXPECT_EQUAL(it->recv[i], expected(it->function, i, round));
@@ -250,6 +276,21 @@ static MPI_Comm promise(void) {
   return comm;
 }
 
+/* Their types may be anything, such as one that was freed. */
+static void check_empty_blocks(void) {
+  MPI_Comm comm = promise();
+  struct persistent it = make(ALLTOALLW, false, comm);
+  MPI_Request_free(&it.request);
+  for (int i = 0; i < procs; i++)
+    it.ones[i] = 0;
+  test_case("blocks of nothing");
+  EXPECT_EQUAL(init(&it, MPI_DATATYPE_NULL, comm), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Start(&it.request), MPI_SUCCESS);
+  EXPECT_EQUAL(MPI_Wait(&it.request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  release(&it);
+  MPI_Comm_free(&comm);
+}
+
 static void check_orphan(void) {
   MPI_Comm comm = promise();
   struct persistent it = make(ALLREDUCE, false, comm);
@@ -287,6 +328,7 @@ static void check_all(void) {
       check_alone((enum function)i, in_place != 0, comm);
   check_all_at_once(comm);
   check_own_operation(comm);
+  check_empty_blocks();
 #ifdef SWP_HAVE_LARGE_COUNTS
   check_large_counts(comm);
 #endif

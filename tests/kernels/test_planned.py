@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import by_day
+from tests.conftest import Require, by_day
 
 from .conftest import Kernels
-from .preloaded import assert_cases_passed, dispatched, exchange_table, run_preloaded, write_rules
+from .preloaded import (
+    assert_cases_passed,
+    dispatched,
+    exchange_table,
+    require_of_mpi,
+    run_preloaded,
+    write_rules,
+)
 from .test_library import VALGRIND, run
 
 NAMES = ("Gatherv", "Scatterv", "Alltoallw")
@@ -71,14 +78,19 @@ def test_the_guard_begins_again_with_a_promise(kernels: Kernels, tmp_path: Path)
 def test_the_report_says_why_calls_are_left_to_mpi(kernels: Kernels, tmp_path: Path) -> None:
     done = run_preloaded(kernels, "swp_planned", 4, table=exchange_table(tmp_path))
     left = re.findall(r"MPI_(\w+) left to the MPI library \((.*)\)", done.stderr)
+    unfixed = "its counts are not promised to stay: swp_fixed_counts"
+    nonblocking = "nonblocking; only plain and persistent calls are dispatched"
     for name in NAMES:
-        assert (name, "its counts are not promised to stay: swp_fixed_counts") in left
-        assert (f"I{name.lower()}", "nonblocking; only plain calls are dispatched") in left
+        assert (name, unfixed) in left
+        assert (f"I{name.lower()}", nonblocking) in left
     assert ("Gatherv", "an argument that MPI does not allow") in left
     other_groups = "the communicator has ranks of another job, or is between two groups"
     assert ("Gatherv", other_groups) in left
-    whys = {why for name, why in left if "_init" in name}
-    assert whys <= {"persistent; only plain calls are dispatched"}
+    apart = "persistent; ranks are not promised to start it together: swp_started_together"
+    made = {name for name, _ in left if "_init" in name}
+    for name in made:
+        assert {why for function, why in left if function == name} == {apart, unfixed}
+    assert not made or made >= {f"{name}_init" for name in NAMES}
 
 
 def test_calls_are_planned_for_eight_roots(any_kernels: Kernels, tmp_path: Path) -> None:
@@ -87,19 +99,31 @@ def test_calls_are_planned_for_eight_roots(any_kernels: Kernels, tmp_path: Path)
     assert f"MPI_Gatherv left to the MPI library ({why})" in done.stderr, done.stderr
 
 
+def check_broken_promise(kernels: Kernels, directory: Path, function: int, *options: str) -> None:
+    """Expect that other counts end the job where there is a rule for exchanges, and only there."""
+    arguments = ["--break-promise", str(function), *options]
+    table = exchange_table(directory)
+    done = run_preloaded(kernels, "swp_planned", 4, *arguments, table=table)
+    who = rf"MPI_{NAMES[function]}(_c)?: rank 1 of a communicator with swp_fixed_counts=true"
+    assert done.returncode != 0, done.stdout
+    what = r"calls it with \d+ bytes (to|from) rank 0, and \d+ in the first"
+    assert len(re.findall(f"{who} {what}", done.stderr)) == 1, done.stderr
+    unruled = write_rules(directory, "op=bcast method=binomial")
+    done = run_preloaded(kernels, "swp_planned", 4, *arguments, table=unruled)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("function", range(len(NAMES)))
 def test_a_broken_promise_ends_the_job(any_kernels: Kernels, tmp_path: Path, function: int) -> None:
-    table = exchange_table(tmp_path)
-    done = run_preloaded(
-        any_kernels, "swp_planned", 4, "--break-promise", str(function), table=table
-    )
-    who = f"MPI_{NAMES[function]}: rank 1 of a communicator with swp_fixed_counts=true calls it"
-    assert done.returncode != 0, done.stdout
-    assert re.search(rf"{who} with \d+ bytes (to|from) rank 0, and \d+ in the first", done.stderr)
-    unruled = write_rules(tmp_path, "op=bcast method=binomial")
-    arguments = ("--break-promise", str(function))
-    done = run_preloaded(any_kernels, "swp_planned", 4, *arguments, table=unruled)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_broken_promise(any_kernels, tmp_path, function)
+
+
+@pytest.mark.parametrize("function", by_day([2], [0, 1]))
+def test_a_start_that_breaks_a_promise_ends_the_job(
+    kernels: Kernels, require: Require, tmp_path: Path, function: int
+) -> None:
+    require_of_mpi("persistent", kernels, require)
+    check_broken_promise(kernels, tmp_path, function, "--started")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,11 @@ from .test_library import VALGRIND
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Return a table with a method for every collective."""
-    return rules_for_all(tmp_path / "all.table", ["method=METHOD"])
+    """Return a table with a method for every collective, and for exchanges."""
+    path = rules_for_all(tmp_path / "all.table", ["method=METHOD"])
+    with path.open("a") as file:
+        file.write("rule op=exchange method=nap\n")
+    return path
 
 
 @pytest.mark.parametrize("procs", by_day([3], [1, 2, 4, 8]))
@@ -26,20 +29,21 @@ def test_starts_repeat_the_plain_call(
     kernels: Kernels, require: Require, procs: int, table: Path
 ) -> None:
     require_of_mpi("persistent", kernels, require)
-    for guard in "0", "1":
+    for guard in "1", "0":
         env = {"SWITCHPOINT_GUARD": guard}
         done = run_preloaded(kernels, "swp_together", procs, table=table, env=env)
         assert_cases_passed(done)
-    assert set(dispatched(done.stderr)) == set(COLLECTIVES), done.stderr
+    assert set(dispatched(done.stderr)) == {*COLLECTIVES, "exchange"}, done.stderr
+    starts = 3 * 12 + 1  # of three functions, and of blocks of nothing
+    assert f"exchange by nap: {starts} calls" in done.stderr, done.stderr
     why = "its operation is the program's own, which may be freed before the request"
     assert f"MPI_Allreduce_init left to the MPI library ({why}): 1 calls" in done.stderr
 
 
 def test_what_the_rules_leave_to_mpi_starts_as_mpi_starts_it(
-    kernels: Kernels, require: Require, tmp_path: Path
+    kernels: Kernels, require: Require, table: Path
 ) -> None:
     require_of_mpi("persistent", kernels, require)
-    table = rules_for_all(tmp_path / "most.table", ["method=METHOD"])
     small = "op=allreduce method", "op=allreduce bytes=1000:2000 method"
     table.write_text(table.read_text().replace(*small))
     done = run_preloaded(kernels, "swp_together", 2, table=table)
