@@ -187,14 +187,14 @@ def _why_not(shape: Shape) -> str:
     name = shape.call.lower()
     if name in DISPATCHED and shape.nodes:
         return "blocks over 2 GiB - 1" if shape.bytes else "without data"
-    if name in (*COLLECTIVES, *EXCHANGED):
+    if name.removesuffix("_init") in (*COLLECTIVES, *EXCHANGED):
         return "the communicator has ranks of another job, or is between two groups"
     if name.removeprefix("i").startswith("neighbor_"):
         return _promise(shape)
     if name.removeprefix("i") in COLLECTIVES:
         return "nonblocking; methods wait for other ranks"
-    if name.removesuffix("_init").removeprefix("i") in EXCHANGED:
-        return "nonblocking or persistent; only plain calls are dispatched"
+    if name.removeprefix("i") in EXCHANGED:
+        return "nonblocking; only plain and persistent calls are dispatched"
     if not shape.procs or name.endswith(
         ("send", "recv", "probe", "send_init", "recv_init", "_replace")
     ):

@@ -126,7 +126,7 @@ def _tabled(name: str) -> str:
 
 def _is_exchange(name: str) -> bool:
     """Return whether rules for exchanges may be about a function; the name is in lower case."""
-    return name in EXCHANGED or name.startswith("neighbor_")
+    return name.removesuffix("_init") in EXCHANGED or name.startswith("neighbor_")
 
 
 @dataclass(frozen=True, slots=True)
