@@ -156,8 +156,7 @@ def test_a_queue_screens_all_methods_where_campaigns_measured_some_alone(tmp_pat
     batch = next_of_all(then, cells)
     assert batch is not None
     assert (batch.stage, batch.tasks[0].methods) == (SCREENING, [])
-    group = then.cases[0].group
-    known = replace(measured(cells), considered={group: {ALL}})
+    known = replace(measured(cells), considered={then.cases[0].key: {ALL}})
     again = next_batch(then, then.turns[0], known)
     assert again is not None and again.stage != SCREENING
 

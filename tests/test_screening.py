@@ -33,7 +33,7 @@ def test_the_default_and_the_likeliest_of_many_methods_are_screened() -> None:
         best = predict.of_collective(machine(), "bcast", 16, 16, specs).best(size)
         assert best in order[: screening.MOST_RIVALS + 1]
     chosen = plan()
-    screening.choose(chosen, [0], {("bcast", 16): specs}, lambda: screening.Known(machine()))
+    screening.choose(chosen, [0], {("bcast", 16): specs}, lambda: screening.Known(machine()), {})
     assert chosen.cases[0].methods == sorted(order[: screening.MOST_RIVALS + 1])
 
 
@@ -45,13 +45,13 @@ def test_methods_that_gained_on_a_like_system_are_screened_first() -> None:
     first = rivals[: screening.MOST_RIVALS]
     for its, expected in ((gained, [rivals[-1], *first[:-1]]), (crowded, first)):
         known, chosen = screening.Known(machine(), [its]), plan()
-        screening.choose(chosen, [0], {("bcast", 16): specs}, lambda known=known: known)
+        screening.choose(chosen, [0], {("bcast", 16): specs}, lambda known=known: known, {})
         assert chosen.cases[0].methods == sorted([default, *expected])
 
 
 def test_few_methods_are_all_screened_without_a_probe() -> None:
     few = plan()
-    screening.choose(few, [0], {("bcast", 16): SPECS[: screening.MOST_RIVALS + 1]}, no_probe)
+    screening.choose(few, [0], {("bcast", 16): SPECS[: screening.MOST_RIVALS + 1]}, no_probe, {})
     assert few.cases[0].methods == []
 
 
@@ -59,7 +59,7 @@ def test_a_user_names_methods_singly_or_by_their_families() -> None:
     its = plan()
     words = ["chain", "knomial:radix=5", "binomial"]
     its.cases[0] = replace(its.cases[0], methods=words)
-    screening.choose(its, [0], {("bcast", 16): [*SPECS, "vendor:algorithm=linear"]}, no_probe)
+    screening.choose(its, [0], {("bcast", 16): [*SPECS, "vendor:algorithm=linear"]}, no_probe, {})
     chains = {spec for spec in SPECS if spec.startswith("chain")}
     assert len(chains) > 1
     assert its.cases[0].methods == sorted({"vendor", "knomial:radix=5", "binomial", *chains})

@@ -11,7 +11,7 @@ from tuner.advice.mix import LEAST_SHARE, Assessment, Mix, State
 from tuner.advice.profile import MOST_S, Natural, ProfiledSeconds, Shape
 from tuner.advice.proof import LEAST_PAIRS, Outcome, Proof
 from tuner.domain.records import SHORTEST_S
-from tuner.selection.next_step import with_options
+from tuner.selection.next_step import checks_of, with_options
 from tuner.units import counted, share_text, significant, size_text, us_text
 
 Difference = Annotated[float, msgspec.Meta(ge=-MOST_S, le=MOST_S)]
@@ -216,8 +216,7 @@ def worth_measuring(its: Advice) -> Iterator[str]:
     for shape in shapes:
         yield f"worth measuring: {shape.operation} of {shape.bytes} B on {shape.procs} processes"
     if shapes:
-        kinds = "|".join(sorted({shape.operation for shape in shapes}))
-        name = shlex.quote(rf"collective.*kind=({kinds})\b")
+        name = shlex.quote(checks_of({shape.operation for shape in shapes}))
         yield f"to measure their operations: {with_options(its.run, f'--name {name}')}"
 
 

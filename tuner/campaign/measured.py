@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuner.campaign.plans import CaseGroup, PlannedCase, RacePlan
+from tuner.campaign.plans import CaseKey, PlannedCase, RacePlan
 from tuner.domain.operations import DEFAULT_METHODS, is_named
 from tuner.domain.records import Cell, Header
 from tuner.selection import off
@@ -31,14 +31,15 @@ class Measured:
 
     `places` are those of the plan by the ids of the systems that the cells are of. Cells of other
     campaigns are of a case whose system, operation, pattern and layout are the same. `considered`
-    are methods that the plans of those campaigns left to choose from, or to a screening that could
-    not use them, by the group of a case.
+    are methods that launches of those campaigns were to measure, also where they could not, and
+    `unscreened` those that the models ranked behind them.
     """
 
     cells: Sequence[Cell] = ()
     headers: Mapping[int, Header] = field(default_factory=dict)  # by launch
     places: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    considered: Mapping[CaseGroup, Collection[str]] = field(default_factory=dict)
+    considered: Mapping[CaseKey, Collection[str]] = field(default_factory=dict)
+    unscreened: Mapping[CaseKey, Collection[str]] = field(default_factory=dict)
     baseline: Baseline = no_model
 
     def of_cases(self, plan: RacePlan) -> list[tuple[Cell, set[int]]]:

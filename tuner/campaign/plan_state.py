@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tuner.campaign.durations import SESSION_S
 from tuner.campaign.measured import Baseline, Measured, no_model
 from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_of_cases_s, next_batch
-from tuner.campaign.plans import ALL, RAW_NAME, CaseGroup, PlannedCase, RacePlan, Task, Turn
+from tuner.campaign.plans import ALL, RAW_NAME, CaseKey, PlannedCase, RacePlan, Task, Turn
 from tuner.domain.effort import START_S
 from tuner.domain.records import Cell, Header
 from tuner.errors import SwitchpointError
@@ -69,13 +70,13 @@ def cost_share(campaigns: Collection[str]) -> float | None:
     What several of them raced is to be measured once.
     """
     cost_s = 0.0
-    whole_s: dict[tuple[CaseGroup, str, str], float] = defaultdict(float)
+    whole_s: dict[tuple[CaseKey, str], float] = defaultdict(float)
     for path in map(PLANS.path_of, sorted(campaigns)):
         if path.is_file() and (plan := PLANS.load(path)).batches:
             of_cases_s = exhaustive_of_cases_s(plan, known(plan))
             cost_s += spent_s(plan) if any(of_cases_s) else 0.0  # this store may have none of it
             for case, case_s in zip(plan.cases, of_cases_s, strict=True):
-                key = case.group, case.pattern, case.cache
+                key = case.key, case.cache
                 whole_s[key] = max(whole_s[key], case_s)
     total_s = sum(whole_s.values())
     return cost_s / total_s if total_s else None
@@ -103,38 +104,56 @@ def known(plan: RacePlan) -> Measured:
     is_cold = any(case.cache == "cold" for case in plan.cases)
     cells = [cell for cell in cells if cell.key.case.cold == is_cold]
     campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
-    considered = _considered(campaigns, headers.values())
-    return Measured(cells, headers, places, considered, _baseline(places))
+    plans = [_of_plan(path, path.stat().st_mtime_ns) for path in _paths(campaigns)]
+    considered = _considered(plans, headers.values())
+    unscreened = _together(its.unscreened for its in plans)
+    return Measured(cells, headers, places, considered, unscreened, _baseline(places))
 
 
-def _considered(campaigns: Iterable[str], headers: Iterable[Header]) -> dict[CaseGroup, set[str]]:
-    """Return the methods that the plans of campaigns knew, also those that did not race.
+class _Methods(NamedTuple):
+    """The methods of a campaign's plan: those of its launches, and those it did not screen."""
+
+    campaign: str
+    launched: dict[CaseKey, set[str]]
+    unscreened: dict[CaseKey, set[str]]
+
+
+def _paths(campaigns: Iterable[str]) -> list[Path]:
+    """Return the plans of those campaigns that have one."""
+    return [path for path in map(PLANS.path_of, campaigns) if path.is_file()]
+
+
+def _considered(plans: Sequence[_Methods], headers: Iterable[Header]) -> dict[CaseKey, set[str]]:
+    """Return the methods that launches of plans were to measure.
 
     ALL comes with the names of those that the kernels had then.
     """
-    found: dict[CaseGroup, set[str]] = defaultdict(set)
     had: dict[tuple[str, str], set[str]] = defaultdict(set)
     for header in headers:
         had[header.campaign, header.operation].update(header.methods.split())
-    for campaign in campaigns:
-        path = PLANS.path_of(campaign)
-        if path.is_file():
-            for group, methods in _of_plan(path, path.stat().st_mtime_ns).items():
-                _, operation, *_ = group
-                found[group] |= methods | (had[campaign, operation] if ALL in methods else set())
+    named = (
+        {key: had[its.campaign, key[1]] for key, methods in its.launched.items() if ALL in methods}
+        for its in plans
+    )
+    return _together([*(its.launched for its in plans), *named])
+
+
+def _together(parts: Iterable[Mapping[CaseKey, set[str]]]) -> dict[CaseKey, set[str]]:
+    found: dict[CaseKey, set[str]] = defaultdict(set)
+    for part in parts:
+        for key, methods in part.items():
+            found[key] |= methods
     return found
 
 
 @cache
-def _of_plan(path: Path, changed_ns: int) -> dict[CaseGroup, set[str]]:
-    """Return the methods of a plan that was changed at a time."""
-    found: dict[CaseGroup, set[str]] = defaultdict(set)
+def _of_plan(path: Path, changed_ns: int) -> _Methods:
+    """Return the methods of a plan that was changed at a time; launches that failed count."""
     plan = PLANS.load(path)
-    for case in plan.cases:
-        found[case.group] |= {*case.methods, *case.offered}
-    for task in plan.tasks:
-        found[plan.cases[task.case].group] |= {*task.methods} or {ALL}
-    return found
+    launches = [(plan.cases[task.case], task) for task in [*plan.tasks, *plan.left_out]]
+    launched = ({case.key: {*task.methods} or {ALL, *case.offered}} for case, task in launches)
+    unscreened = _together({case.key: case.unscreened} for case in plan.cases)
+    return _Methods(plan.campaign, _together(launched), unscreened)
 
 
 def _places(store: Store, plan: RacePlan) -> dict[str, tuple[str, str]]:

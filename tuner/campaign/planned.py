@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from tuner.campaign.plan_state import (
 from tuner.campaign.planning import exhaustive_s, least_s, screening_budget_s
 from tuner.campaign.plans import MOST_BATCHES, Budget, PlannedCase, RacePlan, default_sizes
 from tuner.campaign.reframe import Call, DispatchError, Job, Session
+from tuner.campaign.screening import MORE_RIVALS
 from tuner.campaign.soaking import SoakRequest
 from tuner.campaign.standings import known_methods, settled_before
 from tuner.domain.effort import START_S
@@ -40,6 +42,8 @@ from tuner.domain.operations import sizes_for
 from tuner.machine.nodes import launch as virtual
 from tuner.rawfile import keeping
 from tuner.units import counted, parse_sizes, share_text
+
+_MOST_NAMED = 3  # methods of an operation in a line
 
 
 @dataclass
@@ -270,7 +274,7 @@ class PlannedCampaign:
         return session, batch
 
     def _show_end(self, console: Console) -> None:
-        """Print the time spent."""
+        """Print the time spent, and the methods that were not screened."""
         plan = self.order
         spent = f"spent {plan.spent_s:.0f} s of {plan.budget_s:.0f} s"
         whole_s = exhaustive_s(plan, known(plan))
@@ -280,6 +284,19 @@ class PlannedCampaign:
                 f"so this is {share_text(plan.spent_s / whole_s, 0)} of that"
             )
         console.print(spent)
+        if its := [_named(*of) for of in plan.unscreened.items()]:
+            console.print(
+                f"not measured: {', '.join(its)}, which the models rank last; a further campaign "
+                f"screens {MORE_RIVALS} more in each case, and `switchpoint show plan` prints how "
+                "to measure all of them",
+                soft_wrap=True,
+            )
+
+
+def _named(operation: str, methods: Sequence[str]) -> str:
+    """Return methods in words; many are counted."""
+    many = counted(len(methods), "method")
+    return f"{operation} by {' '.join(methods) if len(methods) <= _MOST_NAMED else many}"
 
 
 def _sizes(job: Job) -> list[int]:

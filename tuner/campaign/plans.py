@@ -43,8 +43,8 @@ class Budget(NamedTuple):
     share: float = 0.0
 
 
-CaseGroup = tuple[tuple[str, str], str, int, int]
-"""The place, operation, processes, and processes on a node, of cases."""
+CaseKey = tuple[tuple[str, str], str, str, int, int]
+"""The place, operation, pattern, processes, and processes on a node, of a case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,14 @@ class PlannedCase:
         return self.system, self.environment
 
     @property
-    def group(self) -> CaseGroup:
-        """Return what cases share whose methods are the same, whatever their patterns."""
-        return self.place, self.operation, self.procs, self.ppn
+    def key(self) -> CaseKey:
+        """Return what is the same in all campaigns that measure the case."""
+        return self.place, self.operation, self.pattern, self.procs, self.ppn
+
+    @property
+    def unscreened(self) -> set[str]:
+        """Return the methods that the models ranked behind those that were screened."""
+        return {*self.offered} - {*self.methods} if self.methods else set()
 
     @property
     def options(self) -> dict[str, str]:
@@ -250,6 +255,14 @@ class RacePlan:
     def tasks(self) -> list[Task]:
         """Return the launches of all batches."""
         return [task for batch in self.batches for task in batch.tasks]
+
+    @property
+    def unscreened(self) -> dict[str, list[str]]:
+        """Return the methods that were not screened in some case, by operation."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for case in self.cases:
+            found[case.operation] |= case.unscreened
+        return {operation: sorted(methods) for operation, methods in found.items() if methods}
 
     def drop(self, tasks: Collection[Task]) -> None:
         """Drop launches for which the time is over."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tuner.campaign.plans import PlannedCase, RacePlan
 from tuner.catalogue import borrowing, shelf
-from tuner.domain.operations import DEFAULT_METHODS, is_named
+from tuner.domain.operations import ALGORITHM, DEFAULT_METHODS, is_named
 from tuner.domain.tables import Point
 from tuner.models import fitting, predicting
 from tuner.models.predicting import PatternCase
@@ -25,6 +25,9 @@ from tuner.store.store import Store
 
 MOST_RIVALS = 12
 """Methods beside the default that a screening takes."""
+
+MORE_RIVALS = 2
+"""Methods that earlier campaigns have not screened, of which a further one screens so many."""
 
 PROBE = {"--sizes": "1:1M:x4", "--max-samples": "12"}
 """Options of the probe: a second on a node, some ten at 1 Gbit/s."""
@@ -61,13 +64,14 @@ def choose(
     numbers: Collection[int],
     specs: Mapping[tuple[str, int], Sequence[str]],
     probe: Callable[[], Known],
-    known_cases: Collection[int] = (),
+    unscreened: Mapping[int, Collection[str]],
 ) -> None:
     """Restrict cases of a plan to the methods that were asked for, with the default.
 
     Otherwise keep the default, then rivals that gained on a similar system, then those that the
     model ranks first. `specs` are all methods by operation and processes; `probe` is called where
-    they are too many, and earlier campaigns do not know the case.
+    they are too many. Of cases that earlier campaigns measured, only the methods that these have
+    not screened are too many.
 
     Raise what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """
@@ -82,19 +86,23 @@ def choose(
         if case.methods:
             asked = _asked(case, known)
             plan.cases[number] = replace(case, methods=asked, offered=asked)
-        else:
-            plan.cases[number] = replace(case, offered=known)
-            if len(known) > MOST_RIVALS + 1 and number not in known_cases:
-                lists[number] = known
+            continue
+        if len(known) > MOST_RIVALS + 1:
+            known = runnable(case, known)
+        plan.cases[number] = replace(case, offered=known)
+        many = {*known}.intersection(unscreened.get(number, known))
+        many.discard(DEFAULT_METHODS[case.operation])
+        most = MORE_RIVALS if number in unscreened else MOST_RIVALS
+        if len(many) > most:
+            lists[number] = many, most
     if lists:
         model, points = probe()
-        for number, known in lists.items():
+        for number, (many, most) in lists.items():
             case = plan.cases[number]
-            default, *rivals = ranked(model, case, known)
+            rivals = [spec for spec in ranked(model, case, case.offered) if spec in many]
             like = [its for its in points if its.case.layout.oversubscribed == case.oversubscribed]
-            rivals = borrowing.order(rivals, case.operation, like)
-            methods = sorted([default, *rivals[:MOST_RIVALS]])
-            plan.cases[number] = replace(case, methods=methods)
+            last = borrowing.order(rivals, case.operation, like)[most:]
+            plan.cases[number] = replace(case, methods=sorted({*case.offered} - {*last}))
 
 
 def _asked(case: PlannedCase, known: Sequence[str]) -> list[str]:
@@ -105,12 +113,25 @@ def _asked(case: PlannedCase, known: Sequence[str]) -> list[str]:
     return sorted({DEFAULT_METHODS[case.operation]} | single | named)
 
 
+def runnable(case: PlannedCase, specs: Sequence[str]) -> list[str]:
+    """Return the methods that the library does not refuse on a case's layout.
+
+    It has a formula for each of its own, so one without has none there.
+    """
+    has_formula = {*predicting.predictable(_predicted(case), specs)}
+    return [spec for spec in specs if spec in has_formula or spec.startswith(ALGORITHM)]
+
+
+def _predicted(case: PlannedCase) -> PatternCase:
+    return PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+
+
 def ranked(model: SystemModel, case: PlannedCase, specs: Sequence[str]) -> list[str]:
     """Return the default, and then the methods that come nearest to the best predicted time.
 
     The size at which a method comes nearest counts. Methods without a formula come last.
     """
-    predicted = PatternCase(case.operation, case.pattern, case.procs, case.ppn)
+    predicted = _predicted(case)
     default = DEFAULT_METHODS[case.operation]
     predictor = predicting.predictor(model, predicted, predicting.predictable(predicted, specs))
     nearest = dict.fromkeys(specs, math.inf) | {default: 0.0}

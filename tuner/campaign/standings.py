@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tuner.campaign.measured import LogTimes, Measured, Times, log_times
-from tuner.campaign.plans import CaseGroup, PlannedBatch, RacePlan
+from tuner.campaign.plans import PlannedBatch, RacePlan
 from tuner.domain.operations import DEFAULT_METHODS
 from tuner.domain.records import Cell
 from tuner.domain.tables import FASTER_HERE
@@ -56,22 +56,25 @@ def settled(standings: Mapping[int, CaseStanding]) -> tuple[int, int, int]:
 
 
 def known_methods(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
-    """Return the methods that other campaigns knew on the layout of each case they measured.
-
-    Those of all patterns count, as some methods suit no message of one.
-    """
-    of_group: dict[CaseGroup, set[str]] = defaultdict(set)
-    for group, methods in measured.considered.items():
-        of_group[group] |= {*methods}
-    found: dict[int, set[str]] = {}
+    """Return the methods that other campaigns measured, or tried to, in each case they measured."""
+    found: dict[int, set[str]] = defaultdict(set)
     for cell, numbers in measured.of_cases(plan):
         if cell.key.campaign != plan.campaign:
             for number in numbers:
-                case = plan.cases[number]
-                of_group[case.group].add(cell.key.method)
-                if cell.key.method == DEFAULT_METHODS[case.operation]:
-                    found[number] = of_group[case.group]
-    return found
+                found[number].add(cell.key.method)
+    return {
+        number: methods.union(measured.considered.get(plan.cases[number].key, ()))
+        for number, methods in found.items()
+        if DEFAULT_METHODS[plan.cases[number].operation] in methods
+    }
+
+
+def unscreened_before(plan: RacePlan, measured: Measured) -> dict[int, set[str]]:
+    """Return the methods that other campaigns have not screened, of each case they measured."""
+    return {
+        number: {*measured.unscreened.get(plan.cases[number].key, ())} - methods
+        for number, methods in known_methods(plan, measured).items()
+    }
 
 
 def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:

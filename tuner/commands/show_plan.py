@@ -102,7 +102,8 @@ def _show_plan(file: Path | None, as_json: bool) -> None:
     campaign = planned.PlannedCampaign.load(file or planned.newest())
     done = plan_state.done(campaign.order)
     if as_json:
-        say_json(campaign.document() | {"done": sorted(done)})
+        its = {"done": sorted(done), "unscreened": campaign.order.unscreened}
+        say_json(campaign.document() | its)
         return
     out = console()
     out.print(campaign.path, soft_wrap=True)

@@ -4,7 +4,7 @@ Everything that shows a table takes its next step from here, so that all give th
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join, quote
@@ -123,10 +123,15 @@ def _naming(operations: set[str]) -> list[str]:
     """Return ReFrame's options for the checks of operations that are not all in every campaign."""
     if operations <= {"exchange", "discovery", *MOST_CALLED}:
         return []
-    others = sorted(operations.difference(COLLECTIVES))
-    kinds = "|".join(sorted(operations.intersection(COLLECTIVES)))
+    return ["--name", checks_of(operations)]
+
+
+def checks_of(operations: Collection[str]) -> str:
+    """Return the regular expression for the names of the checks of operations."""
+    others = sorted({*operations}.difference(COLLECTIVES))
+    kinds = "|".join(sorted({*operations}.intersection(COLLECTIVES)))
     checks = [*(f"^{name}" for name in others), *[rf"collective.*kind=({kinds})\b"] * bool(kinds)]
-    return ["--name", "|".join(checks)]
+    return "|".join(checks)
 
 
 def next_step(table: Table, place: Place | None = None) -> NextStep:

@@ -13,8 +13,8 @@ from tuner.campaign.plan_state import done
 from tuner.campaign.plans import RacePlan
 from tuner.campaign.reframe import CONFIGS
 from tuner.commands.printing.grids import Columns
-from tuner.selection.next_step import measuring_lines
-from tuner.units import size_text
+from tuner.selection.next_step import checks_of, measuring_lines
+from tuner.units import counted, size_text
 
 
 def show_campaign(campaign: AnyCampaign, out: Console) -> None:
@@ -68,9 +68,17 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
     for where, reason in plan.skipped.items():
         out.print(f"skipped: {where}: {reason}")
     for operation in plan.unraced:
+        check = "parameters" if operation == "probe" else operation
         out.print(
             f"not measured: {operation}, which does not race; "
-            f"`{_measuring(plan, operation)}` measures it",
+            f"`{_measuring(plan, f'--name={check}')}` measures it",
+            soft_wrap=True,
+        )
+    for operation, unscreened in plan.unscreened.items():
+        selection = f"--name={checks_of({operation})}", f"--setvar=methods={';'.join(unscreened)}"
+        out.print(
+            f"not measured: {operation} by {counted(len(unscreened), 'method')}, which the models "
+            f"rank last; `{_measuring(plan, *selection)}` measures them",
             soft_wrap=True,
         )
     batches = Columns("batch", "launches", "done", "sizes x methods", "at most")
@@ -91,8 +99,8 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
     out.print("each further batch is planned from the results of those before it")
 
 
-def _measuring(plan: RacePlan, operation: str) -> str:
-    """Return the command that measures an operation where and how a plan measures its own."""
+def _measuring(plan: RacePlan, *selection: str) -> str:
+    """Return the command that measures a selection where and how a plan measures its own."""
     environments = {environment for _, environment in plan.places}
     environment = environments.pop() if len(environments) == 1 else "all"
     config = Path(plan.config)
@@ -100,5 +108,4 @@ def _measuring(plan: RacePlan, operation: str) -> str:
     *_, command = measuring_lines(plan.places[0][0], environment, config=site)
     if name := plan.variables.get("system_name"):
         command += f" --anonymous-as {quote(name)}"
-    check = "parameters" if operation == "probe" else operation
-    return f"{command} -- {join([*plan.options, f'--name={check}'])}"
+    return f"{command} -- {join([*plan.options, *selection])}"
