@@ -1,6 +1,8 @@
 """The methods that the first launch of a case takes."""
 
+import math
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,15 @@ from tests.decisions import on, point
 from tests.round_machine import machine
 from tests.synthetic_plan import SyntheticMachine
 from tests.test_catalogue import lender, packed
-from tuner.campaign import screening
-from tuner.campaign.plans import RacePlan
+from tuner.campaign import plan_state, screening
+from tuner.campaign.order import PLANS
+from tuner.campaign.planning import next_batch
+from tuner.campaign.plans import SCREENING, RacePlan
+from tuner.campaign.standings import unscreened_before
 from tuner.catalogue import shelf
 from tuner.domain.tables import Ratio
 from tuner.models import collectives, predict
+from tuner.rawfile.ingest import ingest
 
 SPECS = collectives.methods("bcast", 16, 16)
 
@@ -47,6 +53,56 @@ def test_methods_that_gained_on_a_like_system_are_screened_first() -> None:
         known, chosen = screening.Known(machine(), [its]), plan()
         screening.choose(chosen, [0], {("bcast", 16): specs}, lambda known=known: known, {})
         assert chosen.cases[0].methods == sorted([default, *expected])
+
+
+def test_what_cannot_run_on_a_layout_takes_no_place_and_is_not_left() -> None:
+    its, on_nodes = plan(), ["twolevel", "twolevel:leaders=2", "twolevel:leaders=4"]
+    fit = SPECS[: screening.MOST_RIVALS + 1]
+    screening.choose(its, [0], {("bcast", 16): [*fit, *on_nodes]}, no_probe, {})
+    assert (its.cases[0].offered, its.unscreened) == (fit, {})
+
+
+def test_a_further_campaign_screens_two_more_and_what_is_new() -> None:
+    specs = [*SPECS, "vendor:algorithm=new"]
+    rest = screening.ranked(machine(), plan().cases[0], SPECS)[-4:]
+    further, last = plan(), plan()
+    known = screening.Known(machine())
+    screening.choose(further, [0], {("bcast", 16): specs}, lambda: known, {0: {*rest, "gone"}})
+    assert further.unscreened == {"bcast": sorted(rest[2:])}
+    assert {*further.cases[0].methods} == {*specs} - {*rest[2:]}
+    screening.choose(last, [0], {("bcast", 16): specs}, no_probe, {0: rest[2:]})
+    assert (last.cases[0].methods, last.unscreened) == ([], {})
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_in_time_each_method_is_screened(
+    asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, also where the library then refuses it; a user's words need not wait."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr(plan_state, "of_this_machine", lambda systems, **_: systems)
+    specs = [*SPECS[:12], *(f"vendor:algorithm={number}" for number in range(6))]
+    of_bcast = SyntheticMachine(
+        tuple(specs), lambda name, *_: math.inf if name.endswith("=4") else 1e-5, "bcast"
+    )
+    screened = []
+    for day in range(1, 5):
+        its = replace(plan(), campaign=f"202611{day:02}T034500Z")
+        if asked and day == 2:
+            its.cases[0] = replace(its.cases[0], methods=specs)
+        before = plan_state.known(its)
+        earlier = unscreened_before(its, before)
+        known = screening.Known(machine())
+        screening.choose(its, [0], {("bcast", 16): specs}, lambda known=known: known, earlier)
+        batch = next_batch(its, its.turns[0], before)
+        assert batch is not None
+        its.batches.append(batch)
+        PLANS.save(its, PLANS.path_of(its.campaign))
+        files = [of_bcast.run(tmp_path, its, task) for task in batch.tasks]
+        ingest(tmp_path / "switchpoint.db", files)
+        screened += [{*batch.tasks[0].methods} - {"vendor"}] * (batch.stage == SCREENING)
+    assert [len(its) for its in screened] == ([12, 5] if asked else [12, 2, 2, 1])
+    assert sorted(chain(*screened)) == sorted({*specs} - {"vendor"})
 
 
 def test_few_methods_are_all_screened_without_a_probe() -> None:

@@ -287,8 +287,8 @@ class PlannedCampaign:
         if its := [_named(*of) for of in plan.unscreened.items()]:
             console.print(
                 f"not measured: {', '.join(its)}, which the models rank last; a further campaign "
-                f"screens {MORE_RIVALS} more in each case, and `switchpoint show plan` prints how "
-                "to measure all of them",
+                f"screens {MORE_RIVALS} more of a case, and `switchpoint show plan` prints the "
+                "commands that measure all",
                 soft_wrap=True,
             )
 

@@ -78,7 +78,7 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
         selection = f"--name={checks_of({operation})}", f"--setvar=methods={';'.join(unscreened)}"
         out.print(
             f"not measured: {operation} by {counted(len(unscreened), 'method')}, which the models "
-            f"rank last; `{_measuring(plan, *selection)}` measures them",
+            f"rank last; to measure: `{_measuring(plan, *selection)}`",
             soft_wrap=True,
         )
     batches = Columns("batch", "launches", "done", "sizes x methods", "at most")
