@@ -17,7 +17,7 @@ from tuner.campaign.durations import LEAST_LAUNCH_S
 from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_s, next_batch
 from tuner.campaign.plans import ALL, SCREENING, PlannedCase, RacePlan
-from tuner.campaign.standings import settled_before, standings_of
+from tuner.campaign.standings import known_methods, settled_before, standings_of, unscreened_before
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.rawfile.ingest import ingest
 from tuner.selection import tuning
@@ -187,6 +187,32 @@ def test_a_queue_screens_methods_that_newer_kernels_bring(
     then.batches.append(batch)
     again = next_batch(then, then.turns[0], known)
     assert again is None or again.stage != SCREENING
+
+
+def test_a_method_is_known_in_the_cases_in_which_a_launch_was_to_measure_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the launch failed, but not where only another pattern was measured."""
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr(plan_state, "of_this_machine", lambda systems, **_: systems)
+    first = FAR.plan(patterns=2, sizes=FEW_SIZES)
+    screened = [["direct", "nap"], ["direct", "neighbor"]]
+    first.cases = [
+        replace(case, methods=methods, offered=["direct", "lent", "nap", "neighbor", "shared"])
+        for case, methods in zip(first.cases, screened, strict=True)
+    ]
+    measure(FAR, first, tmp_path, batches=1)
+    (race,) = first.tasks[0].races
+    failed = replace(first.tasks[0], number=9, races=[replace(race, methods=["direct", "lent"])])
+    first.left_out = [failed]
+    PLANS.save(first, PLANS.path_of(first.campaign))
+    then = further(first, methods=[])
+    known = plan_state.known(then)
+    assert known_methods(then, known) == {0: {*screened[0], "lent"}, 1: {*screened[1]}}
+    assert unscreened_before(then, known) == {
+        0: {"neighbor", "shared"},
+        1: {"lent", "nap", "shared"},
+    }
 
 
 def test_of_two_systems_at_a_place_the_one_where_a_size_is_open_counts(tmp_path: Path) -> None:
