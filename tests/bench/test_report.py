@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.__main__ import kept, rows_of
-from tests.bench.comparisons import lost_bars, ratios
+from tests.bench.comparisons import bars_of, lost_bars, ratios
 from tests.bench.report import UNKNOWN, Figure, commit, conclude
 from tests.limited import LimitedRun
 from tuner.machine.mpi import Mpi
@@ -149,6 +149,19 @@ def test_a_bar_is_lost_with_the_figure_that_it_is_for() -> None:
     figures = [Figure("mpich: a, 8 B", 1.0, "", most=2), Figure("mpich: b", 1.0, "")]
     figures += [Figure("openmpi: b", 1.0, "", most=2)]
     assert [*lost_bars(figures, mpi, ["a, .* B$", "b$"])] == ["mpich: no figure of b$"]
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "most"),
+    [("mpich", "4.0.2", 0.9), ("mpich", "5.0.2", 1.0), ("openmpi", "4.1.4", 1.0)],
+)
+def test_lent_memory_is_judged_beside_as_many_copies_as_the_library_makes(
+    family: str, version: str, most: float
+) -> None:
+    bars = bars_of(Mpi(family, family, version, "mpicc", "mpiexec"), on_nodes=False)
+    assert {bar: bars[bar] for bar in bars if bar.endswith(": lent$")} == {
+        "exchange, 2 ranks, random.*, 65536 B, back to back: lent$": most
+    }
 
 
 def test_ratios_are_read_from_what_comparisons_print() -> None:
