@@ -3,11 +3,11 @@
 The bench uses four virtual nodes of two ranks, or this machine alone if nodes cannot be made. A
 race chooses, as in a user's campaign. Other launches judge the choice (`auto`, with the table)
 beside the library's default, interleaved in randomised rounds. Ratios are paired within rounds,
-with their 95 % interval over launches. Last, alltoallv is compared on 2 and 8 ranks of this
-machine. The bench prints the ratios, and the best of the library's own algorithms in the race. It
-exits with 1 if the tuned choice is clearly over 2 % slower than the default, if all operations with
-data together or small uneven blocks miss their bar, or if nothing could be compared. The raw files
-stay for inspection.
+with their 95 % interval over launches. Last, on this machine alone, all operations with data are
+compared on 2 ranks, and alltoallv on 8. The bench prints the ratios, and the best of the library's
+own algorithms in the race. It exits with 1 if the tuned choice is clearly over 2 % slower than the
+default, if a mean misses its bar, or if nothing could be compared. The raw files stay for
+inspection.
 Run from the checkout: python -m tests.bench.collectives [--mpi NAME] [--alone] [OPERATION...]
 """
 
@@ -55,8 +55,13 @@ PPN = 2
 MOST_SLOWER = 1.02
 MOST_TOGETHER = 0.75
 MOST_BESIDE_HAN = 0.9  # which Open MPI has since 5 as its default on several nodes
-UNEVEN, SMALL_BYTES, MOST_SMALL_UNEVEN = "alltoallv", 512, 0.8
-PROCS_ALONE = (2, 8)
+MOST_SMALL_UNEVEN = 0.8
+MOST_SMALL_ON_TWO, MOST_LARGE_ON_TWO = 0.5, 0.95
+SIZES_ON_TWO, SHARE_ON_TWO = "8,1K,64K", 0.4
+"""What is compared on two ranks of this machine, and the share of the time that it needs there."""
+SMALL_BYTES, LARGE_BYTES = 1024, 65536
+UNEVEN = "alltoallv"
+WITH_DATA = tuple(name for name in COLLECTIVES if name not in NO_DATA)
 JUDGES, JUDGING_SHARE = 6, 0.04
 """The launches that judge an operation, and the share of its time in the race that each takes."""
 
@@ -215,17 +220,25 @@ def read_samples(paths: Iterable[Path]) -> dict[str, dict[int, SizeSamples]]:
     return found
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A geometric mean over operations, of each over its sizes in a range; it may have a bar."""
+
+    name: str
+    operations: Sequence[str]
+    sizes_bytes: range = range(sys.maxsize)
+    most: float | None = None
+
+
 @dataclass
 class JudgingResult:
     """The results of the judging campaign for all operations so far.
 
-    `most` is the bar of the geometric mean of those with data, `most_uneven` that of small uneven
-    blocks, in times of the default. `logs` are by operation and size.
+    `means` are judged beside those of each operation. `logs` are by operation and size.
     """
 
-    operations: list[str]
-    most: float | None = None
-    most_uneven: float | None = None
+    operations: Sequence[str]
+    means: Sequence[Mean] = ()
     logs: dict[str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     slower: list[str] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
@@ -269,15 +282,8 @@ class JudgingResult:
             self.figures.append(Figure(operation, math.nan, INTERVAL, most=MOST_SLOWER))
         if not self.logs:
             return False
-        means = {operation: mean_of(logs.values()) for operation, logs in self.logs.items()}
-        with_data = {name: mean for name, mean in means.items() if name not in NO_DATA}
-        for operation, mean in with_data.items():
-            self._add_mean(operation, [mean])
-        self._add_mean("all operations with data", with_data.values(), self.most)
-        small = [log for size, log in self.logs.get(UNEVEN, {}).items() if size <= SMALL_BYTES]
-        self._add_mean(f"{UNEVEN} up to {size_text(SMALL_BYTES)}", small, self.most_uneven)
-        for operation in means.keys() - with_data.keys():
-            self._add_mean(operation, [means[operation]])
+        for mean in [*(Mean(operation, [operation]) for operation in self.logs), *self.means]:
+            self._add_mean(mean)
         worst, same = (math.exp(self.worst[same]) for same in (False, True))
         print(
             f"at worst {worst:.3f} of the default's time (bar {MOST_SLOWER}); "
@@ -287,28 +293,50 @@ class JudgingResult:
             print(f"clearly slower than the default: {case}")
         return not self.slower and not missing
 
-    def _add_mean(self, name: str, logs: Collection[float], most: float | None = None) -> None:
-        if logs:
-            mean = math.exp(mean_of(logs))
-            print(f"{name:25}{mean:.2f} of the default's time, geometric mean")
-            self.figures.append(Figure(name, mean, MEAN, most=most))
+    def _add_mean(self, mean: Mean) -> None:
+        of_each = [
+            [log for size, log in self.logs.get(operation, {}).items() if size in mean.sizes_bytes]
+            for operation in mean.operations
+        ]
+        times = math.exp(mean_of([mean_of(logs) for logs in of_each]))
+        said = "an operation was not compared"
+        if not math.isnan(times):
+            said = f"{times:.2f} of the default's time, geometric mean"
+        print(f"{mean.name:42}{said}")
+        self.figures.append(Figure(mean.name, times, MEAN, most=mean.most))
 
 
 def mean_of(logs: Collection[float]) -> float:
-    """Return the mean."""
-    return math.fsum(logs) / len(logs)
+    """Return the mean, NaN of none."""
+    return math.fsum(logs) / len(logs) if logs else math.nan
 
 
-def most_together(one: Mpi, operations: Collection[str]) -> float | None:
-    """Return the bar of all operations with data; None for some of them, or without a target."""
-    if not set(operations) >= set(COLLECTIVES) - set(NO_DATA) or not has_target(one):
-        return None
-    return MOST_BESIDE_HAN if one.family == "openmpi" and one.major >= 5 else MOST_TOGETHER
+def means_of(
+    one: Mpi, operations: Collection[str], sizes_bytes: Collection[int], on_two: bool
+) -> list[Mean]:
+    """Return the means over what is compared; on_two: on two ranks of this machine alone.
 
-
-def has_target(one: Mpi) -> bool:
-    """Return whether means beside this library's defaults have bars."""
-    return one.family in ("mpich", "openmpi")
+    One has its bar if all of its operations are compared, and there is a target for the MPI.
+    """
+    small, large = range(SMALL_BYTES + 1), range(LARGE_BYTES, LARGE_BYTES + 1)
+    up_to, at = f"up to {size_text(SMALL_BYTES)}", f"at {size_text(LARGE_BYTES)}"
+    together = MOST_BESIDE_HAN if one.family == "openmpi" and one.major >= 5 else MOST_TOGETHER
+    uneven = Mean(f"{UNEVEN} {up_to}", [UNEVEN], small, MOST_SMALL_UNEVEN)
+    means = [Mean("all operations with data", WITH_DATA, most=together), uneven]
+    if on_two:
+        others = [name for name in WITH_DATA if name != UNEVEN]
+        means = [
+            Mean(f"all with data but {UNEVEN}, {up_to}", others, small, MOST_SMALL_ON_TWO),
+            Mean(f"all with data but {UNEVEN}, {at}", others, large, MOST_LARGE_ON_TWO),
+            uneven,
+        ]
+    found = []
+    for mean in means:
+        named = [name for name in mean.operations if name in operations]
+        judged = named == [*mean.operations] and one.family in ("mpich", "openmpi")
+        if named and any(size in mean.sizes_bytes for size in sizes_bytes):
+            found.append(replace(mean, operations=named, most=mean.most if judged else None))
+    return found
 
 
 def compare(its: Launches, result: JudgingResult, procs: int, seconds: float) -> None:
@@ -347,13 +375,29 @@ def measure(mpis: Sequence[Mpi], options: argparse.Namespace, lacking: list[str]
                 lacking.append(str(error))
                 continue
             its = Launches(launch, build, system, one.name, results, options.sizes)
-            most = most_together(one, options.operations)
-            most_uneven = MOST_SMALL_UNEVEN if has_target(one) else None
-            result = JudgingResult(options.operations, most, most_uneven)
+            on_two = system == LOCAL and options.procs == 2
+            means = means_of(one, options.operations, parse_sizes(options.sizes), on_two)
+            result = JudgingResult(options.operations, means)
             compare(its, result, options.procs, options.seconds)
             where = f"{one.name}, {here}" if options.alone else one.name
             figures += [replace(each, name=f"{where}: {each.name}") for each in result.figures]
     return figures
+
+
+def alone_of(options: argparse.Namespace) -> list[argparse.Namespace]:
+    """Return the options of each comparison on this machine alone that belongs to all others."""
+    on_two = {
+        "procs": 2,
+        "operations": WITH_DATA,
+        "sizes": SIZES_ON_TWO,
+        "seconds": SHARE_ON_TWO * options.seconds,
+    }
+    all_alone: list[dict[str, Any]] = [on_two, {"procs": 8, "operations": [UNEVEN]}]
+    if options.least:
+        all_alone = [{"procs": 2}]
+    elif not set(options.operations) >= set(COLLECTIVES):
+        all_alone = []
+    return [argparse.Namespace(**vars(options) | {"alone": True} | each) for each in all_alone]
 
 
 def main() -> int:
@@ -374,11 +418,9 @@ def main() -> int:
         here = ", ".join(one.name for one in mpi.find_mpis()) or "none"
         parser.error(f"no MPI {options.mpi or ''} on PATH; there is {here}")
     lacking: list[str] = []
-    figures = measure(mpis, options, lacking)
-    if not options.least and set(options.operations) >= set(COLLECTIVES):  # also where that bar is
-        for procs in PROCS_ALONE:
-            alone = {"procs": procs, "alone": True, "operations": [UNEVEN]}
-            figures += measure(mpis, argparse.Namespace(**vars(options) | alone), lacking)
+    figures: list[Figure] = []
+    for each in (options, *alone_of(options)):
+        figures += measure(mpis, each, lacking)
     return conclude("collectives", figures, options, ", ".join(lacking))
 
 

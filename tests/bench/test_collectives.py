@@ -1,6 +1,7 @@
 """The figures of the comparison of collectives, from raw samples."""
 
 import math
+from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,19 +12,23 @@ import pytest
 from tests import raw
 from tests.bench.collectives import (
     MEAN,
+    WITH_DATA,
     JudgingResult,
     SizeSamples,
+    alone_of,
     main,
-    most_together,
+    means_of,
     paired_log_ratios,
     place,
     read_samples,
 )
-from tuner.domain.operations import COLLECTIVES, NO_DATA
+from tuner.domain.operations import COLLECTIVES
 from tuner.machine.mpi import Mpi
+from tuner.units import parse_sizes
 
 ROUNDS = range(1, 41)
-TEN = tuple(name for name in COLLECTIVES if name not in NO_DATA)
+MPICH = Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec")
+SIZES = (8, 1024, 65536)
 
 
 def size_samples(directory: Path, factor: float, selected: str) -> SizeSamples:
@@ -72,7 +77,7 @@ def test_samples_are_paired_by_round() -> None:
 @pytest.mark.parametrize(
     ("factor", "selected", "held", "words"),
     [
-        (0.8, "ring", True, "bcast                    0.80 of the default's time"),
+        (0.8, "ring", True, f"{'bcast':42}0.80 of the default's time"),
         (1.1, "ring", False, "clearly slower than the default: bcast at 64 B"),
         (1.1, "vendor", False, "vendor (same method)"),  # the cost of `auto` beside it
     ],
@@ -106,8 +111,8 @@ def test_the_best_algorithm_of_the_library_is_that_of_the_race(
     ("family", "version", "named", "most"),
     [
         ("mpich", "4.0.2", COLLECTIVES, 0.75),
-        ("mpich", "4.0.2", TEN, 0.75),
-        ("mpich", "4.0.2", (*TEN[1:], "barrier"), None),
+        ("mpich", "4.0.2", WITH_DATA, 0.75),
+        ("mpich", "4.0.2", (*WITH_DATA[1:], "barrier"), None),
         ("openmpi", "4.1.4", COLLECTIVES, 0.75),
         ("openmpi", "5.0.11", COLLECTIVES, 0.9),  # beside HAN
         ("intelmpi", "2021.18", COLLECTIVES, None),
@@ -117,12 +122,17 @@ def test_the_best_algorithm_of_the_library_is_that_of_the_race(
 def test_all_operations_with_data_together_have_a_bar(
     family: str, version: str, named: Sequence[str], most: float | None
 ) -> None:
-    assert most_together(Mpi(family, family, version, "mpicc", "mpiexec"), list(named)) == most
+    one = Mpi(family, family, version, "mpicc", "mpiexec")
+    together, *_ = means_of(one, named, SIZES, on_two=False)
+    assert (together.name, together.most) == ("all operations with data", most)
 
 
-def judged(directory: Path, factors: dict[tuple[str, int], float]) -> JudgingResult:
+def judged(
+    directory: Path, factors: dict[tuple[str, int], float], on_two: bool = False
+) -> JudgingResult:
     """Return results by operation and size; `auto` takes so many times as long as the default."""
-    result = JudgingResult(list(dict.fromkeys(name for name, _ in factors)), 0.75, 0.8)
+    operations, sizes = (list(dict.fromkeys(each)) for each in zip(*factors, strict=True))
+    result = JudgingResult(operations, means_of(MPICH, operations, sizes, on_two))
     for (operation, size), factor in factors.items():
         result.add(operation, size, size_samples(directory, factor, "ring"), SizeSamples())
     result.conclude()
@@ -136,29 +146,71 @@ def test_what_moves_no_data_is_apart_from_all_operations(
     means = {each.name: each for each in judged(tmp_path, factors).figures if each.unit == MEAN}
     together = means["all operations with data"]
     assert together.value == pytest.approx(0.6)
-    assert together.met
+    assert not together.bar  # of some operations
     assert means["barrier"].value == pytest.approx(0.01)
     assert not means["barrier"].bar
-    assert "barrier                  0.01 of the default's time" in capsys.readouterr().out
+    assert f"{'barrier':42}0.01 of the default's time" in capsys.readouterr().out
     (alone,) = (each for each in judged(tmp_path, {("barrier", 1): 0.9}).figures if not each.bar)
     assert alone.name == "barrier"
+
+
+@pytest.mark.parametrize(("factor", "met"), [(0.9, True), (1.1, False)])
+def test_two_ranks_have_bars_of_small_and_of_large_sizes(
+    tmp_path: Path, factor: float, met: bool
+) -> None:
+    of_size = {8: 0.4 * factor, 1024: 0.625 * factor, 65536: 0.95 * factor}
+    others = {name: 1.0 for name in WITH_DATA if name != "alltoallv"} | {"alltoallv": 0.01}
+    factors = {(name, size): its * of_size[size] for name, its in others.items() for size in SIZES}
+    barred = {each.name: each for each in judged(tmp_path, factors, on_two=True).figures}
+    small, large = (
+        barred[f"all with data but alltoallv, {sizes}"] for sizes in ("up to 1 KiB", "at 64 KiB")
+    )
+    assert [small.value, large.value] == pytest.approx([0.5 * factor, 0.95 * factor])
+    assert (small.bar, large.bar) == ("<= 0.5", "<= 0.95")
+    assert (small.met, large.met) == (met, met)
+
+
+def test_a_mean_without_one_of_its_operations_meets_no_bar(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factors = {(name, size): 0.4 for name in WITH_DATA for size in SIZES}
+    del factors["bcast", 65536]  # in too few launches
+    large = "all with data but alltoallv, at 64 KiB"
+    figures = judged(tmp_path, factors, on_two=True).figures
+    assert [each.name for each in figures if not each.met] == [large]
+    said = capsys.readouterr().out
+    assert f"{large:42}an operation was not compared" in said
+    assert "nan" not in said
+
+
+def test_all_operations_with_data_are_compared_on_two_ranks_alone() -> None:
+    options = Namespace(least=False, operations=[*COLLECTIVES], seconds=50.0, sizes="8", procs=8)
+    on_two, on_eight = alone_of(options)
+    assert (on_two.alone, on_two.procs, on_two.seconds) == (True, 2, 20.0)
+    means = means_of(MPICH, on_two.operations, parse_sizes(on_two.sizes), on_two=True)
+    assert [mean.most for mean in means] == [0.5, 0.95, 0.8]
+    assert (on_eight.alone, on_eight.procs, on_eight.operations) == (True, 8, ["alltoallv"])
+    options.operations = ["bcast"]
+    assert alone_of(options) == []
+    options.least = True
+    assert [(each.procs, each.operations) for each in alone_of(options)] == [(2, ["bcast"])]
 
 
 @pytest.mark.parametrize(("factor", "met"), [(0.64, True), (0.96, False)])
 def test_small_uneven_blocks_have_a_bar(tmp_path: Path, factor: float, met: bool) -> None:
     factors = {("alltoallv", 8): factor, ("alltoallv", 512): 0.81, ("alltoallv", 8192): 0.1}
     means = {each.name: each for each in judged(tmp_path, factors).figures if each.unit == MEAN}
-    small = means["alltoallv up to 512 B"]
+    small = means["alltoallv up to 1 KiB"]
     assert small.value == pytest.approx(0.9 * math.sqrt(factor))
     assert (small.bar, small.met) == ("<= 0.8", met)
-    others = judged(tmp_path, {("alltoallv", 8192): 0.1, ("alltoall", 8): 0.1}).figures
+    others = judged(tmp_path, {("alltoallv", 8192): 0.1, ("alltoall", 8192): 0.1}).figures
     assert not [each for each in others if "up to" in each.name]
 
 
 def test_this_machine_alone_needs_no_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.bench.collectives.temporary", None)
     with place(2, without_nodes=True) as (system, start):
-        command = start(Mpi("mpich", "mpich", "4.0.2", "mpicc", "mpiexec"), Path("build"))
+        command = start(MPICH, Path("build"))
     assert system == "local:cpu"
     assert "2" in command.argv_prefix
 

@@ -20,11 +20,11 @@ from tuner.paths import CHECKOUT
 FIGURES = {  # one of each part
     "tuner_speed": "ingest",
     "store_growth": "time of ingest, last tenth / first",
-    "collectives": "all operations",
+    "collectives": "2 ranks, local:cpu: all with data but alltoallv, up to 1 KiB",
     "dashboard_speed": "views, p95",
     "planning": "few: cost",
     "decisions": "split halves",
-    "comparisons": "direct again",
+    "comparisons": "B: shared",
     "unmeasured": "table / nearest",
     "larger_sizes": "other methods, at up to 8 times the size: slower",
     "borrowing": "borrowed / default",
