@@ -107,8 +107,8 @@ def bars_of(mpi: Mpi, on_nodes: bool) -> dict[str, float]:
     if on_nodes:
         return NODE_BARS
     release = tuple(map(int, re.findall(r"\d+", mpi.version)[:2]))
-    copies_twice = mpi.family == "mpich" and release < (4, 3)  # others read the sender's memory
-    return BARS | {COPIED: MOST_BESIDE_TWO_COPIES if copies_twice else MOST_BESIDE_ONE_COPY}
+    reads_senders = mpi.family != "mpich" or release >= (4, 3) or mpi.device.endswith("ucx")
+    return BARS | {COPIED: MOST_BESIDE_ONE_COPY if reads_senders else MOST_BESIDE_TWO_COPIES}
 
 
 def compare(

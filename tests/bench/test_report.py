@@ -152,13 +152,18 @@ def test_a_bar_is_lost_with_the_figure_that_it_is_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "version", "most"),
-    [("mpich", "4.0.2", 0.9), ("mpich", "5.0.2", 1.0), ("openmpi", "4.1.4", 1.0)],
+    ("family", "version", "device", "most"),
+    [
+        ("mpich", "4.0.2", "ch4:ofi", 0.9),
+        ("mpich", "4.0.2", "ch4:ucx", 1.0),
+        ("mpich", "5.0.2", "ch4:ofi", 1.0),
+        ("openmpi", "4.1.4", "", 1.0),
+    ],
 )
 def test_lent_memory_is_judged_beside_as_many_copies_as_the_library_makes(
-    family: str, version: str, most: float
+    family: str, version: str, device: str, most: float
 ) -> None:
-    bars = bars_of(Mpi(family, family, version, "mpicc", "mpiexec"), on_nodes=False)
+    bars = bars_of(Mpi(family, family, version, "mpicc", "mpiexec", device), on_nodes=False)
     assert {bar: bars[bar] for bar in bars if bar.endswith(": lent$")} == {
         "exchange, 2 ranks, random.*, 65536 B, back to back: lent$": most
     }
