@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from argparse import Namespace
 from pathlib import Path
 
@@ -167,6 +168,15 @@ def test_lent_memory_is_judged_beside_as_many_copies_as_the_library_makes(
     assert {bar: bars[bar] for bar in bars if bar.endswith(": lent$")} == {
         "exchange, 2 ranks, random.*, 65536 B, back to back: lent$": most
     }
+
+
+@pytest.mark.parametrize(("size_bytes", "most"), [(8, 0.55), (1024, 0.55), (65536, 1.0)])
+def test_discovery_by_the_memory_of_two_ranks_has_a_bar_at_each_size(
+    size_bytes: int, most: float
+) -> None:
+    name = f"discovery, 2 ranks, 1 message(s) a rank, {size_bytes} B: shared"
+    bars = bars_of(Mpi("mpich", "mpich", "4", "mpicc", "mpiexec"), on_nodes=False)
+    assert [bar for pattern, bar in bars.items() if re.match(pattern, name)] == [most]
 
 
 def test_ratios_are_read_from_what_comparisons_print() -> None:
