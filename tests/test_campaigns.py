@@ -464,26 +464,6 @@ def test_what_does_not_race_is_measured_where_and_how_the_race_was(
     assert "--name=parameters` measures it\n" in said
 
 
-def test_methods_that_were_not_screened_are_said_with_what_measures_them(results: Path) -> None:
-    offered = ["vendor", "ring", "chain", *(f"vendor:algorithm={name}" for name in "abcd")]
-    few = CASE | {"methods": ["vendor", "chain"], "offered": ["vendor", "ring", "chain"]}
-    many = CASE | {"operation": "alltoall", "methods": ["vendor", "chain"], "offered": offered}
-    whole = CASE | {"operation": "reduce", "offered": offered}
-    plan = PLAN | {"config": str(reframe.CONFIGS["local"]), "in_job": True}
-    order = msgspec.convert(plan | {"cases": [few, many, whole]}, RacePlan)
-    planned, out = PlannedCampaign(order, PLANS.path_of(NAME)), Console(file=io.StringIO())
-    planned._show_end(out)
-    said = out.file.getvalue().splitlines()
-    assert said[1].startswith("not measured: bcast by ring, alltoall by 5 methods, which the ")
-    show_campaign(planned, out)
-    command = "-- '--name=collective.*kind=(bcast)\\b' --setvar=methods=ring`\n"
-    what = "not measured: bcast by 1 method, which the models rank last; to measure: "
-    assert f"\n{what}`switchpoint run --environment mpich {command}" in out.file.getvalue()
-    order.cases[:2] = order.cases[2:]
-    planned._show_end(out)
-    assert "not measured" not in out.file.getvalue().splitlines()[-1]
-
-
 def test_a_scale_is_skipped_on_a_partition_for_each_of_its_reasons(results: Path) -> None:
     job = Job("exchange", "site:cpu", "mpich", "exchange", "random", "4_nodes", 2, 2, 1, "pass", "")
     reasons = ("needs 4 nodes; the partition has 2", "its methods do not race")

@@ -1,23 +1,29 @@
 """The methods that the first launch of a case takes."""
 
+import io
 import math
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+import msgspec
 import pytest
+from rich.console import Console
 
 from tests import probes
 from tests.decisions import on, point
 from tests.round_machine import machine
 from tests.synthetic_plan import SyntheticMachine
+from tests.test_campaigns import CASE, NAME, PLAN
 from tests.test_catalogue import lender, packed
-from tuner.campaign import plan_state, screening
+from tuner.campaign import plan_state, reframe, screening
 from tuner.campaign.order import PLANS
+from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import SCREENING, RacePlan
 from tuner.campaign.standings import unscreened_before
 from tuner.catalogue import shelf
+from tuner.commands.printing.campaign import show_campaign
 from tuner.domain.tables import Ratio
 from tuner.models import collectives, predict
 from tuner.rawfile.ingest import ingest
@@ -103,6 +109,26 @@ def test_in_time_each_method_is_screened(
         screened += [{*batch.tasks[0].methods} - {"vendor"}] * (batch.stage == SCREENING)
     assert [len(its) for its in screened] == ([12, 5] if asked else [12, 2, 2, 1])
     assert sorted(chain(*screened)) == sorted({*specs} - {"vendor"})
+
+
+def test_methods_that_were_not_screened_are_said_with_what_measures_them(results: Path) -> None:
+    offered = ["vendor", "ring", "chain", *(f"vendor:algorithm={name}" for name in "abcd")]
+    few = CASE | {"methods": ["vendor", "chain"], "offered": ["vendor", "ring", "chain"]}
+    many = CASE | {"operation": "alltoall", "methods": ["vendor", "chain"], "offered": offered}
+    whole = CASE | {"operation": "reduce", "offered": offered}
+    plan = PLAN | {"config": str(reframe.CONFIGS["local"]), "in_job": True}
+    order = msgspec.convert(plan | {"cases": [few, many, whole]}, RacePlan)
+    planned, out = PlannedCampaign(order, PLANS.path_of(NAME)), Console(file=io.StringIO())
+    planned._show_end(out)
+    said = out.file.getvalue().splitlines()
+    assert said[1].startswith("not measured: bcast by ring, alltoall by 5 methods, which the ")
+    show_campaign(planned, out)
+    command = "-- '--name=collective.*kind=(bcast)\\b' --setvar=methods=ring`\n"
+    what = "not measured: bcast by 1 method, which the models rank last; to measure: "
+    assert f"\n{what}`switchpoint run --environment mpich {command}" in out.file.getvalue()
+    order.cases[:2] = order.cases[2:]
+    planned._show_end(out)
+    assert "not measured" not in out.file.getvalue().splitlines()[-1]
 
 
 def test_few_methods_are_all_screened_without_a_probe() -> None:
