@@ -28,7 +28,7 @@ BY_MEMORY_EXECUTIONS = 10_000_000
 ON_NODES = "twolevel:node=shared"
 BY_LEADERS = f"{ON_NODES},leaders=2"
 BY_MEMORY = {
-    "exchange": ("shared lent", "nap:node=shared"),
+    "exchange": ("shared lent", "shared nap:node=shared"),
     "discovery": ("shared", "nap:find=dense,node=shared"),
     **{each: ("shared", ON_NODES) for each in COLLECTIVES if each != "allgatherv"},
     **dict.fromkeys(("bcast", "allreduce", "allgather"), ("shared", f"{ON_NODES} {BY_LEADERS}")),

@@ -278,6 +278,18 @@ def test_large_messages_of_shared_are_sent() -> None:
     assert exchange.best(8193) is None
 
 
+def test_shared_sends_what_leaves_a_node() -> None:
+    """Rank 0 packs what it sends to another node, as its items are scattered."""
+    model = machine(on_node=pair(), off_node=pair(10))
+    halo = halo_of({(0, 1): {0, 2}, (0, 2): {1, 3}}, 4)
+    by_memory = predict.of_exchange(model, halo, 2, ["shared"])
+    off_node = 10 * (ALPHA + 2 * 8 * PER_BYTE)
+    seen_copied_and_packed = ALPHA + 16 * COPYING + 16 * COPYING
+    assert by_memory.times(8) == pytest.approx({"shared": off_node + seen_copied_and_packed})
+    none = NotIdentified("no message on a node is of 8192 bytes or less")
+    assert by_memory.times(4097) == {"shared": none}
+
+
 def test_lent_copies_each_item_once_and_what_is_received() -> None:
     halo = halo_of({(0, 1): {0, 1}, (0, 2): {1, 2}, (1, 0): {0}}, 4)
     (time_s,) = predict.of_exchange(machine(), halo, 4, ["lent"]).times(10000).values()
@@ -410,7 +422,7 @@ def test_models_stored_with_the_former_reason_are_read() -> None:
     ("operation", "ppn", "specs"),
     [
         ("exchange", 8, "direct nap shared lent"),
-        ("exchange", 4, "direct nap nap:node=shared"),
+        ("exchange", 4, "direct nap nap:node=shared shared"),
         ("exchange", 1, "direct nap"),
         ("discovery", 8, "pex nap shared"),
         ("discovery", 4, "pex nap nap:find=put nap:find=dense,node=shared"),

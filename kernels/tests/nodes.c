@@ -17,8 +17,8 @@ bool ranks_share_memory(MPI_Comm comm) {
   return shared != MPI_UNEQUAL;
 }
 
-bool needs_one_node(const char *method) {
-  return strcmp(method, "shared") == 0 || strcmp(method, "lent") == 0;
+bool needs_one_node(enum swp_operation operation, const char *method) {
+  return strcmp(method, operation == SWP_EXCHANGE ? "lent" : "shared") == 0;
 }
 
 static bool needs_neighbors(const char *method) {

@@ -18,7 +18,7 @@ bool needs_nodes(const char *method);
 bool nodes_suffice(MPI_Comm comm, const char *method);
 
 /* Returns whether a method of an exchange or discovery is only for ranks that all share memory. */
-bool needs_one_node(const char *method);
+bool needs_one_node(enum swp_operation operation, const char *method);
 
 /* The lowest rank on the node of each rank, to be freed. Collective. */
 int *nodes_of(MPI_Comm comm);

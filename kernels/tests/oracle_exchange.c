@@ -55,14 +55,13 @@ static void choose_buffer(struct exchange_run *run, uint64_t call) {
   run->fields[0].from = buffer;
 }
 
-/* Returns whether a message is so small that it goes by memory. Nodes: one between ranks of a node; NULL:
-   any. */
+/* Returns whether a message between ranks of a node is so small that it goes by memory. */
 static bool any_is_small(const struct exchange_run *run, const int *nodes) {
   for (int source = 0; source < run->traffic->procs; source++) {
     const struct row *row = &run->traffic->rows[source];
     for (int i = 0; i < row->nsends; i++) {
       const int64_t bytes = row_items(row, i) * run->item_bytes;
-      const bool is_near = nodes == NULL || nodes[row->ranks[i]] == nodes[source];
+      const bool is_near = nodes[row->ranks[i]] == nodes[source];
       if (row->ranks[i] != source && is_near && bytes > 0 && bytes <= SHARING_BYTES)
         return true;
     }
@@ -75,14 +74,13 @@ enum answer { NO, YES, MAYBE };
 /* Returns whether the method is applicable to the traffic. What a node gathers and distributes may or may not
    fit into slots: that depends on how nodes are dealt. */
 static enum answer can_be_planned(const struct exchange_run *run, const char *method) {
-  if (strcmp(method, "shared") == 0)
-    return any_is_small(run, NULL) ? YES : NO;
-  if (!needs_nodes(method))
+  const bool is_shared = strcmp(method, "shared") == 0;
+  if (!is_shared && !needs_nodes(method))
     return YES;
   if (!nodes_suffice(run->comm, method))
     return NO;
   int *nodes = nodes_of(run->comm);
-  const enum answer answer = any_is_small(run, nodes) ? YES : MAYBE;
+  const enum answer answer = any_is_small(run, nodes) ? YES : is_shared ? NO : MAYBE;
   free(nodes);
   return answer;
 }

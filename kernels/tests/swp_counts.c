@@ -67,7 +67,7 @@ static void check_plan_is_kept(const struct exchange_run *run, const struct acti
 
 /* copied_bytes is what is really copied: at most 5 % more than what is sent. By node, the sender of a message
    between nodes and its receiver may both have to copy what it brings; by the node's memory, both copy, at
-   each of the steps on a node. */
+   each of the steps on a node. `shared` has one such step. */
 static void check_copies(const struct exchange_run *run, const struct activity *activity, bool self) {
   struct swp_statistics plan, problem;
   swp_plan_statistics(run->plan, &problem, &plan);
@@ -77,7 +77,9 @@ static void check_copies(const struct exchange_run *run, const struct activity *
     most = (double)(plan.hop_bytes + problem.off_node_bytes);
   if (needs_nodes(method))
     most = 2 * (double)problem.on_node_bytes + 4 * (double)problem.off_node_bytes;
-  if (needs_one_node(method))
+  if (strcmp(method, "shared") == 0)
+    most += 2 * (double)problem.on_node_bytes;
+  if (needs_one_node(SWP_EXCHANGE, method))
     most = 2 * (double)(problem.on_node_bytes + problem.off_node_bytes);
   if (self)
     return; /* a message to oneself is copied, and not a method's */

@@ -154,6 +154,7 @@ static const struct by_memory {
     {SWP_EXCHANGE, "lent", false},
     {SWP_DISCOVERY, "shared", false},
     {SWP_ALLREDUCE, "shared", false},
+    {SWP_EXCHANGE, "shared", true},
     {SWP_EXCHANGE, "nap:node=shared", true},
     {SWP_DISCOVERY, "nap:node=shared", true},
     {SWP_DISCOVERY, "nap:find=dense,node=shared", true},

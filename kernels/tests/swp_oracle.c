@@ -30,9 +30,10 @@ struct specs {
 };
 
 /* Adds all methods, but on several nodes not those that need memory of all. */
-static void add_words(struct specs *specs, char *words, bool sharing) {
-  for (char *word = strtok(words, " "); word != NULL && specs->count < MOST_SPECS; word = strtok(NULL, " "))
-    if (sharing || !needs_one_node(word))
+static void add_words(struct specs *specs, enum swp_operation operation, bool sharing) {
+  for (char *word = strtok(specs->words, " "); word != NULL && specs->count < MOST_SPECS;
+       word = strtok(NULL, " "))
+    if (sharing || !needs_one_node(operation, word))
       specs->list[specs->count++] = word;
 }
 
@@ -100,7 +101,7 @@ static void check_halves(void) {
   bool sharing = ranks_share_memory(MPI_COMM_WORLD);
   for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++) {
     struct specs specs = {.words = all_specs(operation, procs)};
-    add_words(&specs, specs.words, sharing);
+    add_words(&specs, operation, sharing);
     for (int i = 0; i < specs.count; i++)
       if (!is_refused(half, specs.list[i]))
         check_one(half, operation, specs.list[i], &families[i % 5]);
@@ -164,7 +165,7 @@ static void gather_specs(int argc, char **argv, struct specs specs[2]) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY && !only; operation++) {
     specs[operation].words = all_specs(operation, procs);
-    add_words(&specs[operation], specs[operation].words, sharing);
+    add_words(&specs[operation], operation, sharing);
     specs[operation].list[specs[operation].count++] = "auto";
   }
 }

@@ -1,7 +1,7 @@
 /*
- * Messages on a node by its memory, of `nap:node=shared`: which fit a slot and which are sent, where the
- * method is refused, and that no slot is written again before it is read, however far apart the ranks are.
- * What it delivers is checked by swp_oracle as for any method.
+ * Messages on a node by its memory, of `nap:node=shared` and `shared`: which fit a slot and which are sent,
+ * where the methods are refused, and that no slot is written again before it is read, however far apart the
+ * ranks are. What it delivers is checked by swp_oracle as for any method.
  */
 #include "nodes.h"
 #include "oracle.h"
@@ -90,15 +90,37 @@ static void larger_ones_are_sent(void) {
   check_sent(1, 0, 1, 2);
 }
 
-/* ---- Where it is refused ---- */
+static void check_sent_by_shared(int64_t near, int64_t far) {
+  struct exchange_run run;
+  struct swp_statistics statistics;
+  if (!run_open(&run, MPI_COMM_WORLD, "shared", &pairs, 1, 1, 0))
+    return;
+  EXPECT_ERROR(swp_plan_statistics(run.plan, NULL, &statistics), SWP_SUCCESS);
+  EXPECT_EQUAL(statistics.stages, 1);
+  EXPECT_EQUAL(statistics.on_node_messages, near);
+  EXPECT_EQUAL(statistics.off_node_messages, far);
+  execute(&run, 5);
+  run_close(&run);
+}
 
-static void expect_refused(const char *why) {
+static void shared_sends_those_between_nodes(void) {
+  test_case("shared: messages between nodes");
+  set_traffic(SHARING_BYTES, SHARING_BYTES, 1);
+  check_sent_by_shared(0, 1);
+  test_case("shared: messages between nodes, and one that does not fit a slot");
+  set_traffic(1, SHARING_BYTES + 1, 1);
+  check_sent_by_shared(procs / 2, 1);
+}
+
+/* ---- Where they are refused ---- */
+
+static void expect_refused(const char *method, const char *why) {
   struct traffic *traffic = traffic_new(&pairs, procs, 1);
   struct swp_exchange problem = exchange_of(traffic, rank, 1, 0);
   swp_plan *plan = NULL;
-  test_case("%s, %d ranks a node, refused: %s", METHOD, oracle_hints.ppn, why);
+  test_case("%s, %d ranks a node, refused: %s", method, oracle_hints.ppn, why);
   EXPECT_ERROR(
-      test_agreed(MPI_COMM_WORLD, swp_exchange_plan(MPI_COMM_WORLD, &problem, METHOD, &oracle_hints, &plan)),
+      test_agreed(MPI_COMM_WORLD, swp_exchange_plan(MPI_COMM_WORLD, &problem, method, &oracle_hints, &plan)),
       SWP_ERR_NOT_APPLICABLE);
   EXPECT(strstr(swp_error_message(), why) != NULL, "'%s'", swp_error_message());
   EXPECT(plan == NULL, "the plan is not NULL");
@@ -106,21 +128,23 @@ static void expect_refused(const char *why) {
   traffic_free(traffic);
 }
 
-static void where_it_is_another_method_it_is_refused(void) {
+static void where_they_are_other_methods_they_are_refused(const char *method) {
   const int ppn = oracle_hints.ppn;
+  static const char too_large[] = "no message on a node is of 8192 bytes or less";
   set_traffic(8, 8, 8);
   oracle_hints.ppn = procs;
-  expect_refused("all ranks are on one node");
+  if (needs_nodes(method))
+    expect_refused(method, "all ranks are on one node");
   oracle_hints.ppn = 1;
   if (procs > 1)
-    expect_refused("each rank is on a node of its own");
+    expect_refused(method, "each rank is on a node of its own");
   oracle_hints.ppn = ppn;
   if (procs <= ppn)
     return;
   set_traffic(2 * (SHARING_BYTES + 1), SHARING_BYTES + 1, 0);
-  expect_refused("no message on a node is of 8192 bytes or less");
+  expect_refused(method, too_large);
   set_traffic(0, 0, 0);
-  expect_refused("no message on a node is of 8192 bytes or less");
+  expect_refused(method, too_large);
 }
 
 /* ---- Ranks apart ---- */
@@ -162,32 +186,37 @@ static void no_slot_is_written_before_it_is_read(void) {
   }
 }
 
-/* Rank 0 sends what does not fit a slot to rank 2, and rank 1 what does. */
+/* Rank 2, of another node or none, sends what does not fit a slot to rank 1, and rank 0 what does. */
 static void fill_apart(struct row *row, int size, int source, uint64_t seed) {
   (void)seed;
-  if (source < 2 && size > 2)
-    row_once(row, 2, source == 0 ? 8 * SHARING_BYTES : 8);
+  if ((source == 0 || source == 2) && size > 2)
+    row_once(row, 1, source == 2 ? 8 * SHARING_BYTES : 8);
 }
 
 static const struct family apart = {"apart", false, fill_apart};
 
-/* Rank 2 waits for rank 1, which waits for a long message of the application from it, while the next message
-   of rank 0 has come already. */
-static void a_rank_that_waits_lets_mpi_progress(const char *method) {
+/* Rank 1 waits for rank 0, which waits for a long message of the application from it, while the next message
+   of rank 2 has come already. */
+static void a_rank_that_waits_lets_mpi_progress(int ppn) {
   enum { LATE_US = 100000, LONG_BYTES = 1 << 20 };
   char *data = test_allocate(LONG_BYTES);
   MPI_Request request = MPI_REQUEST_NULL;
   struct exchange_run run;
-  test_case("%s: rank 2 sends while it waits", method);
-  if (!run_open(&run, MPI_COMM_WORLD, method, &apart, 5, 1, 0)) {
+  const int before = oracle_hints.ppn;
+  test_case("shared, %d ranks a node: rank 1 sends while it waits", ppn);
+  oracle_hints.ppn = ppn;
+  const bool opened = run_open(&run, MPI_COMM_WORLD, "shared", &apart, 5, 1, 0);
+  oracle_hints.ppn = before;
+  EXPECT(opened, "it is refused");
+  if (!opened) {
     free(data);
     return;
   }
-  if (rank == 1) {
+  if (rank == 0) {
     usleep(LATE_US);
-    MPI_Recv(data, LONG_BYTES, MPI_BYTE, 2, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  } else if (rank == 2) {
-    MPI_Isend(data, LONG_BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+    MPI_Recv(data, LONG_BYTES, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (rank == 1) {
+    MPI_Isend(data, LONG_BYTES, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
   }
   execute(&run, 2);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -224,15 +253,18 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &procs);
   swp_calls_begin = UINT64_MAX - 3;
   oracle_hints.ppn = 2;
-  where_it_is_another_method_it_is_refused();
+  where_they_are_other_methods_they_are_refused(METHOD);
+  where_they_are_other_methods_they_are_refused("shared");
   if (procs > 3) {
     messages_up_to_the_size_of_a_slot_are_not_sent();
     larger_ones_are_sent();
+    shared_sends_those_between_nodes();
   }
   if (procs > 2) {
     a_sender_may_be_two_calls_ahead();
     no_slot_is_written_before_it_is_read();
-    a_rank_that_waits_lets_mpi_progress("shared");
+    a_rank_that_waits_lets_mpi_progress(procs);
+    a_rank_that_waits_lets_mpi_progress(oracle_hints.ppn);
     plans_do_not_disturb_each_other();
   }
   return test_end();

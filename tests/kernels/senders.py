@@ -20,7 +20,7 @@ IMAGES = CHECKOUT / "docs" / "images"
 COMMAND = "python -m tests.kernels.senders"
 PROCS = 8
 PPN = 2
-NODE_AWARE = ("nap", "twolevel", "global=", "levels=")
+NODE_AWARE = ("nap", "shared", "twolevel", "global=", "levels=")
 WITHOUT_STEPS = frozenset({"nbx:barrier=dissemination"})
 """Chance decides which messages a rank has when it enters its barrier."""
 

@@ -18,7 +18,7 @@ from tuner.domain.operations import COLLECTIVES, NO_DATA, NO_DATA_BYTES, RULED_O
 from tuner.export.model_lines import model_lines
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.methods import standard_specs
-from tuner.models import collectives, discovery, predict
+from tuner.models import collectives, discovery, exchange, predict
 from tuner.models.loggp import LogGP
 from tuner.models.loggp import LogGPProtocol as LogGPProtocol
 from tuner.models.maxrate import MaxRate, Rates
@@ -149,10 +149,13 @@ def test_exchanges_are_estimated_as_they_are_predicted(
     model, halo = machine.model(), machine.exchange(procs, 0.4)
     item_bytes = 900 if procs == 12 else 7  # some messages do not fit the slots of `shared`
     found, autos = estimates(any_kernels, tmp_path, model, halo, ppn, item_bytes)
-    times = predict.of_exchange(model, halo, ppn, ["shared", *found["exchange"]]).times(item_bytes)
+    shared = ["shared"] if exchange.has_layout("shared", procs, ppn) else []
+    specs = [*shared, *found["exchange"]]
+    times = predict.of_exchange(model, halo, ppn, specs).times(item_bytes)
     predicted = {spec: time_s for spec, time_s in times.items() if isinstance(time_s, float)}
     assert found["exchange"] == pytest.approx(predicted, rel=RELATIVE, abs=1e-30)
     assert set(predicted) >= set(standard_specs(procs))
+    assert ("shared" in predicted) == (ppn > 1)
     assert ("nap:node=shared" in predicted) == (procs > ppn > 1)
     best = min(predicted, key=lambda spec: predicted[spec])
     chosen = best if predicted["direct"] > 1.15 * predicted[best] else "direct"

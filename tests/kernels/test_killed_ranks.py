@@ -19,7 +19,7 @@ from tuner.machine.mpi import launch
 SOAKS = (
     *("exchange shared", "allreduce shared", "discovery shared", "exchange lent", "bcast shared"),
     *("exchange nap:node=shared --ppn=2", "allreduce twolevel:node=shared --ppn=2"),
-    "discovery nap:find=dense,node=shared --ppn=2",
+    *("discovery nap:find=dense,node=shared --ppn=2", "exchange shared --ppn=2"),
 )
 PATTERNS = {"exchange": "random:degree=2", "discovery": "random"}
 PROCS = 3

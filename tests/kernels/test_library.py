@@ -34,7 +34,7 @@ VALGRIND = (
 )
 
 BY_NODE = (
-    *("exchange:nap", "exchange:nap:sharing=no"),
+    *("exchange:shared", "exchange:nap", "exchange:nap:sharing=no"),
     *("exchange:nap:node=shared", "exchange:nap:sharing=no,node=shared"),
     *("discovery:nap", "discovery:nap:find=dense", "discovery:nap:find=put"),
     *(f"discovery:nap:{find}node=shared" for find in ("", "find=dense,", "find=put,")),

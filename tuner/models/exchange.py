@@ -4,8 +4,8 @@
 that `stfw` forwards are copied once a stage, and messages of scattered items are packed before they
 are sent (Selvitopi & Aykanat, SC'19; Bienz, Gropp, Olson, 2019). Libraries send the messages of a
 vector collective all at once, as `direct` does, and none where there is nothing to send. `shared`
-copies small messages twice, and sends larger ones as `direct` does; `nap:node=shared` does so with
-those within nodes. `lent` copies each item that is sent once, and each that is received.
+copies small messages within nodes twice, and sends others as `direct` does; `nap:node=shared` does
+so with those of its stages. `lent` copies each item that is sent once, and each that is received.
 """
 
 import re
@@ -14,17 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.domain.operations import SHARED_BYTES
+from tuner.domain.operations import SHARED_BYTES, by_memory
 from tuner.inputs.structure.halo import Halo
 from tuner.inputs.structure.traffic import MessageStage
 from tuner.models.delivery import RankNetwork
 from tuner.models.parameter import NotIdentified
 from tuner.stats import Floats
 
-ON_ONE_NODE = ("shared", "lent")
-"""Methods for ranks that all share memory."""
-
-SENT_AS = dict.fromkeys(("neighbor", "alltoallv", *ON_ONE_NODE), "direct")
+SENT_AS = dict.fromkeys(("neighbor", "alltoallv", "shared", "lent"), "direct")
 """Methods, and the one that delivers the same messages."""
 
 _SMALL_BYTES = 8
@@ -33,6 +30,16 @@ _SMALL_BYTES = 8
 def sent_as(spec: str) -> str:
     """Return the spec of the method that delivers the same messages, which can be counted."""
     return SENT_AS.get(spec, re.sub(r"^(nap.*)[:,]node=(?:mpi|shared)$", r"\1", spec))
+
+
+def has_layout(spec: str, procs: int, ppn: int) -> bool:
+    """Return whether there are the nodes that a method is for."""
+    several = procs > ppn
+    if spec == "lent":
+        return not several
+    if spec == "shared":
+        return ppn > 1 or not several
+    return not by_memory(spec) or (several and ppn > 1)
 
 
 def time_s(
@@ -65,14 +72,14 @@ def shared_s(
     copy_s_per_byte: float,
 ) -> float | NotIdentified:
     """Return the time of `shared`, whose payload is that of `direct`."""
-    if not np.any(payload.items * item_bytes <= SHARED_BYTES):
-        return NotIdentified(f"no message is of {SHARED_BYTES} bytes or less")
-    slots_s = through_memory_s(
-        payload, network, item_bytes, copy_s_per_byte, np.zeros(network.procs)
-    )
-    packed_bytes = packed(halo, SHARED_BYTES / item_bytes) * item_bytes
-    seen_s = network.slowest.of(_SMALL_BYTES).alpha_s
-    return seen_s + slots_s + packed_bytes * copy_s_per_byte
+    fits = _fit_slots(payload, network, item_bytes)
+    if not fits.any():
+        return _none_fits(network)
+    began_s = np.zeros(network.procs)
+    ended_s = _copied_ended_s(payload, fits, network, item_bytes, copy_s_per_byte, began_s)
+    packed_bytes = packed(halo, ~fits) * item_bytes
+    seen_s = network.on.of(_SMALL_BYTES).alpha_s
+    return seen_s + float(ended_s.max()) + packed_bytes * copy_s_per_byte
 
 
 def lent_s(halo: Halo, network: RankNetwork, item_bytes: float, copy_s_per_byte: float) -> float:
@@ -97,15 +104,28 @@ def nap_by_memory_s(
     seen_s = network.on.of(_SMALL_BYTES).alpha_s
     any_fits = False
     for stage in stages:
-        fits = network.stays(stage) & (stage.items * item_bytes <= SHARED_BYTES)
+        fits = _fit_slots(stage, network, item_bytes)
         ended_s = _copied_ended_s(stage, fits, network, item_bytes, copy_s_per_byte, ended_s)
         if fits.any():
             ended_s = ended_s + seen_s
             any_fits = True
     if not any_fits:
-        return NotIdentified(f"no message on a node is of {SHARED_BYTES} bytes or less")
-    packed_bytes = packed(halo, SHARED_BYTES / item_bytes) * item_bytes
+        return _none_fits(network)
+    payload = MessageStage(halo.source, halo.destination, halo.items)
+    packed_bytes = packed(halo, ~_fit_slots(payload, network, item_bytes)) * item_bytes
     return float(ended_s.max()) + packed_bytes * copy_s_per_byte
+
+
+def _fit_slots(
+    messages: MessageStage, network: RankNetwork, item_bytes: float
+) -> NDArray[np.bool_]:
+    """Return which messages go through a node's memory: those that stay there, if small."""
+    return network.stays(messages) & (messages.items * item_bytes <= SHARED_BYTES)
+
+
+def _none_fits(network: RankNetwork) -> NotIdentified:
+    where = " on a node" if network.off is not None else ""
+    return NotIdentified(f"no message{where} is of {SHARED_BYTES} bytes or less")
 
 
 def through_memory_s(
@@ -140,14 +160,14 @@ def _copied_ended_s(
     return ended_s + float(np.max(copied)) * copy_s_per_byte
 
 
-def packed(halo: Halo, above_items: float = 0) -> int:
+def packed(halo: Halo, sent: NDArray[np.bool_] | None = None) -> int:
     """Return the most items that a rank packs, as its messages' items are not contiguous.
 
-    Counted are messages of more than `above_items` items.
+    `sent` says which messages are sent by MPI; all if it is None.
     """
     breaks = np.diff(halo.slots, prepend=-1) != 1
     breaks[halo.first[:-1]] = False
     of_message = np.repeat(np.arange(len(halo.items)), halo.items)
     scattered = np.bincount(of_message, weights=breaks, minlength=len(halo.items)) > 0
-    items = np.where(scattered & (halo.items > above_items), halo.items, 0)
+    items = np.where(scattered if sent is None else scattered & sent, halo.items, 0)
     return int(np.bincount(halo.source, weights=items, minlength=halo.procs).max(initial=0))

@@ -135,11 +135,9 @@ def of_exchange(
             return lambda size: exchange.nap_by_memory_s(halo, planned, network, size, copies[1])
         return lambda size: exchange.time_s(spec, planned, network, size, *copies)
 
-    several = halo.procs > ppn
-    others = [spec for spec in exchange.SENT_AS if not (several and spec in exchange.ON_ONE_NODE)]
-    if several and ppn > 1:
-        others.append("nap:node=shared")
-    standard = _able(model, [*standard_specs(halo.procs), *others])
+    others = (*exchange.SENT_AS, "nap:node=shared")
+    applicable = [spec for spec in others if exchange.has_layout(spec, halo.procs, ppn)]
+    standard = _able(model, [*standard_specs(halo.procs), *applicable])
     return _predictor(model, specs or standard, formula)
 
 

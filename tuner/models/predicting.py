@@ -205,8 +205,10 @@ def _is_predictable(case: PatternCase, spec: str) -> bool:
 
 def _has_layout(case: PatternCase, spec: str) -> bool:
     """Return whether there are the nodes that a method of an exchange or discovery is for."""
+    if case.operation == "exchange":
+        return exchange.has_layout(spec, case.procs, case.ppn)
     several = case.procs > case.ppn
-    if spec in exchange.ON_ONE_NODE:
+    if spec == "shared":
         return not several
     if by_memory(spec):
         return several and case.ppn > 1

@@ -12,7 +12,7 @@ static int direct_plan(struct swp_plan *plan) {
   struct messages *messages = plan->method_state = swp_plan_allocate(plan, 1, sizeof *messages);
   if (messages == NULL || swp_plan_stages(plan, 1) != SWP_SUCCESS)
     return swp_plan_no_memory(plan);
-  return swp_messages_plan(plan, 0, messages);
+  return swp_messages_plan(plan, &(const struct slots){0}, messages);
 }
 
 HOT static int direct_start(struct swp_plan *plan, const char *send, char *recv) {

@@ -7,7 +7,6 @@
 #include "nap.h"
 
 #include "formulas.h"
-#include "parts.h"
 
 #include <stdio.h>
 
@@ -25,8 +24,8 @@ static bool nap_variant(enum swp_operation operation, int index, int procs, char
   return true;
 }
 
-/* node=shared is for several nodes of several ranks: `shared` is for one, and between single ranks nothing is
-   different. */
+/* node=shared is for several nodes of several ranks: on one it is `shared`, and between single ranks nothing
+   is different. */
 static const char *nap_applicable(const struct spec *spec, const struct features *features) {
   return swp_is_by_memory(spec) ? swp_sharing_applicable_on_nodes(features) : NULL;
 }
@@ -35,17 +34,6 @@ static int begin(struct swp_plan *plan, struct schedule **schedule) {
   int error = swp_schedule_begin(plan, NAP_STAGES, schedule);
   if (error == SWP_SUCCESS && swp_is_by_memory(&plan->spec))
     error = swp_slots_begin(plan, true, &(*schedule)->slots);
-  return error;
-}
-
-/* Takes the node's memory for the messages that go by it. As swp_slots_place. */
-static int take_memory(struct swp_plan *plan, struct schedule *schedule, int error) {
-  MPI_Comm node;
-  int failed = swp_part_take_node(plan, &node);
-  if (failed != SWP_SUCCESS)
-    return failed;
-  error = swp_slots_place(plan, &schedule->slots, node, error);
-  swp_part_give(plan, &node);
   return error;
 }
 
@@ -58,7 +46,7 @@ static int nap_plan(struct swp_plan *plan) {
            plan->topology->ppn);
   error = swp_nap_schedule(plan, sharing->value == SHARING_YES, schedule);
   if (swp_is_by_memory(&plan->spec))
-    error = take_memory(plan, schedule, error);
+    error = swp_slots_place(plan, &schedule->slots, error);
   if (error == SWP_SUCCESS)
     error = swp_schedule_end(plan, schedule);
 done:
@@ -75,7 +63,7 @@ static int nap_estimate(const struct swp_plan *plan, const struct estimate *esti
     return swp_estimate_messages(plan, estimate, seconds);
   for (int stage = 0; stage < NAP_STAGES; stage++)
     copied_bytes[stage] = schedule->stages[stage].handover_bytes;
-  TRY(swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds));
+  TRY(swp_estimate_sent(plan, estimate, &schedule->slots, seconds));
   TRY(swp_estimate_slots(plan, estimate, &estimate->model->pairs[PAIR_ON_NODE], NAP_STAGES, copied_bytes,
                          seconds));
 done:

@@ -1,14 +1,14 @@
 /*
- * shared: for ranks of one node. A rank writes a message to a slot in memory that all share, where the
+ * shared: a rank writes a message for a rank of its node to a slot in memory that they share, where the
  * receiver reads it; starting an exchange writes all of them, so that nobody needs a later wait of the
- * sender. Messages over SHARING_BYTES are sent as by `direct`.
+ * sender. Messages over SHARING_BYTES, and those between nodes, are sent as by `direct`.
  */
 #include "formulas.h"
 #include "messages.h"
 #include "slots.h"
 
 struct state {
-  struct messages large;
+  struct messages sent; /* the messages that do not go by slots */
   struct slots slots;
   struct run *places; /* of the receives by slots */
   char *recv;
@@ -19,7 +19,7 @@ static void shared_free(struct swp_plan *plan) {
   struct state *state = plan->method_state;
   if (state == NULL)
     return;
-  swp_messages_free(&state->large);
+  swp_messages_free(&state->sent);
   swp_slots_free(&state->slots);
   swp_release(state->places);
 }
@@ -56,10 +56,10 @@ done:
 
 static int plan_local(struct swp_plan *plan, struct state *state) {
   int error = SWP_SUCCESS;
+  TRY(swp_slots_begin(plan, plan->features.nodes > 1, &state->slots));
   if (swp_plan_stages(plan, 1) != SWP_SUCCESS)
     return swp_plan_no_memory(plan);
-  TRY(swp_messages_plan(plan, SHARING_BYTES, &state->large));
-  TRY(swp_slots_begin(plan, false, &state->slots));
+  TRY(swp_messages_plan(plan, &state->slots, &state->sent));
   TRY(add_channels(plan, state));
 done:
   return error;
@@ -70,7 +70,7 @@ static int shared_plan(struct swp_plan *plan) {
   int error = swp_agree(plan->comm, state != NULL ? SWP_SUCCESS : swp_plan_no_memory(plan));
   if (error != SWP_SUCCESS)
     return error;
-  return swp_slots_place(plan, &state->slots, plan->comm, plan_local(plan, state));
+  return swp_slots_place(plan, &state->slots, plan_local(plan, state));
 }
 
 /* ---- Execution ---- */
@@ -83,7 +83,7 @@ HOT static int shared_start(struct swp_plan *plan, const char *send, char *recv)
   int error = SWP_SUCCESS;
   state->recv = recv;
   state->nread = 0;
-  TRY(swp_messages_start(plan, &state->large, send, recv));
+  TRY(swp_messages_start(plan, &state->sent, send, recv));
   for (int64_t i = 0; i < out->count; i++) {
     TRY(swp_slot_await(plan, &channels[i], call));
     swp_slot_write(&channels[i], call, send);
@@ -109,29 +109,29 @@ HOT static int shared_advance(struct swp_plan *plan, bool block, bool *done) {
     swp_slot_read(channel, call, state->recv);
   }
   *done = true;
-  if (state->large.nmessages > 0)
-    TRY(swp_messages_advance(plan, &state->large, block, done));
+  if (state->sent.nmessages > 0)
+    TRY(swp_messages_advance(plan, &state->sent, block, done));
 done:
   return error;
 }
 
-/* An execution takes as long as a small message, copying twice, and the larger messages. */
+/* An execution takes as long as a small message on a node, copying twice, and the messages sent. */
 static int shared_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct state *state = plan->method_state;
-  const struct census census = swp_census(plan, estimate);
+  const struct pair_model *pair = &estimate->model->pairs[PAIR_ON_NODE];
   int error = SWP_SUCCESS;
-  TRY(swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds));
-  TRY(swp_estimate_slots(plan, estimate, census.pair, 1, &state->slots.copied_bytes, seconds));
+  TRY(swp_estimate_sent(plan, estimate, &state->slots, seconds));
+  TRY(swp_estimate_slots(plan, estimate, pair, 1, &state->slots.copied_bytes, seconds));
 done:
   return error;
 }
 
 const struct method swp_exchange_shared = {
     .name = "shared",
-    .summary = "messages in memory that the ranks of one node share",
+    .summary = "messages in memory that the ranks of a node share, and as direct between nodes",
     .source = "discovery shared, for known senders: no rank looks at others than its own",
     .node_memory = true,
-    .applicable = swp_sharing_applicable,
+    .applicable = swp_sharing_applicable_within_nodes,
     .plan = shared_plan,
     .free = shared_free,
     .start = shared_start,

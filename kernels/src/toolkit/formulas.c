@@ -29,17 +29,20 @@ done:
   return error;
 }
 
-/* The bytes that are packed of larger messages whose items are not contiguous. */
-static double packed_bytes(const struct problem *problem, int64_t above_bytes) {
+/* The bytes that are packed of messages whose items are not contiguous, if they do not go by slots. */
+static double packed_bytes(const struct swp_plan *plan, const struct slots *slots) {
+  const struct problem *problem = exchange_plan_of(plan)->problem;
   double bytes = 0;
-  for (int i = 0; i < problem->nsends; i++)
-    if (problem->sends[i].nruns > 1 && problem->sends[i].bytes > above_bytes)
-      bytes += (double)problem->sends[i].bytes;
+  for (int i = 0; i < problem->nsends; i++) {
+    const struct send *send = &problem->sends[i];
+    if (send->nruns > 1 && !swp_slots_fit(plan, slots, send->peer, send->bytes))
+      bytes += (double)send->bytes;
+  }
   return bytes;
 }
 
 static int add_up(const struct exchange_plan *exchange, const struct estimate *estimate, bool forwards,
-                  int64_t above_bytes, double *seconds) {
+                  double packed, double *seconds) {
   const struct model *model = estimate->model;
   int error = SWP_SUCCESS, n = exchange->nstages;
   struct crowd crowds[GRID_DIMS];
@@ -51,7 +54,7 @@ static int add_up(const struct exchange_plan *exchange, const struct estimate *e
     mine[d] = swp_delivery_s(model, &exchange->tallies[d], &crowds[d]);
     mine[n + d] = forwards ? (double)exchange->stages[d].bytes : 0;
   }
-  mine[2 * n] = forwards ? 0 : packed_bytes(exchange->problem, above_bytes);
+  mine[2 * n] = packed;
   MPI_TRY(MPI_Allreduce(mine, most, 2 * n + 1, MPI_DOUBLE, MPI_MAX, exchange->plan.comm));
   *seconds = model->copy_s_per_byte * most[2 * n];
   for (int d = 0; d < n; d++)
@@ -61,12 +64,12 @@ done:
 }
 
 int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  return swp_estimate_larger(plan, estimate, 0, seconds);
+  return swp_estimate_sent(plan, estimate, &(const struct slots){0}, seconds);
 }
 
-int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *estimate, int64_t above_bytes,
-                        double *seconds) {
-  return add_up(exchange_plan_of(plan), estimate, false, above_bytes, seconds);
+int swp_estimate_sent(const struct swp_plan *plan, const struct estimate *estimate, const struct slots *slots,
+                      double *seconds) {
+  return add_up(exchange_plan_of(plan), estimate, false, packed_bytes(plan, slots), seconds);
 }
 
 int swp_estimate_slots(const struct swp_plan *plan, const struct estimate *estimate,

@@ -2,7 +2,7 @@
 #ifndef SWP_FORMULAS_H
 #define SWP_FORMULAS_H
 
-#include "kinds.h"
+#include "slots.h"
 
 enum { COUNT_BYTES = 4 };
 
@@ -11,9 +11,9 @@ enum { COUNT_BYTES = 4 };
 /* The sum of D over the stages as planned, and the packing. */
 int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
-/* The same of a method that sends only messages of more bytes. */
-int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *estimate, int64_t above_bytes,
-                        double *seconds);
+/* The same of a method that sends only messages that do not go by these slots. */
+int swp_estimate_sent(const struct swp_plan *plan, const struct estimate *estimate, const struct slots *slots,
+                      double *seconds);
 
 /* The same of a method that copies all that it sends at each stage, as it forwards. */
 int swp_estimate_forwarding(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);

@@ -26,16 +26,16 @@ static int plan_send(struct swp_plan *plan, const struct send *send, int64_t *st
                           together ? send->runs : &packed, 1);
 }
 
-static int add_messages(struct swp_plan *plan, int64_t above_bytes, struct messages *messages,
+static int add_messages(struct swp_plan *plan, const struct slots *slots, struct messages *messages,
                         int64_t *staged) {
   const struct problem *problem = exchange_plan_of(plan)->problem;
   int error = SWP_SUCCESS;
   for (int i = 0; i < problem->nrecvs; i++)
-    if (problem->recvs[i].bytes > above_bytes)
+    if (!swp_slots_fit(plan, slots, problem->recvs[i].peer, problem->recvs[i].bytes))
       TRY(plan_receive(plan, &problem->recvs[i], &messages->transfers[messages->nmessages++]));
   messages->nrecvs = messages->nmessages;
   for (int i = 0; i < problem->nsends; i++)
-    if (problem->sends[i].bytes > above_bytes) {
+    if (!swp_slots_fit(plan, slots, problem->sends[i].peer, problem->sends[i].bytes)) {
       messages->packed[messages->nmessages - messages->nrecvs] = &problem->sends[i];
       TRY(plan_send(plan, &problem->sends[i], staged, &messages->transfers[messages->nmessages++]));
     }
@@ -43,7 +43,7 @@ done:
   return error;
 }
 
-int swp_messages_plan(struct swp_plan *plan, int64_t above_bytes, struct messages *messages) {
+int swp_messages_plan(struct swp_plan *plan, const struct slots *slots, struct messages *messages) {
   const struct problem *problem = exchange_plan_of(plan)->problem;
   const int64_t most = (int64_t)problem->nrecvs + problem->nsends;
   int64_t staged = 0;
@@ -52,7 +52,7 @@ int swp_messages_plan(struct swp_plan *plan, int64_t above_bytes, struct message
   messages->packed = swp_plan_allocate(plan, problem->nsends, sizeof *messages->packed);
   if (messages->transfers == NULL || messages->requests == NULL || messages->packed == NULL)
     return swp_plan_no_memory(plan);
-  int error = add_messages(plan, above_bytes, messages, &staged);
+  int error = add_messages(plan, slots, messages, &staged);
   if (error != SWP_SUCCESS)
     return error;
   exchange_plan_of(plan)->copied_bytes += staged;

@@ -15,9 +15,9 @@ struct messages {
   char *staging;              /* packed messages */
 };
 
-/* Plans those of the problem's messages that have more bytes, counted as stage 0 of the plan.
+/* Plans those of the problem's messages that do not go by these slots, counted as stage 0 of the plan.
    swp_messages_free must be called. Local. Errors: SWP_ERR_MEMORY, SWP_ERR_MPI, SWP_ERR_TOO_LARGE. */
-int swp_messages_plan(struct swp_plan *plan, int64_t above_bytes, struct messages *messages);
+int swp_messages_plan(struct swp_plan *plan, const struct slots *slots, struct messages *messages);
 
 void swp_messages_free(struct messages *messages);
 

@@ -84,8 +84,6 @@ int swp_schedule_handover(struct swp_plan *plan, struct schedule *schedule, int 
   struct handover *handover;
   int error = SWP_SUCCESS;
   *added = false;
-  if (schedule->slots.sharers.arena == NULL)
-    return SWP_SUCCESS;
   bytes = swp_runs_bytes(runs, nruns);
   TRY(swp_slots_add(plan, &schedule->slots, direction, peer, bytes, &channel));
   if (channel == NULL)

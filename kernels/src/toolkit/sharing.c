@@ -45,6 +45,11 @@ const char *swp_sharing_applicable_on_nodes(const struct features *features) {
   return why != NULL ? why : polling_applicable();
 }
 
+const char *swp_sharing_applicable_within_nodes(const struct spec *spec, const struct features *features) {
+  return features->nodes == 1 ? swp_sharing_applicable(spec, features)
+                              : swp_sharing_applicable_on_nodes(features);
+}
+
 void swp_sharing_name_node(void) {
   char text[ERROR_TEXT_BYTES];
   snprintf(text, sizeof text, "on its node, %.*s", ERROR_TEXT_BYTES - 20, swp_error_message());
@@ -64,6 +69,11 @@ struct sharers swp_sharers(const struct swp_plan *plan, bool on_node) {
   if (on_node)
     return (struct sharers){topology->node_arena, true, node, swp_topology_node_size(topology, node)};
   return (struct sharers){topology->arena, false, node, plan->procs};
+}
+
+bool swp_is_sharer(const struct swp_plan *plan, const struct sharers *sharers, int rank) {
+  return sharers->arena != NULL &&
+         (!sharers->on_node || swp_topology_node(plan->topology, rank) == sharers->node);
 }
 
 int swp_sharer_of(const struct swp_plan *plan, const struct sharers *sharers, int rank) {

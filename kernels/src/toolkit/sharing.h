@@ -41,6 +41,9 @@ const char *swp_sharing_applicable(const struct spec *spec, const struct feature
 const char *swp_nodes_applicable(const struct features *features);
 const char *swp_sharing_applicable_on_nodes(const struct features *features);
 
+/* NULL where ranks of a node share memory, on one node or on several; otherwise why none do. */
+const char *swp_sharing_applicable_within_nodes(const struct spec *spec, const struct features *features);
+
 /* node=mpi|shared, mpi when not given: how ranks of a node communicate. */
 #define NODE_USAGE "node=mpi|shared"
 #define NODE_PARAMETER {.name = "node", .type = PARAMETER_CHOICE, .choices = swp_node_choices}
@@ -60,6 +63,9 @@ struct sharers {
 };
 
 struct sharers swp_sharers(const struct swp_plan *plan, bool on_node);
+
+/* Returns whether a rank is one of them; without an arena none is. */
+bool swp_is_sharer(const struct swp_plan *plan, const struct sharers *sharers, int rank);
 
 /* The number of a rank among them, and the rank with a number. */
 int swp_sharer_of(const struct swp_plan *plan, const struct sharers *sharers, int rank);

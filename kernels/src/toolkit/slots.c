@@ -2,6 +2,7 @@
 #include "slots.h"
 
 #include "mail.h"
+#include "parts.h"
 
 /* What this rank knows of another one. */
 struct partner {
@@ -31,11 +32,17 @@ static int64_t slot_bytes(int64_t bytes) {
   return swp_round_up((int64_t)sizeof(struct slot) + bytes, LINE_BYTES);
 }
 
+bool swp_slots_fit(const struct swp_plan *plan, const struct slots *slots, int peer, int64_t bytes) {
+  return bytes <= SHARING_BYTES && swp_is_sharer(plan, &slots->sharers, peer);
+}
+
 int swp_slots_add(struct swp_plan *plan, struct slots *slots, enum direction direction, int peer,
                   int64_t bytes, struct channel **channel) {
   *channel = NULL;
+  if (!swp_is_sharer(plan, &slots->sharers, peer))
+    return SWP_SUCCESS;
   partner_of(plan, slots, peer)->has_messages[direction] = true;
-  if (bytes > SHARING_BYTES)
+  if (!swp_slots_fit(plan, slots, peer, bytes))
     return SWP_SUCCESS;
   *channel = swp_array_add(&slots->channels[direction], sizeof **channel, &plan->account);
   if (*channel == NULL)
@@ -146,7 +153,8 @@ done:
   return error;
 }
 
-int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error) {
+/* As swp_slots_place; `comm` is that of the ranks which share the memory. */
+static int place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error) {
   const int64_t bytes = part_bytes(slots);
   TRY(check_any(plan, slots, error == SWP_SUCCESS ? swp_sharing_check(plan, bytes) : error));
   /* Agreed on the arena's ranks only. On a node without messages one byte, as nothing cannot be given back.
@@ -163,5 +171,17 @@ int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, i
 done:
   swp_release(slots->partners);
   slots->partners = NULL;
+  return error;
+}
+
+int swp_slots_place(struct swp_plan *plan, struct slots *slots, int error) {
+  MPI_Comm node;
+  if (!slots->sharers.on_node)
+    return place(plan, slots, plan->comm, error);
+  const int failed = swp_part_take_node(plan, &node);
+  if (failed != SWP_SUCCESS)
+    return failed;
+  error = place(plan, slots, node, error);
+  swp_part_give(plan, &node);
   return error;
 }

@@ -41,23 +41,26 @@ struct slots {
   struct partner *partners;          /* while planning: what is known of each sharer */
 };
 
-/* Must be called before the next two. on_node: messages are those between ranks of a node, else of all.
-   Local. Errors: SWP_ERR_MEMORY. */
+/* Must be called before the others, by all ranks of a plan alike. on_node: messages are those between ranks
+   of a node, else of all. Local. Errors: SWP_ERR_MEMORY; swp_slots_place may be called nevertheless. */
 int swp_slots_begin(struct swp_plan *plan, bool on_node, struct slots *slots);
 
-/* A message that this rank sends or receives. If it fits a slot, *channel is a channel for it, of which the
+/* Returns whether a message between this rank and the peer goes by slots: it fits one, and they share memory.
+   Local. */
+bool swp_slots_fit(const struct swp_plan *plan, const struct slots *slots, int peer, int64_t bytes);
+
+/* A message that this rank sends or receives. If it goes by slots, *channel is a channel for it, of which the
    caller sets the runs before it calls this again; else it is NULL, and the message goes another way.
    Messages between two ranks are added in the same order on both. Local. Errors: SWP_ERR_MEMORY. */
 int swp_slots_add(struct swp_plan *plan, struct slots *slots, enum direction direction, int peer,
                   int64_t bytes, struct channel **channel);
 
 /*
- * Takes the memory, when all messages are added; `comm` is that of the ranks which share it. Collective on
- * the plan's ranks. `error` is an earlier error of this rank, which is agreed on. Errors, agreed: as
- * swp_arena_take, and SWP_ERR_NOT_APPLICABLE also where no message fits a slot, or a rank's slots are too
- * many.
+ * Takes the memory, when all messages are added. Collective on the plan's ranks. `error` is an earlier error
+ * of this rank, which is agreed on. Errors, agreed: as swp_arena_take, and SWP_ERR_NOT_APPLICABLE also where
+ * no message fits a slot, or a rank's slots are too many.
  */
-int swp_slots_place(struct swp_plan *plan, struct slots *slots, MPI_Comm comm, int error);
+int swp_slots_place(struct swp_plan *plan, struct slots *slots, int error);
 
 void swp_slots_free(struct slots *slots);
 
