@@ -13,12 +13,14 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from tests import kill_commands, kill_writers, starved
 from tests.fuzzing.__main__ import TARGETS, lacking
 from tests.nightly import PYTEST, NightPart, make_parser, run_missing
 from tuner.domain.operations import COLLECTIVES, sizes_for
 from tuner.machine.mpi import Mpi, find_mpis
+from tuner.paths import CHECKOUT
 
 EXECUTIONS = dict.fromkeys(("exchange", "discovery", *COLLECTIVES), 1_000_000)
 PROMPT_EXECUTIONS = 20_000_000
@@ -36,6 +38,16 @@ BY_MEMORY = {
     "alltoall": ("shared", BY_LEADERS),
 }
 """Methods for one node, and for nodes of two ranks, by operation."""
+
+ONE_WAY = CHECKOUT / "tests" / "data" / "matrix" / "upper-bidiagonal.mtx"
+"""A matrix by whose halo each rank sends to one that sends it nothing, and so acknowledges."""
+
+PATTERNS = {
+    "exchange": {"": "random:degree=1,seed=1", "-one-way": f"matrix:{ONE_WAY}"},
+    "discovery": {"": "random:degree=1,seed=1"},
+    **{each: {"": "blocks"} for each in COLLECTIVES},
+}
+"""By the suffix of a part; the first is that of soaks of all methods."""
 
 PROCS = (2, 4)
 LIMIT_MIN = 24 * 60
@@ -95,9 +107,9 @@ def find_parts(share: float) -> Iterator[NightPart]:
 def by_memory(mpi: Mpi, operation: str, executions: float) -> Iterator[NightPart]:
     """Yield the soaks of an operation's methods that use the node's memory."""
     on_one_node, on_nodes = BY_MEMORY[operation]
-    for procs in PROCS:
+    for procs, way in product(PROCS, PATTERNS[operation]):
         options = [f"--methods={on_one_node}"]
-        yield make_part(mpi, procs, operation, executions, "-memory", options)
+        yield make_part(mpi, procs, operation, executions, "-memory", options, way)
     if on_nodes:
         options = [f"--methods={on_nodes}", "--ppn=2"]
         yield make_part(mpi, max(PROCS), operation, executions, "-layers", options)
@@ -115,17 +127,17 @@ def make_part(
     executions: float,
     suffix: str = "",
     options: Sequence[str] = ("--methods=all",),
+    way: str = "",
 ) -> NightPart:
-    """Return the soak of methods of an operation, by messages of 8 bytes."""
-    pattern = "blocks" if operation in COLLECTIVES else "random:degree=1,seed=1"
+    """Return the soak of methods of an operation on one of its patterns, by messages of 8 bytes."""
     words = [
         *(mpi.name, str(procs), *options),
         f"--sizes={sizes_for(operation, '8')}",
         f"--executions={max(1, round(executions))}",
         f"--op={operation}",
-        f"--pattern={pattern}",
+        f"--pattern={PATTERNS[operation][way]}",
     ]
-    return from_tests(f"{operation}-{mpi.name}-{procs}{suffix}", "soaked", *words)
+    return from_tests(f"{operation}-{mpi.name}-{procs}{suffix}{way}", "soaked", *words)
 
 
 def main() -> int:

@@ -12,9 +12,13 @@ import pytest
 
 from tests import nightly
 from tests.conftest import Require
+from tests.endurance import ONE_WAY, PROCS, by_memory
 from tests.nightly import PARTS, command_of
 from tests.processes import command_lines
-from tuner.machine.mpi import find_mpis
+from tuner.inputs.matrices.market import read_pattern
+from tuner.inputs.matrices.partition import ownership
+from tuner.inputs.structure.halo import halo
+from tuner.machine.mpi import Mpi, find_mpis
 from tuner.paths import CHECKOUT
 
 NIGHT = """
@@ -146,6 +150,18 @@ def test_a_share_of_nothing_is_refused(share: str) -> None:
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 2
     assert f"--share={share}: not a positive number" in done.stderr
+
+
+@pytest.mark.parametrize("procs", PROCS)
+def test_endurance_has_messages_that_nothing_but_an_acknowledgement_answers(procs: int) -> None:
+    matrix = read_pattern(ONE_WAY)
+    messages = halo(matrix, ownership(ONE_WAY, matrix, "contiguous", procs))
+    pairs = {*zip(messages.source.tolist(), messages.destination.tolist(), strict=True)}
+    assert len(pairs) == procs - 1
+    assert not pairs & {(receiver, sender) for sender, receiver in pairs}
+    mpi = Mpi(name="mpi", family="", version="", mpicc="", mpiexec="")
+    words = [part.command for part in by_memory(mpi, "exchange", 1)]
+    assert sum(f"--pattern=matrix:{ONE_WAY}" in each for each in words) == len(PROCS)
 
 
 @pytest.mark.check
