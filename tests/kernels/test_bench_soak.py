@@ -14,7 +14,7 @@ import pytest
 from tests.compiler import build_preload
 from tests.conftest import by_day
 from tests.kernels.benchrun import SWPBENCH, Record, Result, documented_keys, has_type
-from tests.kernels.conftest import MPIS, Kernels, on_ranks
+from tests.kernels.conftest import MPIS, Kernels, in_turn, on_ranks
 from tests.processes import TIMEOUT_S, command_lines, environments, is_running, wait_for
 from tuner.machine.mpi import launch
 
@@ -105,6 +105,28 @@ def test_a_wrong_byte_is_found_in_the_execution_that_it_is_in(
     assert second["reason"].startswith("rank 1: execution 1: wrong payload")
     (complaint,) = result.complaints
     assert "soak failed: 2 of 2" in complaint
+
+
+@pytest.mark.parametrize(
+    ("kernels", "operation"),
+    by_day([*in_turn(["gather", "bcast"])], in_turn(["reduce", "scatter"])),
+    indirect=["kernels"],
+)
+def test_the_ranks_are_roots_in_turn(kernels: Kernels, tmp_path: Path, operation: str) -> None:
+    """Each method goes on where the one before it ended."""
+    words = ("--op", operation, "--pattern", "blocks", "--sizes", "8", "--executions", "50")
+    result = soak(kernels, tmp_path / "o", 3, *words)
+    assert result.status == 0, result.stderr
+    assert all(each["executions"] == 50 for each in soaks(result))
+
+
+def test_a_wrong_byte_is_found_where_its_rank_is_the_root(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    """Of a gather only the root has bytes; rank 2 is it in every third execution."""
+    words = ("--op", "gather", "--pattern", "blocks", "--sizes", "8", "--methods", "star")
+    record = failed(soak(any_kernels, tmp_path / "o", 3, *words, wrong="byte", call=60, rank=2))
+    assert record["reason"].startswith("rank 2: execution 63: wrong payload from rank 0")
 
 
 @pytest.mark.parametrize(

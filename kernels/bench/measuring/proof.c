@@ -50,7 +50,7 @@ struct sight {
 };
 
 static int late_rank(const struct workload *workload, int index) {
-  return (workload->pattern->root + index * (workload->team->procs - 1)) % workload->team->procs;
+  return (workload->root + index * (workload->team->procs - 1)) % workload->team->procs;
 }
 
 /* One call with one rank late. The error, which is the same on every rank, is the library's. */
@@ -105,7 +105,7 @@ static bool is_complete(const struct sight *sight, int late, int first, int coun
 
 /* Returns whether all others waited for the late root, or the root for the late rank, in a whole pass. */
 static bool is_enough(const struct workload *workload, const struct sight *sight, int pass) {
-  const int rank = workload->team->rank, root = workload->pattern->root;
+  const int rank = workload->team->rank, root = workload->root;
   int waited[LATE_RANKS];
   for (int i = 0; i < LATE_RANKS; i++)
     waited[i] = is_complete(sight, i, pass * PASS_OBSERVATIONS, PASS_OBSERVATIONS) ||

@@ -178,8 +178,8 @@ static void skew(const struct team *team, uint64_t seed, int64_t execution) {
     clock_wait(clock_ns() + late_ns, team->oversubscribed);
 }
 
-/* Executes up to the given number; nothing waits between executions. A rank with wrong bytes continues, as
-   others need it; one whose execution failed cannot. */
+/* Executes up to the given number, with roots in turn; nothing waits between executions. A rank with wrong
+   bytes continues, as others need it; one whose execution failed cannot. */
 static void execute_until(struct workload *workload, swp_plan *plan, int64_t until) {
   for (; now.executions < until; now.executions++) {
     do_next("execution");
@@ -196,6 +196,11 @@ static void execute_until(struct workload *workload, swp_plan *plan, int64_t unt
     if (now.failure == NONE && workload->operation->verify(workload)) {
       failure_place("execution %lld", (long long)now.executions + 1);
       now.failure = PAYLOAD;
+    }
+    if (workload->operation->rooted && workload->operation->turn(workload, plan)) {
+      failure_place("going on to the next root after execution %lld", (long long)now.executions + 1);
+      now.failure = ERROR;
+      return;
     }
   }
 }

@@ -26,7 +26,7 @@ static const struct contents *contents_of(const struct workload *workload) {
 }
 
 static bool is_root(const struct workload *workload) {
-  return workload->team->rank == workload->pattern->root;
+  return workload->team->rank == workload->root;
 }
 
 /* Blocks of a buffer on this rank. */
@@ -112,13 +112,13 @@ static int size(struct workload *workload) {
   return 0;
 }
 
-static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
+static struct swp_collective problem_of(const struct workload *workload) {
   const bool reduces = contents_of(workload)->reduces;
   const int64_t bytes = workload->payload.item_bytes;
   const int count = (int)(reduces ? bytes / (int64_t)sizeof(double) : bytes);
   const MPI_Datatype type = reduces ? MPI_DOUBLE : MPI_BYTE;
   const int *lists = workload->lists, procs = workload->team->procs;
-  const struct swp_collective problem = {
+  return (struct swp_collective){
       .operation = workload->operation->operation,
       .send_count = count,
       .send_type = type,
@@ -129,9 +129,21 @@ static int plan(const struct workload *workload, const char *method, swp_plan **
       .send_counts = lists ? lists + 2 * (int64_t)procs : NULL,
       .send_displs = lists ? lists + 3 * (int64_t)procs : NULL,
       .op = reduces ? MPI_SUM : MPI_OP_NULL,
-      .root = workload->pattern->root,
+      .root = workload->root,
   };
+}
+
+static int plan(const struct workload *workload, const char *method, swp_plan **plan) {
+  const struct swp_collective problem = problem_of(workload);
   return swp_collective_plan(workload->team->comm, &problem, method, &workload->hints, plan);
+}
+
+static int turn(struct workload *workload, swp_plan *plan) {
+  workload->root = (workload->root + 1) % workload->team->procs;
+  if (workload_fit(workload))
+    return -1;
+  const struct swp_collective problem = problem_of(workload);
+  return swp_collective_set(plan, &problem) ? failure_set("%s", swp_error_message()) : 0;
 }
 
 /* From which the elements that ranks add derive. */
@@ -243,7 +255,7 @@ static int verify(const struct workload *workload) {
   if (workload->operation->operation == SWP_ALLTOALLV)
     return verify_uneven(workload);
   for (int i = 0; i < recv_blocks(workload); i++) {
-    const int source = its->recv >= ALL ? i : workload->pattern->root;
+    const int source = its->recv >= ALL ? i : workload->root;
     if (payload_compare(&workload->payload, source, &number, 1,
                         workload->recv + i * workload->payload.item_bytes))
       return -1;
@@ -261,6 +273,7 @@ const struct operation operation_collectives[] = {
                    .free = free_lists,                                                                       \
                    .plan = plan,                                                                             \
                    .prepare = prepare,                                                                       \
+                   .turn = turn,                                                                             \
                    .execute = execute,                                                                       \
                    .verify = verify},
 #include <switchpoint_operations.def>

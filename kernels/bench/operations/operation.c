@@ -19,14 +19,26 @@ const struct operation *operation_by_name(const char *name) {
   return NULL;
 }
 
-static int allocate_buffer(int64_t bytes, char **buffer) {
-  const size_t room = (size_t)bytes + 1; /* one is never NULL, even for nothing */
-  if (posix_memalign((void **)buffer, ALIGNMENT, room)) {
+static int fit_buffer(int64_t bytes, int64_t *room, char **buffer) {
+  if (bytes < *room)
+    return 0;
+  free(*buffer);
+  *room = bytes + 1; /* one is never NULL, even for nothing */
+  if (posix_memalign((void **)buffer, ALIGNMENT, (size_t)*room)) {
     *buffer = NULL;
     return failure_set("out of memory: cannot get %lld bytes for a buffer", (long long)bytes);
   }
-  memset(*buffer, 0, room); /* first touched by the rank that uses it */
+  memset(*buffer, 0, (size_t)*room); /* first touched by the rank that uses it */
   return 0;
+}
+
+int workload_fit(struct workload *workload) {
+  int status = workload->operation->size(workload);
+  if (status == 0)
+    status = fit_buffer(workload->send_bytes, &workload->send_room, &workload->send);
+  if (status == 0)
+    status = fit_buffer(workload->recv_bytes, &workload->recv_room, &workload->recv);
+  return status;
 }
 
 int workload_create(const struct team *team, const struct operation *operation, const struct pattern *pattern,
@@ -36,6 +48,7 @@ int workload_create(const struct team *team, const struct operation *operation, 
                                 .team = team,
                                 .pattern = pattern,
                                 .payload = {seed, 0, item_bytes},
+                                .root = pattern->root,
                                 .hints = SWP_HINTS_DEFAULT};
   if (hints)
     workload->hints = *hints;
@@ -48,11 +61,8 @@ int workload_create(const struct team *team, const struct operation *operation, 
   if (items_most > INT64_MAX / item_bytes)
     status =
         failure_set("out of memory: %lld items of %lld bytes", (long long)items_most, (long long)item_bytes);
-  if (team_agree(team, status) || team_agree(team, operation->size(workload)))
-    return -1;
-  status = allocate_buffer(workload->send_bytes, &workload->send);
   if (status == 0)
-    status = allocate_buffer(workload->recv_bytes, &workload->recv);
+    status = workload_fit(workload);
   for (int i = 0; status == 0 && workload->messages && i < pattern->sends.n; i++)
     workload->messages[i] = workload->send + pattern->sends.offsets[i] * item_bytes;
   return team_agree(team, status);

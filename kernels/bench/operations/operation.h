@@ -18,11 +18,13 @@ struct workload {
   char *send;             /* exchange: all own items; discovery: the messages, one after the other */
   char *recv;             /* exchange only */
   int64_t send_bytes, recv_bytes;
-  const void **messages;   /* discovery only: where each message is in send */
-  int64_t *message_bytes;  /* discovery only */
-  swp_inbox *inbox;        /* discovery only; one for all methods */
-  int *lists;              /* collectives: the counts and places of blocks received, and sent; or NULL */
-  struct product *product; /* spmv only */
+  int64_t send_room, recv_room; /* of the buffers */
+  int root;                     /* of a rooted collective */
+  const void **messages;        /* discovery only: where each message is in send */
+  int64_t *message_bytes;       /* discovery only */
+  swp_inbox *inbox;             /* discovery only; one for all methods */
+  int *lists;                   /* collectives: the counts and places of blocks received, and sent; or NULL */
+  struct product *product;      /* spmv only */
 };
 
 /* A part of an operation that is also timed on its own. */
@@ -55,6 +57,9 @@ struct operation {
   int (*plan)(const struct workload *workload, const char *method, swp_plan **plan);
   /* Writes the payload and overwrites the last execution's results, which also warms the buffers. Local. */
   void (*prepare)(struct workload *workload);
+  /* Makes the next rank the root, also of the plan, if the operation is rooted. 0, or -1 with failure_text()
+     set. */
+  int (*turn)(struct workload *workload, swp_plan *plan);
   /* The timed call. Collective. Returns a code of enum swp_error. */
   int (*execute)(struct workload *workload, swp_plan *plan);
   /* 0, or -1 with failure_text() set. Local. */
@@ -73,6 +78,10 @@ int workload_create(const struct team *team, const struct operation *operation, 
                     const struct pattern_features *features, int64_t item_bytes, uint64_t seed,
                     const struct swp_hints *hints, struct workload *workload);
 void workload_free(struct workload *workload);
+
+/* Sets the bytes of the buffers, and makes those anew that are too small. Local. 0, or -1 with failure_text()
+   set. */
+int workload_fit(struct workload *workload);
 
 /* The messages of an exchange, as the library takes them, and how they are planned and exchanged. */
 struct swp_exchange exchange_problem(const struct workload *workload);
