@@ -1,9 +1,10 @@
 /*
  * Two threads of each rank at once. Each with a communicator of its own: plans are made, executed, overlapped
  * and freed in both, by methods that differ, and one thread may forward for the other's exchanges; also plans
- * of an allreduce. Then both
- * with one communicator and its arena: one plans and frees, while the other executes a plan and frees it.
+ * of collectives. Then both with one communicator and its arenas: one plans and frees, while the other
+ * executes a plan and frees it. All of it again on nodes of two ranks.
  */
+#include "nodes.h"
 #include "oracle.h"
 #include "testing.h"
 
@@ -12,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 2, MOST_SPECS = 64, ROUNDS = 2 };
+enum { THREADS = 2, MOST_SPECS = 64, ROUNDS = 2, OPERATIONS = SWP_ALLREDUCE + 1 };
+
+static const enum swp_operation collectives[] = {SWP_ALLREDUCE, SWP_BCAST, SWP_GATHER};
 
 struct specs {
   int count;
@@ -54,34 +57,68 @@ static void check_error(const struct worker *worker) {
   EXPECT(strstr(swp_error_message(), method) != NULL, "another thread's error: %s", swp_error_message());
 }
 
-/* Sums by an allreduce with all methods but those that set variables of the whole process. */
-static void check_sums(const struct worker *worker) {
+static int value_of(int rank, int call) {
+  return 1000 * call + rank;
+}
+
+static void expect_received(const struct swp_collective *problem, MPI_Comm comm, int call,
+                            const int *received) {
+  int rank, procs;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
+  if (problem->operation == SWP_ALLREDUCE)
+    EXPECT_EQUAL(received[0], procs * value_of(0, call) + procs * (procs - 1) / 2);
+  if (problem->operation == SWP_BCAST)
+    EXPECT_EQUAL(received[0], value_of(problem->root, call));
+  for (int i = 0; problem->operation == SWP_GATHER && rank == problem->root && i < procs; i++)
+    EXPECT_EQUAL(received[i], value_of(i, call));
+}
+
+/* An item of each rank, from or to another root in each call. */
+static void execute_collective(MPI_Comm comm, struct swp_collective *problem, swp_plan *plan) {
   enum { CALLS = 20 };
-  const struct specs *specs = &worker->specs[SWP_ALLREDUCE];
-  const struct swp_collective problem = {
-      .operation = SWP_ALLREDUCE, .recv_count = 1, .recv_type = MPI_INT, .op = MPI_SUM};
-  int procs;
-  MPI_Comm_size(worker->comm, &procs);
-  for (int i = 0; i < specs->count; i++) {
+  int rank, procs;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &procs);
+  int *received = test_allocate((size_t)procs * sizeof *received);
+  for (int call = 0; call < CALLS; call++) {
+    const int sent = received[0] = value_of(rank, call);
+    problem->root = call % procs;
+    EXPECT_ERROR(swp_collective_set(plan, problem), SWP_SUCCESS);
+    EXPECT_ERROR(swp_collective_execute(plan, &sent, received), SWP_SUCCESS);
+    expect_received(problem, comm, call, received);
+  }
+  free(received);
+}
+
+/* Of all methods but those that set variables of the whole process. */
+static void check_collectives(const struct worker *worker, enum swp_operation operation) {
+  struct swp_collective problem = {.operation = operation,
+                                   .send_count = 1,
+                                   .send_type = MPI_INT,
+                                   .recv_count = 1,
+                                   .recv_type = MPI_INT,
+                                   .op = MPI_SUM};
+  for (int i = 0; i < worker->specs[operation].count; i++) {
     swp_plan *plan = NULL;
-    const char *method = spec(worker, SWP_ALLREDUCE, i);
-    test_case("allreduce %s in a thread", method);
+    const char *method = spec(worker, operation, i);
+    test_case("%s %s in a thread, %d ranks a node", swp_operation_name(operation), method, oracle_hints.ppn);
     if (strstr(method, "algorithm=") != NULL)
       continue;
-    int error = test_agreed(worker->comm, swp_collective_plan(worker->comm, &problem, method, NULL, &plan));
-    EXPECT(error == SWP_SUCCESS || error == SWP_ERR_NOT_APPLICABLE, "error %d: %s", error,
+    int error =
+        test_agreed(worker->comm, swp_collective_plan(worker->comm, &problem, method, &oracle_hints, &plan));
+    const bool must = oracle_hints.ppn > 0 && strcmp(method, "twolevel:node=shared") == 0;
+    EXPECT(error == SWP_SUCCESS || (error == SWP_ERR_NOT_APPLICABLE && !must), "error %d: %s", error,
            swp_error_message());
-    for (int call = 0; error == SWP_SUCCESS && call < CALLS; call++) {
-      int sum = -1;
-      EXPECT_ERROR(swp_collective_execute(plan, &call, &sum), SWP_SUCCESS);
-      EXPECT_EQUAL(sum, call * procs);
-    }
+    if (error == SWP_SUCCESS)
+      execute_collective(worker->comm, &problem, plan);
     EXPECT_ERROR(swp_plan_free(&plan), SWP_SUCCESS);
   }
 }
 
 static void check_round(const struct worker *worker) {
-  check_sums(worker);
+  for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; i++)
+    check_collectives(worker, collectives[i]);
   for (int i = 0; i < worker->specs[SWP_EXCHANGE].count; i++) {
     const char *three[3];
     for (int k = 0; k < 3; k++)
@@ -124,8 +161,10 @@ static void run_threads(const struct specs *specs) {
 
 static void *plan_meanwhile(void *argument) {
   const struct worker *worker = argument;
-  for (int i = 0; i < nfamilies; i++)
+  for (int i = 0; i < nfamilies; i++) {
     check_exchange(worker->comm, "shared", &families[i], 24);
+    check_exchange(worker->comm, "nap:node=shared", &families[i], 24);
+  }
   return NULL;
 }
 
@@ -157,20 +196,20 @@ static void share_a_communicator(const struct specs *specs) {
 }
 
 int main(int argc, char **argv) {
-  int provided;
-  struct specs specs[SWP_ALLREDUCE + 1] = {{0}};
+  int provided, procs;
+  struct specs specs[OPERATIONS] = {{0}};
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   test_begin(&argc, &argv, "swp_threads");
-  for (int operation = SWP_EXCHANGE; operation <= SWP_DISCOVERY; operation++)
+  MPI_Comm_size(MPI_COMM_WORLD, &procs);
+  for (int operation = SWP_EXCHANGE; operation < OPERATIONS; operation++)
     gather_specs(operation, &specs[operation]);
-  gather_specs(SWP_ALLREDUCE, &specs[SWP_ALLREDUCE]);
   EXPECT(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it");
-  if (provided == MPI_THREAD_MULTIPLE) {
+  const int most_ppn = provided != MPI_THREAD_MULTIPLE ? -1 : procs > 2 ? 2 : 0;
+  for (oracle_hints.ppn = 0; oracle_hints.ppn <= most_ppn; oracle_hints.ppn += 2) {
     run_threads(specs);
     share_a_communicator(&specs[SWP_EXCHANGE]);
   }
-  free(specs[SWP_EXCHANGE].words);
-  free(specs[SWP_DISCOVERY].words);
-  free(specs[SWP_ALLREDUCE].words);
+  for (int operation = SWP_EXCHANGE; operation < OPERATIONS; operation++)
+    free(specs[operation].words);
   return test_end();
 }
