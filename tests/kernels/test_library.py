@@ -63,27 +63,30 @@ GRIDS = {
     16: ["2x8", "3x3x2"],
 }
 
-# Grids are for a torus, radices many, and some methods the same as others on few ranks: the library
-# proposes none of these.
 _BY_RADIX = [
     *("gather:knomial:radix=3", "scatter:knomial:radix=3", "reduce:knomial:radix=3"),
     *("alltoall:bruck:radix=3", "allgatherv:bruck:radix=3", "allgather:bruck:radix=8"),
     *("allreduce:multiplying:radix=3", "allgather:multiplying:radix=3"),
+    "alltoallv:bruck:radix=3",
 ]
-_FEW = [*_BY_RADIX, *(f"{operation}:bine" for operation in (*bine.RIVALS, "scatter", "reduce"))]
-UNPROPOSED = {
-    **dict.fromkeys((1, 2, 4), _FEW),
-    3: [spec for spec in _FEW if spec != "alltoall:bine"],  # for powers of two
-    7: _BY_RADIX,
-    8: [
-        *("allreduce:bine:grid=2x4", "allgather:bine:grid=4x2"),
-        *("alltoall:bine:grid=2x2x2", "reduce_scatter_block:bine:grid=2x4"),
-    ],
-}
 BUTTERFLIES = ("allreduce", "allgather", "alltoall", "reduce_scatter_block")
-# Those of a bine for a torus, by night; and those that swp_collective_counts.c has.
-BINE_GRIDS = {4: ["2x2"], 16: ["4x4", "8x2", "2x2x4"]}
+# Those of a bine for a torus; and those that swp_collective_counts.c has.
+_BINE_GRIDS = {4: ["2x2"], 8: ["2x4", "4x2", "2x2x2"], 16: ["4x4", "8x2", "2x2x4"]}
 COUNTED_GRIDS = {8: ["2x4"], 16: ["4x4", "8x2"]}
+
+
+def unproposed(procs: int) -> list[str]:
+    """Return specs that the library does not propose.
+
+    Grids are for a torus, radices many, and some methods the same as others on few ranks.
+    """
+    grids = product(BUTTERFLIES, _BINE_GRIDS.get(procs, []))
+    few = (*bine.RIVALS, "scatter", "reduce") if procs <= 4 else ()
+    return [
+        *_BY_RADIX,
+        *(f"{operation}:bine" for operation in few if operation != "alltoall" or procs != 3),
+        *(f"{operation}:bine:grid={sizes}" for operation, sizes in grids),
+    ]
 
 
 def run(
@@ -170,25 +173,8 @@ def test_every_method_delivers_in_long_runs(kernels: Kernels, procs: int) -> Non
 @ON_FEW_RANKS
 def test_every_collective_method_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
     brief = ["--brief"] if procs > max(ORACLE_PROCS) else []
-    more = UNPROPOSED.get(procs, [])
+    more = unproposed(procs)
     assert run(kernels, "swp_collectives", procs, *brief, *more) > (60 if brief else 100)
-
-
-@pytest.mark.parametrize(
-    ("kernels", "procs"),
-    by_day([pytest.param("mpich", 5, marks=pytest.mark.check)], in_turn([5, 6, 4, *range(9, 18)])),
-    indirect=["kernels"],
-)
-def test_what_is_not_proposed_does_what_mpi_does(kernels: Kernels, procs: int) -> None:
-    named = [
-        *_BY_RADIX,
-        *(
-            f"{operation}:bine:grid={sizes}"
-            for operation in BUTTERFLIES
-            for sizes in BINE_GRIDS.get(procs, [])
-        ),
-    ]
-    assert run(kernels, "swp_collectives", procs, "--brief", "--only", *named) == len(named)
 
 
 @on_ranks([1], range(2, 17))
