@@ -209,7 +209,7 @@ def test_every_collective_method_does_it_on_virtual_nodes(kernels: Kernels, layo
 
 @on_layouts(
     ["4 --ppn 2"],
-    ["6 --ppn 3 --cyclic", "8 --ppn 4"],
+    ["6 --ppn 3 --cyclic", "8 --ppn 4", "9 --ppn 3 --cyclic"],
     (
         f"{procs} --ppn {ppn}{placement}"
         for procs, ppn, placement in product(range(1, 18), (2, 3, 4), ("", " --cyclic"))
@@ -223,6 +223,7 @@ def test_methods_for_even_nodes_do_what_mpi_does(kernels: Kernels, layout: str) 
     kinds = [f"{node}leaders={k}" for node, k in product(("", "node=shared,"), leaders)]
     named = [f"{each}:twolevel:{kind}" for each, kind in product(operations, kinds)]
     named.append("allgather:bruck:levels=2")
+    named += (f"alltoallv:bruck:radix={k},global={k}" for k in (2, 3))
     assert run(kernels, "swp_collectives", int(procs), *nodes, "--only", *named) == len(named)
 
 
