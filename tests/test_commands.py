@@ -64,6 +64,7 @@ def test_numbers_have_ascii_digits(tmp_path: Path, number: str) -> None:
         ("serve --port", "{}"),
         ("tune --require-soak", "{}"),
         ("run --budget", "{}m"),
+        ("predict --op overlap --computation", "{}"),
     ],
 )
 def test_options_take_numbers_of_ascii_digits(option: str, form: str, number: str) -> None:

@@ -12,8 +12,13 @@ _MOST_BYTES = 1 << 40
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
+def is_digits(text: str) -> bool:
+    """Return whether a text has ASCII digits alone, and some."""
+    return text.isascii() and text.isdigit()
+
+
 def parse_number(text: str) -> float:
-    """Return the number that a text is, as C reads it. Raise ValueError.
+    """Return the number of ASCII digits, signs, point and exponent. Raise ValueError.
 
     Python would take the digits of all scripts, `1_0` as 10, and NaN.
     """

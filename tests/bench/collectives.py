@@ -333,9 +333,11 @@ def means_of(
     found = []
     for mean in means:
         named = [name for name in mean.operations if name in operations]
-        judged = named == [*mean.operations] and one.family in ("mpich", "openmpi")
+        is_whole = named == [*mean.operations]
+        name = mean.name if is_whole else mean.name.replace("all", "some", 1)
+        most = mean.most if is_whole and one.family in ("mpich", "openmpi") else None
         if named and any(size in mean.sizes_bytes for size in sizes_bytes):
-            found.append(replace(mean, operations=named, most=mean.most if judged else None))
+            found.append(replace(mean, name=name, operations=named, most=most))
     return found
 
 
@@ -395,7 +397,7 @@ def alone_of(options: argparse.Namespace) -> list[argparse.Namespace]:
     all_alone: list[dict[str, Any]] = [on_two, {"procs": 8, "operations": [UNEVEN]}]
     if options.least:
         all_alone = [{"procs": 2}]
-    elif not set(options.operations) >= set(COLLECTIVES):
+    elif options.alone or not set(options.operations) >= set(COLLECTIVES):
         all_alone = []
     return [argparse.Namespace(**vars(options) | {"alone": True} | each) for each in all_alone]
 

@@ -11,6 +11,7 @@ import click
 from tuner.commands.options import chosen_systems, database_option, json_option, system_option
 from tuner.commands.printing.lines import say_json
 from tuner.errors import SwitchpointError
+from tuner.units import parse_number
 
 if TYPE_CHECKING:
     from tuner.models.system import SystemModel
@@ -46,7 +47,7 @@ def overlap(system: str | None, database: Path, as_json: bool) -> None:
 def computations(context: click.Context, parameter: click.Parameter, value: str) -> list[float]:
     """Return a comma-separated list of microseconds as increasing seconds."""
     try:
-        found = [float(word) * 1e-6 for word in value.split(",")]
+        found = [parse_number(word) * 1e-6 for word in value.split(",")]
     except ValueError:
         found = [-1.0]
     if not all(0 <= each <= 1e6 for each in found):

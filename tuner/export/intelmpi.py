@@ -6,7 +6,6 @@ counts; they are not used, because 2021.18 was seen to ignore them. So each sett
 one process count.
 """
 
-import re
 from typing import Any
 
 from tuner.domain.operations import BY_ENVIRONMENT, COLLECTIVES
@@ -15,6 +14,7 @@ from tuner.export.choices import SIZE_MOST, Choices, Counts, VendorError, choice
 from tuner.export.form import Form
 from tuner.export.mpi_library import version_for
 from tuner.export.text import render
+from tuner.units import is_digits
 
 SERIES = "2021."
 """Versions whose settings are supported."""
@@ -63,9 +63,7 @@ def _setting(choices: Choices, operation: str, counts: Counts) -> str:
     "" if no setting can express the intervals.
     """
     names = [interval.algorithm for interval in counts.intervals]
-    wrong = next(
-        (name for name in names if name is not None and not re.fullmatch("[0-9]+", name)), None
-    )
+    wrong = next((name for name in names if name is not None and not is_digits(name)), None)
     if wrong is not None:
         choices.leave_out(operation, counts, f"{wrong} is not the number of a preset")
         return ""

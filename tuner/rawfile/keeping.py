@@ -1,7 +1,6 @@
 """Copies of raw files from the scratch directories of launches to the results and the store."""
 
 import filecmp
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ from tuner.paths import database_path, results_directory
 from tuner.rawfile import reading
 from tuner.rawfile.ingest import ingest
 from tuner.rawfile.lines import EndLine
+from tuner.units import is_digits
 
 SAMPLE = "sample"
 
@@ -123,7 +123,7 @@ def numbers_there(campaign: str, system: str, environment: str, name: str) -> se
     there = set()
     for path in of_campaign(campaign):
         job, _, number = path.stem.rpartition("-")
-        if job != name or not re.fullmatch("[0-9]+", number):
+        if job != name or not is_digits(number):
             continue
         header = reading.read_header(header_line(path))
         if header and (header.system, header.environment) == (system, environment):

@@ -12,6 +12,7 @@ from tuner import atomic
 from tuner.errors import SwitchpointError
 from tuner.machine.sites.environments import Environment, reframe_name
 from tuner.machine.sites.schedulers import Partition, Scheduler
+from tuner.units import is_digits
 
 
 class SiteError(SwitchpointError):
@@ -64,7 +65,7 @@ class SiteConfiguration:
 def host_pattern() -> str:
     """Return a pattern of the names of hosts like this one: login[0-9]+ for login3."""
     parts = re.split(r"([0-9]+)", socket.gethostname().split(".")[0])
-    return "".join("[0-9]+" if part.isdigit() else re.escape(part) for part in parts)
+    return "".join("[0-9]+" if is_digits(part) else re.escape(part) for part in parts)
 
 
 def host_stem() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from tuner.errors import SwitchpointError
 from tuner.machine.mpi import available_cores
 from tuner.machine.processes import answer
+from tuner.units import is_digits
 
 SLURM = ("slurm", "squeue")
 """Slurm by ReFrame's names: with accounting, and without."""
@@ -130,7 +131,7 @@ def _slurm_partitions() -> list[Partition]:
             shape = Processors(cpus, threads if cpus > sockets * cores else 1, sockets)
             nodes.setdefault(name, Counter())[shape] += number
             most = job_nodes.split("-")[-1]  # of "1-4", "4", "1-infinite"
-            most_nodes[name] = int(most) if most.isdecimal() else None
+            most_nodes[name] = int(most) if is_digits(most) else None
     return [_partition(name, shapes, most_nodes[name]) for name, shapes in nodes.items()]
 
 
@@ -170,7 +171,7 @@ def _pbs_partitions() -> list[Partition]:
 
 def _lsf_partitions() -> list[Partition]:
     # HOST_NAME type model cpuf ncpus maxmem maxswp server RESOURCES; "-" is unknown
-    cpus = {row[0]: int(row[4]) for row in _rows("lshosts") if row[4:] and row[4].isdecimal()}
+    cpus = {row[0]: int(row[4]) for row in _rows("lshosts") if row[4:] and is_digits(row[4])}
     # QUEUE_NAME PRIO STATUS …
     queues = [row[0] for row in _rows("bqueues") if row[2:3] == ["Open:Active"]]
     described = dict(re.findall(_LSF_QUEUE, ask("bqueues", "-l"), re.MULTILINE))
