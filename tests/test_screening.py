@@ -26,6 +26,7 @@ from tuner.catalogue import shelf
 from tuner.commands.printing.campaign import show_campaign
 from tuner.domain.tables import Ratio
 from tuner.models import collectives, predict
+from tuner.models.fitting import FittingError
 from tuner.rawfile.ingest import ingest
 
 SPECS = collectives.methods("bcast", 16, 16)
@@ -78,6 +79,16 @@ def test_a_further_campaign_screens_two_more_and_what_is_new() -> None:
     assert {*further.cases[0].methods} == {*specs} - {*rest[2:]}
     screening.choose(last, [0], {("bcast", 16): specs}, no_probe, {0: rest[2:]})
     assert (last.cases[0].methods, last.unscreened) == ([], {})
+
+
+def test_a_further_campaign_whose_probe_fails_screens_only_what_is_new() -> None:
+    specs = [*SPECS, "vendor:algorithm=new"]
+    new, further = plan(), plan()
+    for its, unscreened in ((new, {}), (further, {0: SPECS[-4:]})):
+        with pytest.raises(FittingError):
+            screening.choose(its, [0], {("bcast", 16): specs}, failed_probe, unscreened)
+    assert new.cases[0].methods == []
+    assert further.unscreened == {"bcast": sorted(SPECS[-4:])}
 
 
 @pytest.mark.parametrize("asked", [False, True])
@@ -149,6 +160,10 @@ def test_a_user_names_methods_singly_or_by_their_families() -> None:
 
 def no_probe() -> screening.Known:
     pytest.fail("a probe was made")
+
+
+def failed_probe() -> screening.Known:
+    raise FittingError("no parameters")
 
 
 def test_a_probe_gives_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

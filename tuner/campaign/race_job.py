@@ -120,7 +120,7 @@ def race(starts: Starts) -> list[LaunchError]:
 def _choose_methods(plan: RacePlan, starts: Starts) -> None:
     """Restrict the cases that this campaign has not measured to the likeliest methods.
 
-    If that fails, all methods are screened, and an error line says why.
+    If that fails, an error line says why; cases that no campaign measured screen all methods.
     """
     missing = remaining(plan)
     new = starts.of_case.keys() - {task.case for task in plan.tasks if task not in missing}
@@ -134,7 +134,7 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
             unscreened = unscreened_before(plan, known(plan))
             screening.choose(plan, new, specs, lambda: _probe(starts, plan), unscreened)
     except (SwitchpointError, OSError) as error:
-        sys.stderr.write(f"race: all methods are screened, as none is predicted: {error}\n")
+        sys.stderr.write(f"race: methods are screened without a prediction: {error}\n")
 
 
 def _probe(starts: Starts, plan: RacePlan) -> screening.Known:

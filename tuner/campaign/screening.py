@@ -71,7 +71,7 @@ def choose(
     Otherwise keep the default, then rivals that gained on a similar system, then those that the
     model ranks first. `specs` are all methods by operation and processes; `probe` is called where
     they are too many. Of cases that earlier campaigns measured, only the methods that these have
-    not screened are too many.
+    not screened are too many; where the probe fails, none of these is screened.
 
     Raise what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """
@@ -95,6 +95,8 @@ def choose(
         most = MORE_RIVALS if number in unscreened else MOST_RIVALS
         if len(many) > most:
             lists[number] = many, most
+            others = sorted({*known} - many) if number in unscreened else []
+            plan.cases[number] = replace(plan.cases[number], methods=others)  # if the probe fails
     if lists:
         model, points = probe()
         for number, (many, most) in lists.items():
