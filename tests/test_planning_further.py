@@ -16,7 +16,7 @@ from tuner.campaign import plan_state
 from tuner.campaign.durations import LEAST_LAUNCH_S
 from tuner.campaign.order import PLANS
 from tuner.campaign.planning import exhaustive_s, next_batch
-from tuner.campaign.plans import ALL, SCREENING, PlannedCase, RacePlan
+from tuner.campaign.plans import ALL, SCREENING, PlannedBatch, PlannedCase, RacePlan
 from tuner.campaign.standings import known_methods, settled_before, standings_of, unscreened_before
 from tuner.domain.effort import OVERHEAD, START_S
 from tuner.rawfile.ingest import ingest
@@ -189,10 +189,10 @@ def test_a_queue_screens_methods_that_newer_kernels_bring(
     assert again is None or again.stage != SCREENING
 
 
-def test_a_method_is_known_in_the_cases_in_which_a_launch_was_to_measure_it(
+def test_a_method_is_known_in_the_cases_in_which_a_launch_measured_or_tried_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if the launch failed, but not where only another pattern was measured."""
+    """Also if the launch failed; not if it was not made, or was of another pattern."""
     monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
     monkeypatch.setattr(plan_state, "of_this_machine", lambda systems, **_: systems)
     first = FAR.plan(patterns=2, sizes=FEW_SIZES)
@@ -204,7 +204,9 @@ def test_a_method_is_known_in_the_cases_in_which_a_launch_was_to_measure_it(
     measure(FAR, first, tmp_path, batches=1)
     (race,) = first.tasks[0].races
     failed = replace(first.tasks[0], number=9, races=[replace(race, methods=["direct", "lent"])])
-    first.left_out = [failed]
+    after = replace(failed, number=10, races=[replace(race, methods=["direct", "shared"])])
+    first.left_out = [failed, after]
+    first.batches.append(PlannedBatch("interrupted", [replace(after, number=11, case=1)]))
     PLANS.save(first, PLANS.path_of(first.campaign))
     then = further(first, methods=[])
     known = plan_state.known(then)

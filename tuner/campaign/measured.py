@@ -31,7 +31,7 @@ class Measured:
 
     `places` are those of the plan by the ids of the systems that the cells are of. Cells of other
     campaigns are of a case whose system, operation, pattern and layout are the same. `considered`
-    are methods that launches of those campaigns were to measure, also where they could not, and
+    are methods that launches of those campaigns measured, also where they could not, and
     `unscreened` those that the models ranked behind them.
     """
 

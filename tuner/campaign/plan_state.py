@@ -104,27 +104,29 @@ def known(plan: RacePlan) -> Measured:
     is_cold = any(case.cache == "cold" for case in plan.cases)
     cells = [cell for cell in cells if cell.key.case.cold == is_cold]
     campaigns = {cell.key.campaign for cell in cells} - {plan.campaign}
-    plans = [_of_plan(path, path.stat().st_mtime_ns) for path in _paths(campaigns)]
+    made: dict[str, set[int]] = defaultdict(set)
+    for cell in cells:
+        made[cell.key.campaign].update(cell.parts["number"].tolist())
+    plans = [
+        _of_plan(path, path.stat().st_mtime_ns, frozenset(made[campaign]))
+        for campaign in sorted(campaigns)
+        if (path := PLANS.path_of(campaign)).is_file()
+    ]
     considered = _considered(plans, headers.values())
     unscreened = _together(its.unscreened for its in plans)
     return Measured(cells, headers, places, considered, unscreened, _baseline(places))
 
 
 class _Methods(NamedTuple):
-    """The methods of a campaign's plan: those of its launches, and those it did not screen."""
+    """The methods of a campaign's plan: those of launches it made, and those it did not screen."""
 
     campaign: str
     launched: dict[CaseKey, set[str]]
     unscreened: dict[CaseKey, set[str]]
 
 
-def _paths(campaigns: Iterable[str]) -> list[Path]:
-    """Return the plans of those campaigns that have one."""
-    return [path for path in map(PLANS.path_of, campaigns) if path.is_file()]
-
-
 def _considered(plans: Sequence[_Methods], headers: Iterable[Header]) -> dict[CaseKey, set[str]]:
-    """Return the methods that launches of plans were to measure.
+    """Return the methods that launches of plans measured, or tried to.
 
     ALL comes with the names of those that the kernels had then.
     """
@@ -147,10 +149,15 @@ def _together(parts: Iterable[Mapping[CaseKey, set[str]]]) -> dict[CaseKey, set[
 
 
 @cache
-def _of_plan(path: Path, changed_ns: int) -> _Methods:
-    """Return the methods of a plan that was changed at a time; launches that failed count."""
+def _of_plan(path: Path, changed_ns: int, made: frozenset[int]) -> _Methods:
+    """Return the methods of a plan that was changed at a time and some launches of which are made.
+
+    Launches that failed count: the first of each case that was left out.
+    """
     plan = PLANS.load(path)
-    launches = [(plan.cases[task.case], task) for task in [*plan.tasks, *plan.left_out]]
+    failed = {task.case: task for task in reversed(plan.left_out)}
+    tasks = [*(task for task in plan.tasks if task.number in made), *failed.values()]
+    launches = [(plan.cases[task.case], task) for task in tasks]
     launched = ({case.key: {*task.methods} or {ALL, *case.offered}} for case, task in launches)
     unscreened = _together({case.key: case.unscreened} for case in plan.cases)
     return _Methods(plan.campaign, _together(launched), unscreened)
