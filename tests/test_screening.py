@@ -21,7 +21,7 @@ from tuner.campaign.order import PLANS
 from tuner.campaign.planned import PlannedCampaign
 from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import SCREENING, RacePlan
-from tuner.campaign.standings import unscreened_before
+from tuner.campaign.standings import known_methods, unscreened_before
 from tuner.catalogue import shelf
 from tuner.commands.printing.campaign import show_campaign
 from tuner.domain.tables import Ratio
@@ -46,7 +46,9 @@ def test_the_default_and_the_likeliest_of_many_methods_are_screened() -> None:
         best = predict.of_collective(machine(), "bcast", 16, 16, specs).best(size)
         assert best in order[: screening.MOST_RIVALS + 1]
     chosen = plan()
-    screening.choose(chosen, [0], {("bcast", 16): specs}, lambda: screening.Known(machine()), {})
+    screening.choose(
+        chosen, [0], {("bcast", 16): specs}, lambda: screening.Known(machine()), {}, {}
+    )
     assert chosen.cases[0].methods == sorted(order[: screening.MOST_RIVALS + 1])
 
 
@@ -58,14 +60,14 @@ def test_methods_that_gained_on_a_like_system_are_screened_first() -> None:
     first = rivals[: screening.MOST_RIVALS]
     for its, expected in ((gained, [rivals[-1], *first[:-1]]), (crowded, first)):
         known, chosen = screening.Known(machine(), [its]), plan()
-        screening.choose(chosen, [0], {("bcast", 16): specs}, lambda known=known: known, {})
+        screening.choose(chosen, [0], {("bcast", 16): specs}, lambda known=known: known, {}, {})
         assert chosen.cases[0].methods == sorted([default, *expected])
 
 
 def test_what_cannot_run_on_a_layout_takes_no_place_and_is_not_left() -> None:
     its, on_nodes = plan(), ["twolevel", "twolevel:leaders=2", "twolevel:leaders=4"]
     fit = SPECS[: screening.MOST_RIVALS + 1]
-    screening.choose(its, [0], {("bcast", 16): [*fit, *on_nodes]}, no_probe, {})
+    screening.choose(its, [0], {("bcast", 16): [*fit, *on_nodes]}, no_probe, {}, {})
     assert (its.cases[0].offered, its.unscreened) == (fit, {})
 
 
@@ -74,19 +76,31 @@ def test_a_further_campaign_screens_two_more_and_what_is_new() -> None:
     rest = screening.ranked(machine(), plan().cases[0], SPECS)[-4:]
     further, last = plan(), plan()
     known = screening.Known(machine())
-    screening.choose(further, [0], {("bcast", 16): specs}, lambda: known, {0: {*rest, "gone"}})
+    of_bcast, tried = {("bcast", 16): specs}, {0: {*SPECS} - {*rest}}
+    screening.choose(further, [0], of_bcast, lambda: known, tried, {0: {*rest, "gone"}})
     assert further.unscreened == {"bcast": sorted(rest[2:])}
     assert {*further.cases[0].methods} == {*specs} - {*rest[2:]}
-    screening.choose(last, [0], {("bcast", 16): specs}, no_probe, {0: rest[2:]})
+    tried = {0: {*SPECS} - {*rest[2:]}}
+    screening.choose(last, [0], of_bcast, no_probe, tried, {0: rest[2:]})
     assert (last.cases[0].methods, last.unscreened) == ([], {})
+
+
+def test_the_likeliest_are_screened_where_campaigns_measured_few_that_were_asked_for() -> None:
+    specs = [*SPECS, *(f"vendor:algorithm={number}" for number in range(4))]
+    its, known = plan(), screening.Known(machine())
+    default, asked, *rest = screening.ranked(machine(), its.cases[0], specs)
+    tried = {0: {default, asked}}
+    screening.choose(its, [0], {("bcast", 16): specs}, lambda: known, tried, {})
+    assert its.unscreened == {"bcast": sorted(rest[screening.MOST_RIVALS :])}
 
 
 def test_a_further_campaign_whose_probe_fails_screens_only_what_is_new() -> None:
     specs = [*SPECS, "vendor:algorithm=new"]
     new, further = plan(), plan()
-    for its, unscreened in ((new, {}), (further, {0: SPECS[-4:]})):
+    earlier = {0: SPECS[:-4]}, {0: SPECS[-4:]}
+    for its, tried, unscreened in ((new, {}, {}), (further, *earlier)):
         with pytest.raises(FittingError):
-            screening.choose(its, [0], {("bcast", 16): specs}, failed_probe, unscreened)
+            screening.choose(its, [0], {("bcast", 16): specs}, failed_probe, tried, unscreened)
     assert new.cases[0].methods == []
     assert further.unscreened == {"bcast": sorted(SPECS[-4:])}
 
@@ -108,9 +122,9 @@ def test_in_time_each_method_is_screened(
         if asked and day == 2:
             its.cases[0] = replace(its.cases[0], methods=specs)
         before = plan_state.known(its)
-        earlier = unscreened_before(its, before)
+        earlier = known_methods(its, before), unscreened_before(its, before)
         known = screening.Known(machine())
-        screening.choose(its, [0], {("bcast", 16): specs}, lambda known=known: known, earlier)
+        screening.choose(its, [0], {("bcast", 16): specs}, lambda known=known: known, *earlier)
         batch = next_batch(its, its.turns[0], before)
         assert batch is not None
         its.batches.append(batch)
@@ -144,7 +158,9 @@ def test_methods_that_were_not_screened_are_said_with_what_measures_them(results
 
 def test_few_methods_are_all_screened_without_a_probe() -> None:
     few = plan()
-    screening.choose(few, [0], {("bcast", 16): SPECS[: screening.MOST_RIVALS + 1]}, no_probe, {})
+    screening.choose(
+        few, [0], {("bcast", 16): SPECS[: screening.MOST_RIVALS + 1]}, no_probe, {}, {}
+    )
     assert few.cases[0].methods == []
 
 
@@ -152,7 +168,9 @@ def test_a_user_names_methods_singly_or_by_their_families() -> None:
     its = plan()
     words = ["chain", "knomial:radix=5", "binomial"]
     its.cases[0] = replace(its.cases[0], methods=words)
-    screening.choose(its, [0], {("bcast", 16): [*SPECS, "vendor:algorithm=linear"]}, no_probe, {})
+    screening.choose(
+        its, [0], {("bcast", 16): [*SPECS, "vendor:algorithm=linear"]}, no_probe, {}, {}
+    )
     chains = {spec for spec in SPECS if spec.startswith("chain")}
     assert len(chains) > 1
     assert its.cases[0].methods == sorted({"vendor", "knomial:radix=5", "binomial", *chains})

@@ -46,7 +46,7 @@ def test_no_method_that_cannot_run_takes_the_place_of_another(
         assert order[len(order) - len(refused) :] == refused
         assert {*order}.difference(screening.runnable(case, order)) == {*refused}
         plan = RacePlan("20261121T034500Z", "", 600, [case], in_job=True)
-        screening.choose(plan, [0], specs, lambda: screening.Known(model), {})
+        screening.choose(plan, [0], specs, lambda: screening.Known(model), {}, {})
         methods = plan.cases[0].methods or plan.cases[0].offered  # none stands for all
         assert len(methods) <= screening.MOST_RIVALS + 1
         assert DEFAULT_METHODS[operation] in methods

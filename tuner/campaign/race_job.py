@@ -21,7 +21,7 @@ from tuner.campaign.launches import LaunchError
 from tuner.campaign.order import PLANS, encoded, keep_finished
 from tuner.campaign.plan_state import done, known, plan_next, remaining, spent_s
 from tuner.campaign.plans import PlannedCase, RacePlan, Task, Turn
-from tuner.campaign.standings import unscreened_before
+from tuner.campaign.standings import known_methods, unscreened_before
 from tuner.errors import SwitchpointError
 from tuner.files import read_json
 from tuner.machine.mpi import LaunchCommand
@@ -131,8 +131,9 @@ def _choose_methods(plan: RacePlan, starts: Starts) -> None:
             procs = {plan.cases[number].procs for number in new}
             start = starts.probe
             specs = launches.specs(start.launcher, starts.swpbench, procs, start.cwd)
-            unscreened = unscreened_before(plan, known(plan))
-            screening.choose(plan, new, specs, lambda: _probe(starts, plan), unscreened)
+            before = known(plan)
+            earlier = known_methods(plan, before), unscreened_before(plan, before)
+            screening.choose(plan, new, specs, lambda: _probe(starts, plan), *earlier)
     except (SwitchpointError, OSError) as error:
         sys.stderr.write(f"race: methods are screened without a prediction: {error}\n")
 

@@ -64,14 +64,16 @@ def choose(
     numbers: Collection[int],
     specs: Mapping[tuple[str, int], Sequence[str]],
     probe: Callable[[], Known],
+    tried: Mapping[int, Collection[str]],
     unscreened: Mapping[int, Collection[str]],
 ) -> None:
     """Restrict cases of a plan to the methods that were asked for, with the default.
 
     Otherwise keep the default, then rivals that gained on a similar system, then those that the
     model ranks first. `specs` are all methods by operation and processes; `probe` is called where
-    they are too many. Of cases that earlier campaigns measured, only the methods that these have
-    not screened are too many; where the probe fails, none of these is screened.
+    they are too many: among those that earlier campaigns have not tried, more than MOST_RIVALS that
+    these did not leave unscreened, or MORE_RIVALS that they did. Where the probe fails, a case
+    screens all of the former and none of the latter.
 
     Raise what `probe` raises, and ModelError, PatternError, MatrixError, MethodError.
     """
@@ -90,12 +92,13 @@ def choose(
         if len(known) > MOST_RIVALS + 1:
             known = runnable(case, known)
         plan.cases[number] = replace(case, offered=known)
-        many = {*known}.intersection(unscreened.get(number, known))
-        many.discard(DEFAULT_METHODS[case.operation])
-        most = MORE_RIVALS if number in unscreened else MOST_RIVALS
-        if len(many) > most:
-            lists[number] = many, most
-            others = sorted({*known} - many) if number in unscreened else []
+        rest = {*known} - {DEFAULT_METHODS[case.operation], *tried.get(number, ())}
+        later = rest.intersection(unscreened.get(number, ()))
+        if len(rest - later) > MOST_RIVALS:
+            lists[number] = rest, MOST_RIVALS
+        elif len(later) > MORE_RIVALS:
+            lists[number] = later, MORE_RIVALS
+            others = sorted({*known} - later)
             plan.cases[number] = replace(plan.cases[number], methods=others)  # if the probe fails
     if lists:
         model, points = probe()
