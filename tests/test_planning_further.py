@@ -27,6 +27,20 @@ from tuner.store.store import Store
 FEW_SIZES = (8, 512, 8192, 131072)
 
 
+def test_a_method_that_was_only_screened_races_in_the_next_campaign(tmp_path: Path) -> None:
+    """Also where another method is settled already."""
+    older = replace(FAR, methods=tuple(name for name in FAR.methods if name != "stfw:dims=3"))
+    first = older.plan(sizes=FEW_SIZES)
+    measure(older, first, tmp_path)
+    second = further(first, offered=sorted(FAR.methods))
+    measure(FAR, second, tmp_path, batches=1)
+    assert second.tasks[0].methods == ["direct", "stfw:dims=3"]
+    third = replace(further(second), campaign="20261123T034500Z")
+    cells = measure(FAR, third, tmp_path)
+    assert third.batches[0].stage != SCREENING
+    assert select(cells)[1][0].method == "stfw:dims=3"
+
+
 def further(plan: RacePlan, **changes: Any) -> RacePlan:
     """Return the plan of a further campaign, whose cases differ by so much."""
     cases = [replace(case, **changes) for case in plan.cases]

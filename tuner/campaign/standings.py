@@ -22,7 +22,8 @@ from tuner.selection.trust import Trust
 class CaseStanding:
     """The standing of a case: the race and the measurements of each size, predicted times.
 
-    Newcomers are methods that no earlier campaign knew, though it measured the case.
+    Newcomers are methods that earlier campaigns, though they measured the case, measured too seldom
+    at every size to be judged, as newer ones and those that were screened last.
     """
 
     default: str
@@ -94,7 +95,7 @@ def standings_of(plan: RacePlan, measured: Measured) -> dict[int, CaseStanding]:
         if any(default in race for race in raced.values()):
             times = Times(case, raced, measured.baseline)
             absent = _absent(plan, number, raced, times.methods)
-            newcomers = {*times.methods} - known.get(number, {*times.methods})
+            newcomers = {*times.methods} - _judged(plan, raced) if number in known else set()
             standings[number] = CaseStanding(default, times, raced, absent, newcomers)
     for cell, numbers in of_cases:
         its = cell.key.case
@@ -118,6 +119,16 @@ def _candidates(plan: RacePlan, measured: Measured) -> Iterator[Cell]:
         has_failed = (measured.places.get(key.system), key.case.operation, key.method) in failed
         if not has_failed and not off.is_off_here(key.method):
             yield cell
+
+
+def _judged(plan: RacePlan, raced: Mapping[int, LogTimes]) -> set[str]:
+    """Return the methods that other campaigns measured often enough at some size."""
+    return {
+        method
+        for race in raced.values()
+        for method, launches in race.items()
+        if sum(campaign != plan.campaign for campaign, _ in launches) >= MIN_LAUNCHES
+    }
 
 
 def _absent(
