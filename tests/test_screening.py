@@ -23,7 +23,7 @@ from tuner.campaign.planning import next_batch
 from tuner.campaign.plans import SCREENING, RacePlan
 from tuner.campaign.standings import known_methods, unscreened_before
 from tuner.catalogue import shelf
-from tuner.commands.printing.campaign import show_campaign
+from tuner.commands.printing.campaign import show_campaign, show_plan
 from tuner.domain.tables import Ratio
 from tuner.models import collectives, predict
 from tuner.models.fitting import FittingError
@@ -151,6 +151,13 @@ def test_methods_that_were_not_screened_are_said_with_what_measures_them(results
     command = "-- '--name=collective.*kind=(bcast)\\b' --setvar=methods=ring`\n"
     what = "not measured: bcast by 1 method, which the models rank last; to measure: "
     assert f"\n{what}`switchpoint run --environment mpich {command}" in out.file.getvalue()
+    advice, of_advice = replace(order, for_advice=True), Console(file=io.StringIO())
+    show_plan(advice, [], of_advice)
+    assert (
+        f"\n{what.removesuffix('to measure: ')}`switchpoint advise` again"
+        in of_advice.file.getvalue()
+    )
+    assert "setvar" not in of_advice.file.getvalue()
     order.cases[:2] = order.cases[2:]
     planned._show_end(out)
     assert "not measured" not in out.file.getvalue().splitlines()[-1]

@@ -103,7 +103,7 @@ def measure(cases: list[PlannedCase], site: Site, seconds: float) -> tuple[list[
     name = new_campaign()
     stage = str(scratch_directory() / f"advise-{name}-{results_id()}")
     plan = RacePlan(name, str(CONFIGS["local"]), 0.0, cases, stage=stage, in_job=True)
-    plan.advises = site.app.name
+    plan.advises, plan.for_advice = site.app.name, True
     with only_here(name):
         return _race(plan, site, seconds)
 

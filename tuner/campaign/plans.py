@@ -240,6 +240,7 @@ class RacePlan:
     ended: bool = True  # also where an older version wrote the plan
     nodes: int = 0  # virtual ones; 0 where others measure, or an older version wrote the plan
     advises: str = ""  # the program, while advice on it has not taken its results into account
+    for_advice: bool = False  # its cases are a program's, which no check measures
     left_out: list[Task] = field(default_factory=list)  # by a failure, until the race is resumed
 
     def __post_init__(self) -> None:

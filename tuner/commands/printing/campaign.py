@@ -12,6 +12,7 @@ from tuner.campaign.fixed import FixedCampaign
 from tuner.campaign.plan_state import done
 from tuner.campaign.plans import RacePlan
 from tuner.campaign.reframe import CONFIGS
+from tuner.campaign.screening import MORE_RIVALS
 from tuner.commands.printing.grids import Columns
 from tuner.selection.next_step import checks_of, measuring_lines
 from tuner.units import counted, size_text
@@ -76,9 +77,12 @@ def show_plan(plan: RacePlan, done: Collection[int], out: Console) -> None:
         )
     for operation, unscreened in plan.unscreened.items():
         selection = f"--name={checks_of({operation})}", f"--setvar=methods={';'.join(unscreened)}"
+        further = f"to measure: `{_measuring(plan, *selection)}`"
+        if plan.for_advice:
+            further = f"`switchpoint advise` again screens {MORE_RIVALS} more of a case"
         out.print(
             f"not measured: {operation} by {counted(len(unscreened), 'method')}, which the models "
-            f"rank last; to measure: `{_measuring(plan, *selection)}`",
+            f"rank last; {further}",
             soft_wrap=True,
         )
     batches = Columns("batch", "launches", "done", "sizes x methods", "at most")
