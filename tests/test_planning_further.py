@@ -231,6 +231,20 @@ def test_a_method_is_known_in_the_cases_in_which_a_launch_measured_or_tried_it(
     }
 
 
+def test_a_pattern_in_other_words_has_the_same_unscreened_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHPOINT_RESULTS", str(tmp_path))
+    monkeypatch.setattr(plan_state, "of_this_machine", lambda systems, **_: systems)
+    first = FAR.plan(sizes=FEW_SIZES)
+    its = {"methods": ["direct", "nap"], "offered": ["direct", "lent", "nap"]}
+    first.cases = [replace(case, pattern="blocks:root=0", **its) for case in first.cases]
+    measure(FAR, first, tmp_path, batches=1)
+    PLANS.save(first, PLANS.path_of(first.campaign))
+    then = further(first, pattern="blocks", methods=[])
+    assert unscreened_before(then, plan_state.known(then)) == {0: {"lent"}}
+
+
 def test_of_two_systems_at_a_place_the_one_where_a_size_is_open_counts(tmp_path: Path) -> None:
     """As on a partition with two kinds of processors."""
     plan = FAR.plan(sizes=FEW_SIZES)

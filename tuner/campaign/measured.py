@@ -48,10 +48,9 @@ class Measured:
         Those of methods that may not race any more are left out.
         """
         own = {task.number: task.case for task in plan.tasks if not task.staggered}
-        same: dict[tuple[object, ...], set[int]] = defaultdict(set)
+        same: dict[CaseKey, set[int]] = defaultdict(set)
         for number, case in enumerate(plan.cases):
-            pattern = _as_written(case.pattern)
-            same[case.place, case.operation, pattern, case.procs, case.ppn].add(number)
+            same[case.key].add(number)
         found = []
         for cell in self.cells:
             key, its = cell.key, cell.key.case
@@ -79,16 +78,6 @@ class Measured:
         every = self.headers.values()
         found = [header for header in every if (header.environment, header.operation) == its]
         return max(found, key=lambda header: header.date).methods.split() if found else []
-
-
-def _as_written(pattern: str) -> str:
-    """Return a pattern of a check as raw files have it: a matrix by its file, blocks with a root.
-
-    Others are written in full. One that is not is another case, which begins anew.
-    """
-    if pattern.startswith("matrix:"):
-        return f"{pattern.removesuffix('.mtx')}.mtx"
-    return "blocks:root=0" if pattern == "blocks" else pattern
 
 
 def _may_race(case: PlannedCase, method: str) -> bool:

@@ -44,7 +44,7 @@ class Budget(NamedTuple):
 
 
 CaseKey = tuple[tuple[str, str], str, str, int, int]
-"""The place, operation, pattern, processes, and processes on a node, of a case."""
+"""The place, operation, pattern as raw files have it, processes, and those on a node, of a case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class PlannedCase:
     @property
     def key(self) -> CaseKey:
         """Return what is the same in all campaigns that measure the case."""
-        return self.place, self.operation, self.pattern, self.procs, self.ppn
+        return self.place, self.operation, _as_written(self.pattern), self.procs, self.ppn
 
     @property
     def unscreened(self) -> set[str]:
@@ -99,6 +99,16 @@ class PlannedCase:
     def switched_off(self) -> dict[str, str]:
         """Return the environment variable that switches the failed methods off too."""
         return off.switched_off(self.failed)
+
+
+def _as_written(pattern: str) -> str:
+    """Return a pattern of a check as raw files have it: a matrix by its file, blocks with a root.
+
+    Others are written in full. One that is not is another case, which begins anew.
+    """
+    if pattern.startswith("matrix:"):
+        return f"{pattern.removesuffix('.mtx')}.mtx"
+    return "blocks:root=0" if pattern == "blocks" else pattern
 
 
 ALL = "all"
