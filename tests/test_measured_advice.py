@@ -266,14 +266,17 @@ def test_an_interrupted_race_goes_on_on_its_machine_alone(
     unused: RacePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Homes and results are shared."""
-    monkeypatch.setattr(measuring, "_race", lambda plan, *_: ([plan.campaign], ""))
+    made: list[RacePlan] = []
+    monkeypatch.setattr(
+        measuring, "_race", lambda plan, *_: made.append(plan) or ([plan.campaign], "")
+    )
     synthetic.write(tmp_path, synthetic.Campaign(name=unused.campaign, launches=1))
     assert measuring.interrupted(site())
     assert measuring.measure(unused.cases, site(), 1.0) == ([unused.campaign], "")
     monkeypatch.setattr("tuner.machine.systems.available_cores", lambda: 9999)
     assert not measuring.interrupted(site())
     (taken,), _ = measuring.measure(unused.cases, site(), 1.0)
-    assert taken != unused.campaign
+    assert taken != unused.campaign and made[-1].for_advice
     measuring.end(site())
     assert PLANS.load(PLANS.path_of(unused.campaign)).advises
 

@@ -162,7 +162,7 @@ def _unknown(
 ) -> list[str] | None:
     """Return the methods of a case to screen; none stands for all, and None for no screening.
 
-    known: those that other campaigns knew; None if they did not measure the case.
+    known: those that other campaigns tried; None if they did not measure the case.
     """
     case, own = plan.cases[number], [task for task in plan.tasks if task.case == number]
     default = DEFAULT_METHODS[case.operation]

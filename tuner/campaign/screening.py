@@ -1,7 +1,7 @@
-"""Screening: the methods of the first launch of a case, where there are too many for one.
+"""Screening: the methods of a case that its first launch takes, where there are too many for one.
 
-A probe of a few seconds, which is not kept, comes first; the models rank the methods by it, behind
-those that gained on the nearest system in the catalogue.
+Further campaigns screen what is left. A probe of a few seconds, which is not kept, comes first; the
+models rank the methods by it, behind those that gained on the nearest system in the catalogue.
 """
 
 import math
