@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -23,16 +22,13 @@ from tuner.paths import database_path
 from tuner.rawfile import keeping
 from tuner.selection import soaks, tuning
 from tuner.store.store import Store
+from tuner.units import is_digits
 
 
 def done(plan: RacePlan) -> set[int]:
     """Return the numbers of the launches whose raw files are among the results."""
     names = (path.stem.rpartition("-") for path in keeping.of_campaign(plan.campaign))
-    return {
-        int(number)
-        for name, _, number in names
-        if name == RAW_NAME and re.fullmatch("[0-9]+", number)
-    }
+    return {int(number) for name, _, number in names if name == RAW_NAME and is_digits(number)}
 
 
 def plan_next(plan: RacePlan, turn: Turn) -> bool:
