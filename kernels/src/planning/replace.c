@@ -19,18 +19,23 @@ enum { PATH_BYTES = 4096 + 128, BESIDE_BYTES = PATH_BYTES + 64, LEFT_S = 86400 }
 
 static const char PARTIAL[] = ".partial";
 
-/* The start of the names beside a file; some locks hold on one host only. */
+/* The last part of a path, behind its directory. */
+static const char *name_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+/* The start of paths beside a file: some locks hold on one host only, and a name has 255 bytes at most. */
 static void stem_of(const char *path, char *stem, size_t length) {
+  const char *name = name_of(path);
   char host[64] = "";
   gethostname(host, sizeof host - 1);
-  snprintf(stem, length, "%s.%s.", path, host);
+  snprintf(stem, length, "%.*s.%.100s.%s.", (int)(name - path), path, name, host);
 }
 
 static int open_directory(const char *path) {
-  char directory[PATH_BYTES] = ".";
-  const char *slash = strrchr(path, '/');
-  if (slash != NULL)
-    snprintf(directory, sizeof directory, "%.*s", (int)(slash - path) + 1, path);
+  char directory[PATH_BYTES];
+  snprintf(directory, sizeof directory, "%.*s.", (int)(name_of(path) - path), path);
   return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -50,11 +55,10 @@ static bool is_beside(const char *name, const char *stem) {
 static void delete_left(const char *path) {
   char stem[PATH_BYTES];
   stem_of(path, stem, sizeof stem);
-  const char *slash = strrchr(stem, '/'), *first = slash != NULL ? slash + 1 : stem;
   const int directory = open_directory(path);
   DIR *listed = directory >= 0 ? fdopendir(directory) : NULL;
   for (struct dirent *entry; listed != NULL && (entry = readdir(listed)) != NULL;) {
-    if (!is_beside(entry->d_name, first))
+    if (!is_beside(entry->d_name, name_of(stem)))
       continue;
     const int file = openat(directory, entry->d_name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (file >= 0 && is_left(file))
@@ -68,6 +72,13 @@ static void delete_left(const char *path) {
     close(directory);
 }
 
+/* Whether an open file has the name still. Its links do not tell: NFS renames what is deleted while open. */
+static bool is_named(int file, const char *path) {
+  struct stat found, named;
+  return fstat(file, &found) == 0 && stat(path, &named) == 0 && found.st_dev == named.st_dev &&
+         found.st_ino == named.st_ino;
+}
+
 /* Opens a new file, which no other process or thread has. -1, with errno. */
 static int open_beside(const char *path, char beside[BESIDE_BYTES]) {
   enum { TRIES = 1000 };
@@ -75,15 +86,15 @@ static int open_beside(const char *path, char beside[BESIDE_BYTES]) {
   char stem[PATH_BYTES];
   stem_of(path, stem, sizeof stem);
   for (int i = 0; i < TRIES; i++) {
-    struct stat found = {0};
     snprintf(beside, BESIDE_BYTES, "%s%ld.%d%s", stem, (long)getpid(), atomic_fetch_add(&number, 1), PARTIAL);
     const int file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST)
       return -1;
     if (file < 0)
       continue;
-    flock(file, LOCK_EX); /* may fail: file systems without locks */
-    if (fstat(file, &found) == 0 && found.st_nlink > 0)
+    while (flock(file, LOCK_EX) != 0 && errno == EINTR) /* may fail otherwise: file systems without locks */
+      continue;
+    if (is_named(file, beside))
       return file;
     close(file); /* before it was locked, it was taken for one that was left */
   }
@@ -94,19 +105,27 @@ static int open_beside(const char *path, char beside[BESIDE_BYTES]) {
 static bool write_all(int file, const char *text) {
   for (size_t length = strlen(text); length > 0;) {
     const ssize_t written = write(file, text, length);
-    if (written < 0 && errno != EINTR)
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written == 0)
+      errno = EIO;
+    if (written <= 0)
       return false;
-    text += written > 0 ? written : 0;
-    length -= written > 0 ? (size_t)written : 0;
+    text += written;
+    length -= (size_t)written;
   }
   return true;
 }
 
-/* Waits until the names in a directory would outlast a failure of the machine, where it can be opened and the
-   file system knows how. */
+/* Waits until an open file would outlast a failure of the machine, where the file system knows how. */
+static bool sync_open(int file) {
+  return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
+/* Does so for the names in a directory, where it can be opened. */
 static bool sync_directory(const char *path) {
   const int directory = open_directory(path);
-  const bool good = directory < 0 || fsync(directory) == 0 || errno == EINVAL || errno == ENOTSUP;
+  const bool good = directory < 0 || sync_open(directory);
   const int error = errno;
   if (directory >= 0)
     close(directory);
@@ -135,7 +154,7 @@ int swp_replace(const char *path, const char *text) {
     return -1;
   const bool good = write_all(file, text) &&
                     (stat(path, &before) != 0 || fchmod(file, before.st_mode & 07777) == 0) &&
-                    fsync(file) == 0 && rename(beside, path) == 0;
+                    sync_open(file) && rename(beside, path) == 0;
   const int error = errno;
   if (!good)
     unlink(beside);
