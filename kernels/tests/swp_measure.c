@@ -37,6 +37,7 @@ static char path[] = "/tmp/switchpoint-measure-XXXXXX"; /* a directory; the tabl
 static char table[sizeof path + 8];
 static double fast_s, slow_s, plan_s; /* of executing the fast method and others, and of planning it */
 static double noise;                  /* of executions, as a share */
+static bool fills_table;              /* with NUL bytes behind its text, while methods race */
 static bool lacks;                    /* this process has no algorithms of the MPI library */
 static bool many;                     /* knomial has a variant for each radix, of which the last is fast */
 
@@ -78,6 +79,7 @@ int __wrap_swp_trial_execute(swp_plan *trial, const struct buffers *buffers) {
 int __wrap_swp_trial_plan(const struct swp_plan *plan, const struct spec *spec,
                           const struct estimate *estimate, struct swp_plan **trial) {
   races++;
+  EXPECT_EQUAL(fills_table && rank == 0 ? truncate(table, 64) : 0, 0);
   clock_s += is_fast(spec) ? plan_s : 0;
   return __real_swp_trial_plan(plan, spec, estimate, trial);
 }
@@ -355,6 +357,17 @@ static void a_last_line_without_its_end_gets_one(void) {
   expect_plan(&exchange, SWP_ESTIMATE, 0, "alltoallv", ":3", false);
 }
 
+static void a_table_that_gets_nul_bytes_during_the_race_stays(void) {
+  test_case("a table with NUL bytes");
+  struct swp_hints hints = hints_of(SWP_MEASURE, 0);
+  name_table(table);
+  write_table("switchpoint-table 1\n");
+  fills_table = true;
+  expect_error(&exchange, &hints, SWP_ERR_TABLE, ":2: a NUL byte");
+  fills_table = false;
+  expect_error(&exchange, &hints, SWP_ERR_TABLE, ":2: a NUL byte"); /* still */
+}
+
 static void a_table_that_cannot_be_used_is_an_error_before_the_race(const struct subject *of) {
   test_case("%s: broken user's table", of->operation);
   struct swp_hints hints = hints_of(SWP_MEASURE, 0);
@@ -469,6 +482,7 @@ int main(int argc, char **argv) {
   calls_begin();
   check_subject(&exchange);
   a_last_line_without_its_end_gets_one();
+  a_table_that_gets_nul_bytes_during_the_race_stays();
   remove_table();
   check_subject(&bcast);
   a_race_holds_for_the_bytes_that_were_raced();

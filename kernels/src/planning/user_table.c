@@ -99,15 +99,16 @@ static int compose(const char *path, const char *rules, char **text) {
   int error = access(path, F_OK) == 0 ? swp_table_text(path, &old, &length) : SWP_SUCCESS;
   if (error != SWP_SUCCESS)
     return error;
-  size_t room = (size_t)length + sizeof HEAD + strlen(rules) + 2;
+  const char *first = length > 0 ? old : HEAD;
+  const size_t used = length > 0 ? (size_t)length : sizeof HEAD - 1, room = used + strlen(rules) + 2;
   *text = swp_allocate(room, 1, NULL);
-  if (*text == NULL)
+  if (*text == NULL) {
     error = swp_fail(SWP_ERR_MEMORY, "%s: no memory for it", path);
-  else
-    snprintf(*text, room, "%s%s%s", length > 0 ? old : HEAD,
-             length > 0 && old[length - 1] != '\n' ? "\n" : "", rules);
-  if (error == SWP_SUCCESS)
-    error = swp_table_parse(path, *text, strlen(*text), &table);
+  } else {
+    memcpy(*text, first, used); /* its NUL bytes too, which are refused then */
+    const int added = snprintf(*text + used, room - used, "%s%s", first[used - 1] != '\n' ? "\n" : "", rules);
+    error = swp_table_parse(path, *text, used + (size_t)added, &table);
+  }
   swp_table_free(&table);
   swp_release(old);
   return error;
