@@ -1,7 +1,7 @@
 /*
  * Collectives by planned exchanges as the application calls them, and the keys of a communicator's info by
- * which it makes promises: `swp_fixed_counts`, that nonpersistent ones have the same counts in every call, on
- * every rank, `swp_host_buffers` and `swp_started_together`.
+ * which it makes promises: `swp_fixed_counts`, that all but persistent ones of neighbours have the same
+ * counts in every call, on every rank, `swp_host_buffers` and `swp_started_together`.
  */
 #include "dispatch.h"
 #include "functions.h"
