@@ -21,7 +21,7 @@ static const char *why_not(struct place *place, enum swp_operation operation, in
     return "its counts are not promised to stay: swp_fixed_counts";
   if (call->op != MPI_OP_NULL && !swp_is_predefined(call->op))
     return "its operation is the program's own, which may be freed before the request";
-  if (type == MPI_DATATYPE_NULL ||
+  if (type == MPI_DATATYPE_NULL || call->root < 0 || call->root >= place->procs ||
       (items != ANY_ITEMS && !place_asks(&place->selectors->list[operation - FIRST_OPERATION],
                                          place_bytes(place, operation, items, dispatch_size(place, type)))))
     return "by the rules for its bytes, or for an argument that MPI does not allow";

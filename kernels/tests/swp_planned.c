@@ -263,7 +263,7 @@ static void check_fixed(void) {
 
 /* A root that is no rank is refused by MPI. */
 static void check_refused(void) {
-  MPI_Comm comm = promised(false);
+  MPI_Comm comm = promised(true);
   int *counts = test_allocate(2 * (size_t)procs * sizeof *counts), number = 0;
   for (int i = 0; i < 2 * procs; i++)
     counts[i] = 0;
@@ -274,6 +274,15 @@ static void check_refused(void) {
          "MPI gathers to it");
   EXPECT(MPI_Scatterv(&number, counts, counts + procs, MPI_INT, &number, 0, MPI_INT, -7, comm) != MPI_SUCCESS,
          "MPI scatters from it");
+#ifdef SWP_HAVE_PERSISTENT
+  MPI_Request request;
+  EXPECT(MPI_Gatherv_init(&number, 0, MPI_INT, &number, counts, counts + procs, MPI_INT, procs, comm,
+                          MPI_INFO_NULL, &request) != MPI_SUCCESS,
+         "MPI makes a request that gathers to it");
+  EXPECT(MPI_Scatterv_init(&number, counts, counts + procs, MPI_INT, &number, 0, MPI_INT, -7, comm,
+                           MPI_INFO_NULL, &request) != MPI_SUCCESS,
+         "MPI makes a request that scatters from it");
+#endif
   free(counts);
   MPI_Comm_free(&comm);
 }
