@@ -42,8 +42,10 @@ static bool make(const void *caller, const char *function, enum swp_operation op
       why = why_not(place, operation, items, type, call);
     int fits = why == NULL;
     PMPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, call->comm);
-    if (why == NULL && !fits)
-      why = "for a reason of another rank";
+    if (why == NULL)
+      why = !fits                  ? "for a reason of another rank"
+            : place_prepare(place) ? NULL /* all ranks call it, or none does */
+                                   : place_refuses(place);
   }
   if (why == NULL)
     *result = persistent_repeat(place, call, request);

@@ -79,6 +79,16 @@ def build_fortran(
     return [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{program}').main(0, None)"]
 
 
+def add_device_code(kernels: Kernels, require: Require, name: str, directory: Path) -> Path:
+    """Copy a program of the build, with a section as of code for accelerators; return its path."""
+    require("objcopy", shutil.which("objcopy") is not None, "no objcopy on the path")
+    program = directory / name
+    section = f".nv_fatbin={Path(__file__)}"
+    plain = kernels.build / "tests" / name
+    subprocess.run(["objcopy", "--add-section", section, plain, program], check=True)
+    return program
+
+
 def every_method(kernels: Kernels, procs: int, directory: Path) -> Path:
     """Write a table that uses every method on so many ranks; return its path."""
     path = directory / f"every-{procs}.table"

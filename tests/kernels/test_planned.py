@@ -12,6 +12,7 @@ from tests.conftest import Require, by_day
 
 from .conftest import Kernels
 from .preloaded import (
+    add_device_code,
     assert_cases_passed,
     dispatched,
     exchange_table,
@@ -95,6 +96,21 @@ def test_the_report_says_why_calls_are_left_to_mpi(kernels: Kernels, tmp_path: P
         )
         assert {why for function, why in left if function == name} == expected
     assert not made or made >= {f"{name}_init" for name in NAMES}
+
+
+def test_programs_with_code_for_accelerators_keep_the_requests_of_mpi(
+    kernels: Kernels, require: Require, tmp_path: Path
+) -> None:
+    """No start could use a method, while the library's own requests may overlap with computing."""
+    require_of_mpi("persistent", kernels, require)
+    program = add_device_code(kernels, require, "swp_planned", tmp_path)
+    only_starts = ("--break-promise", "0", "--started")
+    done = run_preloaded(kernels, program, 4, *only_starts, table=exchange_table(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    why = "a process may use an accelerator, and buffers are not promised to be the host's"
+    left = rf"MPI_Gatherv_init(_c)? left to the MPI library \({why}: swp_host_buffers\): 3 calls"
+    assert re.search(left, done.stderr), done.stderr
+    assert not dispatched(done.stderr)
 
 
 def test_calls_are_planned_for_eight_roots(any_kernels: Kernels, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tuner.machine.mpi import preload_library, profiler
 from .conftest import MPIS, Kernels, finish, in_turn
 from .preloaded import (
     INSTRUCTIONS,
+    add_device_code,
     assert_cases_passed,
     build_fortran,
     dispatched,
@@ -236,13 +237,9 @@ def test_no_rank_uses_an_algorithm_that_the_process_of_another_lacks(kernels: Ke
 def test_programs_with_code_for_accelerators_are_left_alone_without_a_promise(
     kernels: Kernels, require, tmp_path
 ) -> None:
-    require("objcopy", shutil.which("objcopy") is not None, "no objcopy on the path")
-    table, program = tmp_path / "one.table", tmp_path / "swp_calls"
-    table.write_text("switchpoint-table 1\nrule op=bcast method=binomial\n")
-    section = f".nv_fatbin={table}"
-    plain = kernels.build / "tests" / "swp_calls"
-    subprocess.run(["objcopy", "--add-section", section, plain, program], check=True)
-    done = run_preloaded(kernels, plain, 2, "mpi", "bcast", "5", table=table)
+    program = add_device_code(kernels, require, "swp_calls", tmp_path)
+    table = write_rules(tmp_path, "op=bcast method=binomial")
+    done = run_preloaded(kernels, "swp_calls", 2, "mpi", "bcast", "5", table=table)
     assert "switchpoint: bcast by binomial: 5 calls" in done.stderr
     promised = ["bcast", "2", "host_buffers", "1", "bcast", "5", "host_buffers", "0", "bcast", "3"]
     done = run_preloaded(kernels, program, 2, "mpi", *promised, table=table)
