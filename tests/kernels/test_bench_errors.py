@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import count
 from pathlib import Path
-from subprocess import DEVNULL
+from subprocess import DEVNULL, CompletedProcess
 
 import pytest
 
@@ -427,16 +427,38 @@ def test_the_launcher_of_another_mpi_is_named(built, launched, kernels_of, tmp_p
     assert not (tmp_path / "raw.jsonl").exists()
 
 
-@pytest.mark.parametrize("variable", ["SLURM_STEP_NUM_TASKS", "FLUX_JOB_SIZE"])
-def test_the_launcher_of_a_scheduler_is_named(
-    any_kernels: Kernels, tmp_path: Path, variable: str
+@pytest.mark.parametrize(
+    ("outer", "started"),
+    [
+        ({}, "SLURM_STEP_NUM_TASKS"),
+        ({}, "FLUX_JOB_SIZE"),
+        ({"SLURM_STEP_NUM_TASKS": "1"}, "PMI_SIZE"),
+        ({"FLUX_JOB_SIZE": "1"}, "PMI_SIZE"),
+        ({"FLUX_JOB_SIZE": "1"}, "OMPI_COMM_WORLD_SIZE"),
+    ],
+)
+def test_a_launcher_is_named_also_in_a_job_of_one_process(
+    any_kernels: Kernels, tmp_path: Path, outer: dict[str, str], started: str
 ) -> None:
-    command = f"run --op=bcast --pattern=blocks:root=0 --sizes=8 --out={tmp_path}/raw".split()
-    alone = [str(any_kernels.build / SWPBENCH), *command]
-    done = finish(alone, os.environ | {variable: "2"}, TIMEOUT_S)
+    done = alone(any_kernels, tmp_path / "raw", outer | {started: "2"})
     assert done.returncode != 0
-    assert f"the launcher started 2 processes ({variable})" in done.stderr
+    assert f"the launcher started 2 processes ({started})" in done.stderr
     assert not (tmp_path / "raw").exists()
+
+
+@pytest.mark.parametrize("scheduler", ["SLURM_STEP_NUM_TASKS", "FLUX_JOB_SIZE"])
+@pytest.mark.parametrize("launcher", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_one_process_may_be_launched_in_a_job_of_several(
+    any_kernels: Kernels, tmp_path: Path, scheduler: str, launcher: str
+) -> None:
+    done = alone(any_kernels, tmp_path / "raw", {scheduler: "2", launcher: "1"})
+    assert done.returncode == 0, done.stderr
+
+
+def alone(kernels: Kernels, out: Path, env: dict[str, str]) -> CompletedProcess[str]:
+    """Run swpbench without a launcher, but with what one leaves in the environment."""
+    command = f"run --op=bcast --pattern=blocks:root=0 --sizes=8 --out={out}".split()
+    return finish([str(kernels.build / SWPBENCH), *command], os.environ | env, TIMEOUT_S)
 
 
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size=$1 none "$2" && disk=$2 && shift 2 && "$@"; code=$?; '
