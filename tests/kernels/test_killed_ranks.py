@@ -77,6 +77,7 @@ def test_nobody_outlives_a_killed_rank(kernels: Kernels, tmp_path: Path, seed: i
 
 
 SMALL = 'mount -t tmpfs -o size=64k none /dev/shm && "$@"; code=$?; '
+SMALL += """echo "bytes: $(($(stat -f -c '%b * %S' /dev/shm)))"; """
 SMALL += 'echo "left: $(ls -A /dev/shm)"; exit $code'
 """Runs a command where /dev/shm has 64 KiB, less than a file of the node's memory; lists it."""
 
@@ -101,4 +102,5 @@ def test_the_nodes_memory_needs_nothing_of_a_small_dev_shm_and_leaves_nothing(
     done = finish([*alone, "sh", "-c", SMALL, "sh", *soak], env, TIMEOUT_S)
     assert (done.returncode != 0) == killed, done.stderr
     assert ("soak passed" in done.stdout) != killed
-    assert done.stdout.endswith("left: \n")
+    assert ("signal 9" in done.stdout + done.stderr) == killed, "the launcher names it"
+    assert done.stdout.endswith("bytes: 65536\nleft: \n")
