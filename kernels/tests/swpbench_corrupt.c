@@ -3,8 +3,9 @@
  * wrong, and messages of doubles, linked in front of the right ones by --wrap. SWP_CORRUPT says how; from the
  * call SWP_CORRUPT_CALL on, on the rank SWP_CORRUPT_RANK, and of whole exchanges only those by the method
  * SWP_CORRUPT_METHOD, if it is set. For soaks, such executions may also leak (for a while: pool), hang (last:
- * after one that goes wrong), or free what they allocate, and a rank may hang between two sizes. Before the
- * calls that SWP_CORRUPT_AT names, a rank may be killed or stopped, exit, or have no more memory.
+ * after one that goes wrong), fail to go on to the next root (turn: after one that goes wrong), or free what
+ * they allocate, and a rank may hang between two sizes. Before the calls that SWP_CORRUPT_AT names, a rank
+ * may be killed or stopped, exit, or have no more memory.
  */
 #include "csr.h"
 #include "fft.h"
@@ -31,6 +32,7 @@ int __real_swp_collective_plan(MPI_Comm comm, const struct swp_collective *probl
 int __real_swp_discovery_execute(swp_plan *plan, int nsends, const int *ranks, const int64_t *bytes,
                                  const void *const *data, swp_inbox **inbox);
 int __real_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
+int __real_swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
 int __real_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 int __real_swp_test(swp_plan *plan, int *done);
 int __real_swp_wait(swp_plan *plan);
@@ -49,6 +51,7 @@ void __wrap_fft_execute(const struct fft *fft, double *row);
 void __real_workload_free(struct workload *workload);
 void __wrap_workload_free(struct workload *workload);
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv);
+int __wrap_swp_collective_set(swp_plan *plan, const struct swp_collective *problem);
 int __wrap_swp_exchange_start(swp_plan *plan, const void *send, void *recv);
 int __wrap_swp_test(swp_plan *plan, int *done);
 int __wrap_swp_wait(swp_plan *plan);
@@ -147,7 +150,7 @@ static int deliver(unsigned char *first, int error) {
   static unsigned char before;
   const int call = calls++;
   leak_or_hang(call);
-  if (is_due("byte", call) || is_due("last", call))
+  if (is_due("byte", call) || is_due("last", call) || is_due("turn", call))
     *first ^= 0x10;
   if (is_due("stale", call))
     *first = before;
@@ -183,6 +186,11 @@ int __wrap_swp_exchange_execute(swp_plan *plan, const void *send, void *recv) {
 int __wrap_swp_collective_execute(swp_plan *plan, const void *send, void *recv) {
   befall("collective_execute");
   return deliver(recv, __real_swp_collective_execute(plan, send, recv));
+}
+
+int __wrap_swp_collective_set(swp_plan *plan, const struct swp_collective *problem) {
+  static int calls;
+  return is_due("turn", calls++) ? SWP_ERR_MPI : __real_swp_collective_set(plan, problem);
 }
 
 static void *started; /* where the exchange that was started last delivers */

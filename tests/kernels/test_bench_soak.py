@@ -360,6 +360,18 @@ def test_an_execution_that_fails_ends_the_job(
     assert "after execution 71 fails" in result.stderr
 
 
+def test_a_failed_turn_is_the_failure_after_wrong_bytes(
+    any_kernels: Kernels, tmp_path: Path
+) -> None:
+    words = ("--op", "bcast", "--pattern", "blocks", "--sizes", "8", "--methods", "vendor")
+    words += ("--executions", "50")
+    result = soak(any_kernels, tmp_path / "o", 2, *words, wrong="turn", call=49, rank=0)
+    record = failed(result)
+    assert record["failure"] == "error"
+    assert record["reason"].startswith("rank 0: going on to the next root after execution 50")
+    assert "wrong payload" not in record["reason"]
+
+
 def test_what_the_budget_leaves_out_is_said(any_kernels: Kernels, tmp_path: Path) -> None:
     words = (*RING, "--methods", "direct alltoallv", "--budget", "0.2", "--executions", "100000000")
     result = soak(any_kernels, tmp_path / "o", 2, *words)

@@ -51,7 +51,8 @@ static struct {
   int64_t begin_ns;
   _Atomic(const char *) doing;
   atomic_int_least64_t executions; /* complete */
-  atomic_int failure;              /* of enum failure: of this rank */
+  atomic_int failure;              /* of enum failure: of this rank, with its reason: */
+  char reason[REASON_ROOM];
 } now;
 
 static void do_next(const char *doing) {
@@ -68,7 +69,14 @@ static void begin(const struct method *method) {
 
 static void forget_failure(void) {
   now.failure = NONE;
+  now.reason[0] = '\0';
+}
+
+/* Takes failure_text() as the reason, in place of that of wrong bytes before. */
+static void fail(enum failure failure) {
+  snprintf(now.reason, sizeof now.reason, "%.500s", failure_text());
   failure_clear();
+  now.failure = failure;
 }
 
 static int write_record(const struct outcome *outcome) {
@@ -111,7 +119,7 @@ static void print_where(const struct where *where) {
   if (workload)
     fprintf(file, " %lld of %s at %lld bytes", (long long)now.executions + 1, now.method,
             (long long)workload->payload.item_bytes);
-  fprintf(file, "%s%s\n", *failure_text() ? ", after " : "", failure_text());
+  fprintf(file, "%s%s\n", *now.reason ? ", after " : "", now.reason);
   for (int i = 0; i < where->count; i++)
     fprintf(file, "swpbench: rank %d   %s\n", now.team->rank, where->names[i]);
   fclose(file);
@@ -148,7 +156,7 @@ static void end_of_hang(const struct where *where) {
     const enum failure own = (enum failure)now.failure; /* keeps the others waiting */
     struct outcome outcome = {.failure = own ? own : HANG, .executions = now.executions, .where = where};
     if (own)
-      snprintf(outcome.reason, sizeof outcome.reason, "rank %d: %.500s", rank, failure_text());
+      snprintf(outcome.reason, sizeof outcome.reason, "rank %d: %.500s", rank, now.reason);
     else
       snprintf(outcome.reason, sizeof outcome.reason, "hang: %srank %d made no progress in %g s: %s %lld",
                rank ? "rank 0 wrote no outcome, " : "", rank, now.limit_s, now.doing,
@@ -188,18 +196,17 @@ static void execute_until(struct workload *workload, swp_plan *plan, int64_t unt
     workload->payload.repetition++;
     workload->operation->prepare(workload);
     if (workload->operation->execute(workload, plan)) {
-      failure_clear(); /* of wrong bytes before */
       failure_set("execution %lld fails: %s", (long long)now.executions + 1, swp_error_message());
-      now.failure = ERROR;
+      fail(ERROR);
       return;
     }
     if (now.failure == NONE && workload->operation->verify(workload)) {
       failure_place("execution %lld", (long long)now.executions + 1);
-      now.failure = PAYLOAD;
+      fail(PAYLOAD);
     }
     if (workload->operation->rooted && workload->operation->turn(workload, plan)) {
       failure_place("going on to the next root after execution %lld", (long long)now.executions + 1);
-      now.failure = ERROR;
+      fail(ERROR);
       return;
     }
   }
@@ -219,7 +226,7 @@ static enum failure agree(const struct team *team, bool *over, char *reason) {
   if (words[0] == team->procs)
     return NONE;
   MPI_Request request;
-  snprintf(message.text, sizeof message.text, "rank %d: %.500s", team->rank, failure_text());
+  snprintf(message.text, sizeof message.text, "rank %d: %.500s", team->rank, now.reason);
   MPI_Ibcast(&message, (int)sizeof message, MPI_BYTE, words[0], team->comm, &request);
   team_wait(team, 1, &request);
   memcpy(reason, message.text, sizeof message.text);
@@ -232,7 +239,7 @@ static void find_leak(const struct growth *growth, struct outcome *outcome) {
     return;
   failure_set("leak: %lld bytes more in use than after a quarter of the executions, and still growing",
               (long long)outcome->growth_bytes);
-  now.failure = LEAK;
+  fail(LEAK);
 }
 
 /* Executes up to the given number, looks at the memory after a quarter of it, and sets the outcome. Returns
@@ -280,7 +287,6 @@ static _Noreturn void end_of_error(const struct outcome *outcome) {
   if (session->team->rank == 0) {
     watchdog_stop(); /* it would write to the same file; those of the others still watch this rank */
     launch_close(&session->launch);
-    failure_clear();
     team_fail("soak failed: %s at %lld bytes: %s", now.method, (long long)now.workload->payload.item_bytes,
               outcome->reason);
   }
@@ -323,7 +329,6 @@ static int soak_method(struct workload *workload, const struct method *method, b
   execute_all(workload, plan, &outcome);
   int status = 0;
   if (session->team->rank == 0) {
-    failure_clear(); /* the outcome has it; writing may fail too */
     print_outcome(&outcome);
     status = write_record(&outcome);
   } else {
