@@ -18,6 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+int __real_getrlimit(int resource, struct rlimit *limit);
+int __wrap_getrlimit(int resource, struct rlimit *limit);
+
 static int rank, procs;
 
 enum lack {
@@ -102,8 +105,8 @@ int fallocate(int file, int mode, off_t offset, off_t bytes) {
 }
 
 /* A limit that is set would end MPICH 5 by SIGXFSZ, which makes files of its own meanwhile. */
-int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
-  const int failed = (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+int __wrap_getrlimit(int resource, struct rlimit *limit) {
+  const int failed = __real_getrlimit(resource, limit);
   if (lack == HAS_SMALL_FILES && resource == RLIMIT_FSIZE)
     limit->rlim_cur = 4096;
   return failed;
