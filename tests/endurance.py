@@ -53,6 +53,9 @@ PROCS = (2, 4)
 LIMIT_MIN = 24 * 60
 KILLS = dict.fromkeys(kill_commands.COMMANDS, 100) | dict.fromkeys(kill_writers.COMMANDS, 200)
 CROWD_S = 600.0
+CAMPAIGNS = 200
+"""Of half a million samples each, in one store."""
+
 FAULTS = NightPart(
     "faults",
     LIMIT_MIN,
@@ -77,7 +80,7 @@ WRITER_FAULTS = NightPart(
 
 
 def find_parts(share: float) -> Iterator[NightPart]:
-    """Yield faults, lack of memory, a crowd, kills, parsers, and soaks by MPI, ranks and operation.
+    """Yield faults, lack of memory, a crowd, growth, kills, parsers, and soaks by MPI and ranks.
 
     Parsers for which this machine has no compiler or library are optional.
     """
@@ -86,6 +89,8 @@ def find_parts(share: float) -> Iterator[NightPart]:
     every = max(1, round(1 / share))
     yield from_tests("starved", "starved", f"--every={every}", *starved.COMMANDS)
     yield from_tests("crowd", "crowd", f"--seconds={share * CROWD_S:g}")
+    campaigns = max(20, round(share * CAMPAIGNS))  # fewer show no growth
+    yield from_tests("growth", "bench.store_growth", f"--campaigns={campaigns}")
     for name, kill_count in KILLS.items():
         module = "kill_commands" if name in kill_commands.COMMANDS else "kill_writers"
         count = max(1, round(share * kill_count))
