@@ -81,7 +81,7 @@ def test_figures_are_kept_with_commit_and_machine(
         (1, True, MET, ["ok", "FAILED: exit status 1"]),
         (1, True, None, ["FAILED: exit status 1"]),
         (2, True, MISSED, ["MISSED", "FAILED: exit status 2"]),
-        (-9, False, None, ["FAILED: over its limit of 120 min"]),
+        (-9, False, None, ["FAILED: over its limit of 240 min"]),
     ],
 )
 def test_the_table_separates_missed_bars_from_failures(
