@@ -315,6 +315,19 @@ def test_nap_by_memory_copies_what_stays_on_a_node() -> None:
     assert by_memory.best(8193) is None
 
 
+@pytest.mark.parametrize(("item_bytes", "packed_bytes"), [(8, 0), (4096, 0), (4097, 2 * 4097)])
+def test_nap_by_memory_packs_only_large_messages(item_bytes: int, packed_bytes: int) -> None:
+    """What rank 0 sends to the other node is scattered, or not."""
+    model = machine(on_node=pair(), off_node=pair(10))
+    scattered, contiguous = (
+        predict.of_exchange(
+            model, halo_of({(0, 1): {0}, (0, 2): items}, 4), 2, ["nap:node=shared"]
+        ).times(item_bytes)["nap:node=shared"]
+        for items in ({1, 3}, {1, 2})
+    )
+    assert scattered - contiguous == pytest.approx(packed_bytes * COPYING)
+
+
 def test_nap_by_memory_is_for_several_nodes_of_several_ranks() -> None:
     model = machine(on_node=pair(), off_node=pair(10))
     found = {

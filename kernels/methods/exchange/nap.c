@@ -54,7 +54,7 @@ done:
 }
 
 /* Messages on a node are as of `shared`: in each stage as long as a small one, copying twice, and the larger
-   messages. */
+   messages. Of what leaves the node most bytes go to its sender by a slot, so they are copied, not packed. */
 static int nap_estimate(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
   const struct schedule *schedule = plan->method_state;
   int64_t copied_bytes[NAP_STAGES];
@@ -63,7 +63,7 @@ static int nap_estimate(const struct swp_plan *plan, const struct estimate *esti
     return swp_estimate_messages(plan, estimate, seconds);
   for (int stage = 0; stage < NAP_STAGES; stage++)
     copied_bytes[stage] = schedule->stages[stage].handover_bytes;
-  TRY(swp_estimate_sent(plan, estimate, &schedule->slots, seconds));
+  TRY(swp_estimate_larger(plan, estimate, SHARING_BYTES, seconds));
   TRY(swp_estimate_slots(plan, estimate, &estimate->model->pairs[PAIR_ON_NODE], NAP_STAGES, copied_bytes,
                          seconds));
 done:

@@ -29,13 +29,13 @@ done:
   return error;
 }
 
-/* The bytes that are packed of messages whose items are not contiguous, if they do not go by slots. */
-static double packed_bytes(const struct swp_plan *plan, const struct slots *slots) {
+/* The bytes that are packed of larger messages whose items are not contiguous, if they do not go by slots. */
+static double packed_bytes(const struct swp_plan *plan, const struct slots *slots, int64_t above_bytes) {
   const struct problem *problem = exchange_plan_of(plan)->problem;
   double bytes = 0;
   for (int i = 0; i < problem->nsends; i++) {
     const struct send *send = &problem->sends[i];
-    if (send->nruns > 1 && !swp_slots_fit(plan, slots, send->peer, send->bytes))
+    if (send->nruns > 1 && send->bytes > above_bytes && !swp_slots_fit(plan, slots, send->peer, send->bytes))
       bytes += (double)send->bytes;
   }
   return bytes;
@@ -64,12 +64,18 @@ done:
 }
 
 int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds) {
-  return swp_estimate_sent(plan, estimate, &(const struct slots){0}, seconds);
+  return swp_estimate_larger(plan, estimate, 0, seconds);
+}
+
+int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *estimate, int64_t above_bytes,
+                        double *seconds) {
+  const double packed = packed_bytes(plan, &(const struct slots){0}, above_bytes);
+  return add_up(exchange_plan_of(plan), estimate, false, packed, seconds);
 }
 
 int swp_estimate_sent(const struct swp_plan *plan, const struct estimate *estimate, const struct slots *slots,
                       double *seconds) {
-  return add_up(exchange_plan_of(plan), estimate, false, packed_bytes(plan, slots), seconds);
+  return add_up(exchange_plan_of(plan), estimate, false, packed_bytes(plan, slots, 0), seconds);
 }
 
 int swp_estimate_slots(const struct swp_plan *plan, const struct estimate *estimate,

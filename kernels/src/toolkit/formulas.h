@@ -11,7 +11,11 @@ enum { COUNT_BYTES = 4 };
 /* The sum of D over the stages as planned, and the packing. */
 int swp_estimate_messages(const struct swp_plan *plan, const struct estimate *estimate, double *seconds);
 
-/* The same of a method that sends only messages that do not go by these slots. */
+/* The same of a method that packs only messages of more bytes. */
+int swp_estimate_larger(const struct swp_plan *plan, const struct estimate *estimate, int64_t above_bytes,
+                        double *seconds);
+
+/* The same of a method that packs only messages that do not go by these slots. */
 int swp_estimate_sent(const struct swp_plan *plan, const struct estimate *estimate, const struct slots *slots,
                       double *seconds);
 
