@@ -150,13 +150,13 @@ static void where_they_are_other_methods_they_are_refused(const char *method) {
 /* ---- Ranks apart ---- */
 
 /* A sender to which nothing comes back may be two calls ahead, as each has a slot. */
-static void a_sender_may_be_two_calls_ahead(void) {
+static void a_sender_may_be_two_calls_ahead(const char *method) {
   struct exchange_run run;
   const int neighbour = rank ^ 1;
   const bool sends = rank % 2 == 0;
-  test_case("a sender two calls ahead");
+  test_case("%s, %d ranks a node: a sender two calls ahead", method, oracle_hints.ppn);
   set_traffic(0, 100, 0);
-  if (!run_open(&run, MPI_COMM_WORLD, METHOD, &pairs, 2, 1, 0))
+  if (!run_open(&run, MPI_COMM_WORLD, method, &pairs, 2, 1, 0))
     return;
   if (neighbour < procs && !sends)
     MPI_Recv(NULL, 0, MPI_BYTE, neighbour, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -167,13 +167,14 @@ static void a_sender_may_be_two_calls_ahead(void) {
 }
 
 /* Receivers sleep now and then, at one end or at both. */
-static void no_slot_is_written_before_it_is_read(void) {
+static void no_slot_is_written_before_it_is_read(const char *method) {
   enum { CALLS = 200, SLEEP_US = 300 };
   for (int back = 0; back < 2; back++) {
     struct exchange_run run;
-    test_case("ranks apart, %s", back ? "both send" : "one sends");
+    test_case("%s, %d ranks a node: ranks apart, %s", method, oracle_hints.ppn,
+              back ? "both send" : "one sends");
     set_traffic(64, 100, back ? 50 : 0);
-    if (!run_open(&run, MPI_COMM_WORLD, METHOD, &pairs, 3, 1, 0))
+    if (!run_open(&run, MPI_COMM_WORLD, method, &pairs, 3, 1, 0))
       continue;
     for (uint64_t call = 0; call < CALLS; call++) {
       run_fill(&run, call);
@@ -184,6 +185,14 @@ static void no_slot_is_written_before_it_is_read(void) {
     }
     run_close(&run);
   }
+}
+
+static void ranks_may_be_apart(const char *method, int ppn) {
+  const int before = oracle_hints.ppn;
+  oracle_hints.ppn = ppn;
+  a_sender_may_be_two_calls_ahead(method);
+  no_slot_is_written_before_it_is_read(method);
+  oracle_hints.ppn = before;
 }
 
 /* Rank 2, of another node or none, sends what does not fit a slot to rank 1, and rank 0 what does. */
@@ -261,8 +270,9 @@ int main(int argc, char **argv) {
     shared_sends_those_between_nodes();
   }
   if (procs > 2) {
-    a_sender_may_be_two_calls_ahead();
-    no_slot_is_written_before_it_is_read();
+    ranks_may_be_apart(METHOD, oracle_hints.ppn);
+    ranks_may_be_apart("shared", oracle_hints.ppn);
+    ranks_may_be_apart("shared", procs);
     a_rank_that_waits_lets_mpi_progress(procs);
     a_rank_that_waits_lets_mpi_progress(oracle_hints.ppn);
     plans_do_not_disturb_each_other();
