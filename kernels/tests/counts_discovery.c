@@ -204,12 +204,19 @@ static void check_rules(const struct rules *rules) {
   free(nodes);
 }
 
+/* Where a spec names no barrier, the rules may. */
+static bool are_rules_of(const char *spec, const char *method) {
+  const size_t length = strlen(spec);
+  return strncmp(method, spec, length) == 0 &&
+         (method[length] == '\0' || strcmp(method + length, ":barrier=ibarrier") == 0);
+}
+
 static bool has_rules(const char *spec) {
-  const size_t length = strcspn(spec, ":");
+  static const char on_grid[] = "stfw:"; /* by check_discovery_on_grid */
   for (int i = 0; i < RULES; i++)
-    if (strcspn(all_rules[i].method, ":") == length && strncmp(all_rules[i].method, spec, length) == 0)
+    if (are_rules_of(spec, all_rules[i].method))
       return true;
-  return strncmp(spec, "stfw", length) == 0;
+  return strncmp(spec, on_grid, strlen(on_grid)) == 0;
 }
 
 void check_discoveries(void) {
