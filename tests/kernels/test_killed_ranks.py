@@ -25,9 +25,8 @@ SOAKS = (
 PATTERNS = {"exchange": "random:degree=2", "discovery": "random"}
 PROCS = 3
 
-
 EARLY = range(48, 64)
-"""The seeds by which a rank is killed before it has mapped memory of the node."""
+"""The seeds by which a rank is killed as it starts; by others it has mapped the node's memory."""
 
 
 def ranks_of(program: Path, mapped: str = "") -> list[int]:
