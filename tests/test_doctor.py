@@ -159,17 +159,18 @@ def test_the_setup_installs_what_is_here_into_its_environment(tmp_path):
     for path in (python, programs / "python"):
         write_script(path, "echo same")
     version = f"pip 26 from {tmp_path}/.venv/lib/python3.11/site-packages/pip (python 3.11)"
-    asked = '[ "$PIP_USER" = 0 ] && echo "$@" >>asked'
+    asked = '[ "$PIP_USER$PIP_UPGRADE" = 00 ] && echo "$@" >>asked'
     write_script(programs / "pip", f'[ "$1" != --version ] || echo "{version}"; {asked}')
     write_script(programs / "cmake", "")
     (tmp_path / "kernels").mkdir()
     for name in ("bootstrap.sh", "kernels/CMakeLists.txt"):
         shutil.copy2(CHECKOUT / name, tmp_path / name)
-    env = os.environ | {"PYTHON": str(python), "PIP_USER": "1"}
+    env = os.environ | {"PYTHON": str(python), "PIP_USER": "1", "PIP_UPGRADE": "1"}
     subprocess.run(["sh", "bootstrap.sh", "test"], cwd=tmp_path, env=env, check=True)
-    _, tools, all_else = (tmp_path / "asked").read_text().splitlines()
+    _, tools, own, all_else = (tmp_path / "asked").read_text().splitlines()
     assert "switchpoint" not in tools
-    assert all_else.endswith("--no-build-isolation --editable .[test]")
+    assert own.endswith("--no-build-isolation --no-deps --editable .")
+    assert all_else.endswith(" switchpoint[test]") and "--no-build-isolation" not in all_else
 
 
 @pytest.mark.parametrize(
