@@ -20,7 +20,7 @@ from tuner.paths import CHECKOUT
 FIGURES = {  # one of each part
     "tuner_speed": "ingest",
     "store_growth": "time of ingest, last tenth / first",
-    "collectives": "2 ranks, local:cpu: all with data but alltoallv, up to 1 KiB",
+    "collectives": "2 ranks, local:cpu: some with data but alltoallv, up to 1 KiB",
     "dashboard_speed": "views, p95",
     "planning": "few: cost",
     "decisions": "split halves",
