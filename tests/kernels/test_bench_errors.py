@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -200,20 +201,22 @@ def test_messages_that_a_discovery_cannot_carry(any_kernels: Kernels, tmp_path: 
     assert "2 GiB" in text
 
 
+# A process of little memory, as one that begins has had that of what it was forked from.
+PEAK = """import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
 def refused_table(kernels: Kernels, table: Path) -> tuple[str, int]:
     """Return what is said of a table that is refused, and the most memory that was used, in KiB."""
-    reader = subprocess.Popen(
-        [kernels.build / "bench/swpbench", "table", table],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+    reader = [kernels.build / "bench/swpbench", "table", table]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *reader], capture_output=True, text=True, check=True
     )
-    assert reader.stderr is not None
-    said = reader.stderr.read()
-    _, status, used = os.wait4(reader.pid, 0)
-    reader.returncode = os.waitstatus_to_exitcode(status)
-    assert reader.returncode != 0
-    return said, used.ru_maxrss
+    status, used_kib = map(int, done.stdout.splitlines()[-1].split())
+    assert status != 0
+    return done.stderr, used_kib
 
 
 def test_a_long_line_of_a_table_ends_its_reading(any_kernels: Kernels, tmp_path: Path) -> None:

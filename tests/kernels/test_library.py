@@ -344,7 +344,7 @@ def test_no_order_of_ranks_breaks_the_protocol_of_boards(any_kernels: Kernels) -
 
 
 def test_files_are_replaced_whole(any_kernels: Kernels) -> None:
-    assert run(any_kernels, "swp_replace", 1) == 3
+    assert run(any_kernels, "swp_replace", 1) == 11
 
 
 @pytest.mark.parametrize("procs", [1, 2, 4])

@@ -64,7 +64,7 @@ def test_a_terminal_is_asked_for_what_nothing_reports(answering, tmp_path):
     os.close(ours)
     os.close(theirs)
     assert answer.returncode == 0, answer.stderr
-    assert "not a valid integer" in answer.stderr
+    assert "'many' is not a number" in answer.stderr
     for number in (0, 9):
         assert f"{number} is not in the range 1<=x<=8" in answer.stderr
     (partition,) = contents(config)["systems"][0]["partitions"]
