@@ -1,8 +1,8 @@
 """The library against code written by hand and against peers, under every MPI of this machine.
 
-The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks and on four virtual
-nodes of two ranks, and counts the instructions that the preloaded library adds to a call, if
-valgrind is installed. Peers take part if they are installed:
+The bench runs the programs of kernels/studies/comparisons at 2 and 8 ranks, those of fields and of
+discovery also on four virtual nodes of two ranks, and counts the instructions that the preloaded
+library adds to a call, if valgrind is installed. Peers take part if they are installed:
 SWP_BENCH_MPI_ADVANCE and SWP_BENCH_PETSC name their prefixes, with {mpi} for the name of the MPI
 they were built with, as /opt/petsc-{mpi}.
 Run from the checkout: python -m tests.bench.comparisons [--seconds S] [--sync window|hca|barrier]
@@ -49,6 +49,7 @@ MOST_BESIDE_ONE_COPY, MOST_BESIDE_TWO_COPIES = 1.0, 0.9
 """The most of `lent` on two ranks where the program sends its own memory: two copies."""
 PROCS = 8
 """Ranks on four virtual nodes."""
+NODE_PROGRAMS = ("swp_compare_fields", "swp_compare_discovery")
 NODE_BARS = {
     r"3 fields, \d+ ranks, random.*, 8 B: fields$": 0.45,
     **{
@@ -97,7 +98,7 @@ def runs(
         with place(PROCS) as (system, starter):
             for kernels in built:
                 start = starter(kernels.mpi, kernels.build)
-                for program in PROGRAMS:
+                for program in NODE_PROGRAMS:
                     yield kernels, program, f"{system}, {PROCS} ranks", start
 
 
@@ -165,7 +166,7 @@ def main() -> int:
         "--nodes",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="on virtual nodes too (%(default)s)",
+        help="fields and discovery on virtual nodes too (%(default)s)",
     )
     least = {"seconds": 0.01, "procs": [2], "nodes": False}
     options = options_of(parser, "comparisons", least)
